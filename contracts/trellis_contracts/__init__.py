@@ -1,0 +1,1 @@
+"""What crosses a process border: job specs, recipes, states, events and task names."""

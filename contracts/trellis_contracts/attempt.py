@@ -1,0 +1,33 @@
+"""The folder of an attempt: what lies where, for the workers that make it and the run that lives in it."""
+
+from pathlib import Path
+
+#: The ``JobSpec`` that the run is started with.
+SPEC_FILE = "spec.json"
+#: The ingest token (mode 600).
+TOKEN_FILE = "token"  # noqa: S105 - a file name
+#: Created to ask the run to checkpoint and leave.
+STOP_FILE = "stop"
+#: The event spool: one or more ``<producer>.<segment>.jsonl`` a producer.
+EVENTS_FOLDER = "events"
+#: How far the spool has been sent.
+CURSOR_FILE = "cursor.json"
+#: Resolved engine configuration and replay command (``{"config", "command"}``), for the manifest.
+COMPOSITION_FILE = "composition.json"
+#: Training and validation rows in the engine's own format.
+PREPARED_FOLDER = "prepared"
+
+
+def locate_job(data_root: Path, job_id: str) -> Path:
+    """The folder with everything that a job writes."""
+    return data_root / "jobs" / job_id
+
+
+def locate_attempt(data_root: Path, job_id: str, attempt: int) -> Path:
+    """The folder of one attempt of a job."""
+    return locate_job(data_root, job_id) / f"attempt-{attempt}"
+
+
+def locate_checkpoints(data_root: Path, job_id: str) -> Path:
+    """The folder with a job's checkpoints, shared by its attempts."""
+    return locate_job(data_root, job_id) / "checkpoints"

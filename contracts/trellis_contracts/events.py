@@ -1,0 +1,132 @@
+"""What a running job tells the platform.
+
+A batch carries (attempt, sequence number); sending it twice changes nothing.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, Field
+
+from trellis_contracts.recipe import Strict
+
+
+class MetricsEvent(Strict):
+    """The metrics of one step, under verl's own names. NaN and infinities travel as strings."""
+
+    kind: Literal["metrics"] = "metrics"
+    time: AwareDatetime
+    step: int = Field(ge=0)
+    values: dict[str, float]
+
+
+class LogEvent(Strict):
+    """Lines as the process printed them, without their line ends."""
+
+    kind: Literal["log"] = "log"
+    time: AwareDatetime
+    stream: Literal["stdout", "stderr", "platform"]
+    lines: list[str]
+
+
+class Rollout(Strict):
+    """One sampled response of the policy."""
+
+    group: str
+    prompt: str
+    response: str
+    ground_truth: str | None = None
+    score: float
+    reward_parts: dict[str, float] = Field(default_factory=dict)
+    response_tokens: int = Field(ge=0)
+    #: Mean over the response's tokens; None where it was not collected.
+    advantage: float | None = None
+    is_truncated: bool = False
+
+
+class RolloutsEvent(Strict):
+    """A bounded sample of the rollouts of one step."""
+
+    kind: Literal["rollouts"] = "rollouts"
+    time: AwareDatetime
+    step: int = Field(ge=0)
+    split: Literal["train", "validation"] = "train"
+    rollouts: list[Rollout]
+
+
+class CheckpointEvent(Strict):
+    """A checkpoint that is complete on disk."""
+
+    kind: Literal["checkpoint"] = "checkpoint"
+    time: AwareDatetime
+    step: int = Field(ge=0)
+    path: str
+    #: Folder in Hugging Face format, where the checkpoint has one.
+    hf_path: str | None = None
+    size_bytes: int = Field(ge=0)
+    metrics: dict[str, float] = Field(default_factory=dict)
+
+
+class ProgressEvent(Strict):
+    """How far the run is; ``phase`` is shown until the first step."""
+
+    kind: Literal["progress"] = "progress"
+    time: AwareDatetime
+    phase: Literal["preparing", "loading", "training", "validating", "saving", "finished"]
+    step: int = Field(ge=0)
+    total_steps: int | None = None
+
+
+class ManifestEvent(Strict):
+    """All that is needed to run this again: resolved configuration, versions, hashes, command."""
+
+    kind: Literal["manifest"] = "manifest"
+    time: AwareDatetime
+    manifest: dict[str, Any]
+
+
+class OutcomeEvent(Strict):
+    """The last event of an attempt."""
+
+    kind: Literal["outcome"] = "outcome"
+    time: AwareDatetime
+    outcome: Literal["succeeded", "stopped", "failed", "crashed"]
+    exit_code: int
+    #: One sentence: the cause, for a failure.
+    reason: str | None = None
+    #: Code of a known cause (``out_of_memory``, ``killed``, ``bad_data`` ...), for the hint.
+    cause: str | None = None
+
+
+Event = Annotated[
+    MetricsEvent | LogEvent | RolloutsEvent | CheckpointEvent | ProgressEvent | ManifestEvent | OutcomeEvent,
+    Field(discriminator="kind"),
+]
+
+
+class IngestBatch(Strict):
+    """``POST /api/v1/ingest/jobs/{job_id}/batches`` (gzip welcome)."""
+
+    attempt: int = Field(ge=1)
+    #: 1, 2, 3 ... within the attempt. A repeated number is acknowledged and ignored.
+    sequence: int = Field(ge=1)
+    events: list[Event]
+
+
+class IngestReceipt(Strict):
+    """The answer to a batch; ``expected`` is the next sequence number."""
+
+    accepted: bool
+    expected: int
+
+
+class Heartbeat(Strict):
+    """``POST /api/v1/ingest/jobs/{job_id}/heartbeat``, every few seconds."""
+
+    attempt: int = Field(ge=1)
+    step: int = Field(ge=0)
+
+
+class HeartbeatReply(Strict):
+    """What the platform wants of the run."""
+
+    stop_requested: bool

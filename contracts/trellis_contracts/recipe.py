@@ -1,0 +1,102 @@
+"""A recipe: one training algorithm, its knobs, presets and mapping to engine keys.
+
+The launch form, the API's validation, the CLI's help and the documentation are
+all made from this one model.
+"""
+
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Strict(BaseModel):
+    """Base of every contract: an unknown field is an error, not a silent loss."""
+
+    model_config = ConfigDict(extra="forbid", ser_json_inf_nan="strings")
+
+
+class Text(Strict):
+    """A sentence for users, in both languages of the product."""
+
+    en: str
+    zh: str
+
+
+class Engine(StrEnum):
+    """The trainer that runs a recipe."""
+
+    VERL_PPO = "verl-ppo"
+    VERL_SFT = "verl-sft"
+
+
+class DataFormat(StrEnum):
+    """Row formats that the platform recognises (names follow Hugging Face, OpenAI and verl)."""
+
+    PROMPT_ANSWER = "prompt-answer"
+    MESSAGES = "messages"
+    PREFERENCE = "preference"
+    TEXT = "text"
+    VERL_RL = "verl-rl"
+    UNKNOWN = "unknown"
+
+
+class Paper(Strict):
+    """The publication that a recipe follows."""
+
+    title: str
+    arxiv: str | None = None
+    year: int
+
+
+class Knob(Strict):
+    """One parameter that a person may turn."""
+
+    name: str
+    type: Literal["int", "float", "bool", "str", "choice"]
+    default: int | float | bool | str | None
+    title: Text
+    help: Text
+    #: "seconds", "tokens", "samples", "steps" ...; None for a pure number.
+    unit: str | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    exclusive_minimum: float | None = None
+    choices: list[str] = Field(default_factory=list)
+    #: Shown under "advanced" in the form.
+    advanced: bool = False
+    group: Literal["data", "model", "optimisation", "algorithm", "rollout", "reward", "run"] = "run"
+    #: Dotted engine keys that take this knob's value as it is.
+    engine_keys: list[str] = Field(default_factory=list)
+
+
+class Preset(Strict):
+    """Knob values and engine overrides that suit one size of machine."""
+
+    id: Literal["cpu-tiny", "gpu-24gb", "gpu-80gb", "gpu-8x80gb"]
+    title: Text
+    gpus: int = Field(ge=1)
+    params: dict[str, Any] = Field(default_factory=dict)
+    overrides: dict[str, Any] = Field(default_factory=dict)
+
+
+class Recipe(Strict):
+    """One algorithm that can be launched from the form, the API or the CLI."""
+
+    id: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    family: Literal["supervised", "rl", "preference"]
+    engine: Engine
+    title: Text
+    description: Text
+    paper: Paper | None = None
+    data_formats: list[DataFormat]
+    #: Metric keys that the job page charts first.
+    headline_metrics: list[str]
+    knobs: list[Knob]
+    presets: list[Preset]
+    #: Engine keys that define the algorithm, whatever the knobs say.
+    fixed: dict[str, Any] = Field(default_factory=dict)
+
+    def knob(self, name: str) -> Knob | None:
+        """The knob of that name, or None."""
+        return next((knob for knob in self.knobs if knob.name == name), None)

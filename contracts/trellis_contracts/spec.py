@@ -1,0 +1,67 @@
+"""The job spec: all that a training process is told, written as JSON before Ray starts it."""
+
+from typing import Any
+
+from pydantic import Field
+
+from trellis_contracts.recipe import DataFormat, Engine, Strict
+
+SPEC_VERSION = 1
+#: Exit codes of the entrypoint. Anything else non-zero is a failure of the run.
+EXIT_SUCCEEDED = 0
+EXIT_STOPPED = 75  # EX_TEMPFAIL: left at a checkpoint because it was asked to
+EXIT_CRASHED = 70  # EX_SOFTWARE: the trainer was killed by a signal (the machine's fault)
+EXIT_BAD_SPEC = 78  # EX_CONFIG
+
+
+class DataSource(Strict):
+    """One file of training rows under the data root."""
+
+    dataset_id: str
+    path: str
+    format: DataFormat
+    sha256: str
+    row_count: int = Field(ge=0)
+
+
+class ModelSource(Strict):
+    """The weights that a job starts from: a local folder, or a hub id with its revision."""
+
+    model_id: str
+    path: str
+    sha256: str | None = None
+    revision: str | None = None
+
+
+class JobSpec(Strict):
+    """Read by ``python -m trellis_train.entrypoint <spec.json>``.
+
+    The ingest token is not in here: it lies beside the spec in ``token`` (mode 600).
+    """
+
+    version: int = SPEC_VERSION
+    job_id: str
+    attempt: int = Field(ge=1)
+    name: str
+    recipe: str
+    engine: Engine
+    platform: str = Field(pattern="^(cpu|cuda)$")
+    gpus: int = Field(ge=1)
+    seed: int
+    params: dict[str, Any]
+    #: Hydra overrides for the engine, in the order in which they apply.
+    engine_overrides: list[str]
+    #: Environment that the engine's processes need (no secrets).
+    env: dict[str, str] = Field(default_factory=dict)
+    model: ModelSource
+    train_data: DataSource
+    validation_data: DataSource | None = None
+    #: Folder of this attempt: spec, token, event spool, stop file.
+    attempt_dir: str
+    #: Folder of the job's checkpoints, shared by its attempts.
+    checkpoint_dir: str
+    #: Checkpoint folder to continue from (``.../global_step_N``), or None.
+    resume_from: str | None = None
+    #: Base address of the API, without a trailing slash.
+    ingest_url: str
+    heartbeat_interval_s: float = 5.0

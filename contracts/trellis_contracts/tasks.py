@@ -1,0 +1,14 @@
+"""Names of the Celery tasks, so that the API can send them without importing the workers."""
+
+#: Launch every queued job that its slots admit. Args: none.
+LAUNCH_QUEUED = "trellis.jobs.launch_queued"
+#: Compare active jobs with Ray and with their heartbeats, and settle them. Args: none.
+RECONCILE = "trellis.jobs.reconcile"
+#: Tell a running job to checkpoint and leave, or end its Ray job. Args: (job_id,).
+STOP = "trellis.jobs.stop"
+#: Remove the files of deleted jobs. Args: none.
+PURGE = "trellis.jobs.purge"
+#: Fetch the files of a hub model. Args: (model_id,).
+FETCH_MODEL = "trellis.models.fetch"
+#: Fetch every hub model that waits, or whose fetch was lost. Args: none.
+FETCH_PENDING_MODELS = "trellis.models.fetch_pending"

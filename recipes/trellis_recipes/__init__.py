@@ -1,0 +1,1 @@
+"""Recipes: one YAML per algorithm, and the composition of an engine configuration from it."""

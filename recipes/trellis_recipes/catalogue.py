@@ -1,0 +1,74 @@
+"""Loads the recipes: one YAML file each, what several of them share in ``catalogue/shared``."""
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from trellis_contracts.recipe import Recipe
+
+CATALOGUE = Path(__file__).parent / "catalogue"
+
+
+class UnknownRecipe(LookupError):
+    """No recipe has the id that was asked for."""
+
+    def __init__(self, recipe_id: str) -> None:
+        super().__init__(f"There is no recipe '{recipe_id}'. Recipes: {', '.join(sorted(_recipes()))}.")
+        self.recipe_id = recipe_id
+
+
+def list_recipes() -> list[Recipe]:
+    """All recipes, ordered by id."""
+    return [recipe for _, recipe in sorted(_recipes().items())]
+
+
+def get_recipe(recipe_id: str) -> Recipe:
+    """The recipe of that id; raises ``UnknownRecipe``."""
+    try:
+        return _recipes()[recipe_id]
+    except KeyError:
+        raise UnknownRecipe(recipe_id) from None
+
+
+@lru_cache(maxsize=1)
+def _recipes() -> dict[str, Recipe]:
+    recipes = [_load(path) for path in sorted(CATALOGUE.glob("*.yaml"))]
+    return {recipe.id: recipe for recipe in recipes}
+
+
+def _load(path: Path) -> Recipe:
+    content = _read(path)
+    shared = content.pop("shared", None)
+    if shared is not None:
+        content = _merge(_read(CATALOGUE / "shared" / f"{shared}.yaml"), content)
+    recipe = Recipe.model_validate(content)
+    if recipe.id != path.stem:
+        raise ValueError(f"{path.name} holds the recipe '{recipe.id}'; file and id must agree.")
+    return recipe
+
+
+def _read(path: Path) -> dict[str, Any]:
+    content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return content
+
+
+def _merge(shared: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """A recipe's own file over the shared one: knobs and presets by name, the rest as a whole."""
+    dropped = set(own.pop("drop_knobs", []))
+    merged = {**shared, **own}
+    knobs = _merge_named(shared.get("knobs", []), own.get("knobs", []), "name")
+    merged["knobs"] = [knob for knob in knobs if knob["name"] not in dropped]
+    merged["presets"] = _merge_named(shared.get("presets", []), own.get("presets", []), "id")
+    return merged
+
+
+def _merge_named(shared: list[dict[str, Any]], own: list[dict[str, Any]], key: str) -> list[dict[str, Any]]:
+    by_name = {entry[key]: dict(entry) for entry in shared}
+    for entry in own:
+        base = by_name.setdefault(entry[key], {})
+        for field, value in entry.items():
+            # A preset's params add to the shared ones; every other field replaces its own.
+            is_mapping = field in ("params", "overrides") and field in base
+            base[field] = {**base[field], **value} if is_mapping else value
+    return list(by_name.values())

@@ -1,0 +1,107 @@
+"""Reads the fields of verl's config dataclasses from their source, without importing verl.
+
+Hydra's YAML files leave out many keys that the dataclasses behind them accept
+(``rollout.enable_sleep_mode``). Importing verl would pull in torch, so the source
+is parsed.
+"""
+
+import ast
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+#: Where verl keeps its config dataclasses; on equal class names the first wins.
+SOURCES = ("workers/config", "trainer/config", "utils/profiler", "utils/skip")
+
+
+@dataclass(frozen=True)
+class FieldType:
+    """What a field accepts: names of scalar types, and the config class of a nested field."""
+
+    scalars: frozenset[str]
+    nested: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether any key may stand below the field (a plain dict)."""
+        return bool(self.scalars & {"dict", "any"})
+
+
+ANY = FieldType(frozenset({"any"}))
+_SCALARS = {"int", "float", "str", "bool", "dict", "list"}
+_ALIASES = {"tuple": "list", "Dict": "dict", "List": "list", "Mapping": "dict", "Sequence": "list"}
+
+
+class ConfigClasses:
+    """The config dataclasses of one verl installation, by class name."""
+
+    def __init__(self, verl_folder: Path) -> None:
+        self._classes: dict[str, ast.ClassDef] = {}
+        for source in SOURCES:
+            for path in sorted((verl_folder / source).rglob("*.py")):
+                for node in ast.parse(path.read_text(encoding="utf-8")).body:
+                    if isinstance(node, ast.ClassDef):
+                        self._classes.setdefault(node.name, node)
+
+    def has(self, class_name: str) -> bool:
+        """Whether the class was found."""
+        return class_name in self._classes
+
+    @cache  # noqa: B019 - one instance lives as long as the process
+    def fields(self, class_name: str) -> dict[str, FieldType]:
+        """Fields of the class and of its bases that a config may set."""
+        node = self._classes.get(class_name)
+        if node is None:
+            return {}
+        fields: dict[str, FieldType] = {}
+        for base in node.bases:
+            fields.update(self.fields(_last_name(base)))
+        for statement in node.body:
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                name = statement.target.id
+                if not name.startswith("_"):
+                    fields[name] = self._type(statement.annotation)
+        return fields
+
+    def _type(self, annotation: ast.expr) -> FieldType:
+        if isinstance(annotation, ast.BinOp):  # X | Y
+            return _union(self._type(annotation.left), self._type(annotation.right))
+        if isinstance(annotation, ast.Constant):
+            if annotation.value is None:
+                return FieldType(frozenset({"none"}))
+            if isinstance(annotation.value, str):  # a forward reference
+                return self._type(ast.parse(annotation.value, mode="eval").body)
+        if isinstance(annotation, ast.Subscript):
+            return self._generic(annotation)
+        name = _last_name(annotation)
+        name = _ALIASES.get(name, name)
+        if name in _SCALARS:
+            return FieldType(frozenset({name}))
+        if name in self._classes:
+            return FieldType(frozenset(), nested=name)
+        return ANY
+
+    def _generic(self, annotation: ast.Subscript) -> FieldType:
+        outer = _last_name(annotation.value)
+        if outer == "Optional":
+            return _union(self._type(annotation.slice), FieldType(frozenset({"none"})))
+        if outer == "Union" and isinstance(annotation.slice, ast.Tuple):
+            parts = [self._type(part) for part in annotation.slice.elts]
+            union = parts[0]
+            for part in parts[1:]:
+                union = _union(union, part)
+            return union
+        if outer == "Literal":
+            return FieldType(frozenset({"str", "int", "bool"}))
+        outer = _ALIASES.get(outer, outer)
+        return FieldType(frozenset({outer})) if outer in _SCALARS else ANY
+
+
+def _union(left: FieldType, right: FieldType) -> FieldType:
+    return FieldType(left.scalars | right.scalars, left.nested or right.nested)
+
+
+def _last_name(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""

@@ -1,0 +1,42 @@
+"""What is wrong with a request, or worth a warning: said with the field and the nearest valid name."""
+
+from collections.abc import Iterable
+from difflib import SequenceMatcher, get_close_matches
+
+from trellis_contracts.recipe import Strict
+
+
+class Issue(Strict):
+    """One error or warning; ``field`` is a path into the request (``params.group_size``)."""
+
+    code: str
+    field: str
+    message: str
+    suggestion: str | None = None
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most like the given one, or None where nothing is alike."""
+    matches = get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return matches[0] if matches else None
+
+
+def nearest_key(key: str, known: Iterable[str]) -> str | None:
+    """The known dotted key most like the given one; the last part counts as much as the whole.
+
+    People mostly get the place wrong (``actor.lr``) or one word (``learning_rate``).
+    """
+    last = key.rpartition(".")[2]
+    whole_matcher, last_matcher = SequenceMatcher(), SequenceMatcher()
+    whole_matcher.set_seq2(key)
+    last_matcher.set_seq2(last)
+    best, best_score = None, 0.0
+    for candidate in known:
+        whole_matcher.set_seq1(candidate)
+        last_matcher.set_seq1(candidate.rpartition(".")[2])
+        if whole_matcher.quick_ratio() + last_matcher.quick_ratio() <= best_score:
+            continue
+        score = whole_matcher.ratio() + last_matcher.ratio()
+        if score > best_score:
+            best, best_score = candidate, score
+    return best if best_score >= 1.0 else None

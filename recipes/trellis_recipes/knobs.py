@@ -1,0 +1,101 @@
+"""Checks the values that a person gave to a recipe's knobs, and fills in preset and default."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from trellis_contracts.recipe import Knob, Preset, Recipe
+
+from trellis_recipes.issues import Issue, nearest
+
+Value = int | float | bool | str | None
+
+
+def resolve_knobs(
+    recipe: Recipe, preset: Preset | None, params: Mapping[str, Any]
+) -> tuple[dict[str, Value], list[Issue]]:
+    """The value of every knob (given, else the preset's, else the default) and what is wrong.
+
+    A value that does not pass leaves its knob at preset or default, so that the
+    rest of the request can still be checked.
+    """
+    values: dict[str, Value] = {knob.name: knob.default for knob in recipe.knobs}
+    issues: list[Issue] = []
+    for source, origin in ((preset.params if preset else {}, "preset"), (params, "params")):
+        for name, given in source.items():
+            knob = recipe.knob(name)
+            if knob is None:
+                issues.append(_unknown(recipe, origin, name))
+                continue
+            value, problem = check_value(knob, given)
+            if problem is None:
+                values[name] = value
+            else:
+                issues.append(Issue(code="invalid_value", field=f"{origin}.{name}", message=problem))
+    return values, issues
+
+
+def check_value(knob: Knob, given: object) -> tuple[Value, str | None]:
+    """The value in the knob's own type, and a sentence saying what is wrong (None where nothing is)."""
+    if given is None:
+        if knob.default is None:
+            return None, None
+        return None, f"'{knob.name}' needs a value of type {knob.type}."
+    value = _coerce(knob, given)
+    if value is None:
+        wanted = f"one of {', '.join(knob.choices)}" if knob.type == "choice" else f"of type {knob.type}"
+        return None, f"'{knob.name}' must be {wanted}, not {given!r}."
+    return value, _range_problem(knob, value)
+
+
+def _coerce(knob: Knob, given: object) -> Value:
+    """The value in the knob's type; None where it is of another type. Strings are never parsed."""
+    is_number = isinstance(given, int | float) and not isinstance(given, bool)
+    if knob.type == "bool":
+        return given if isinstance(given, bool) else None
+    if knob.type == "str":
+        return given if isinstance(given, str) else None
+    if knob.type == "choice":
+        return given if isinstance(given, str) and given in knob.choices else None
+    if not is_number:
+        return None
+    return _as_float(given) if knob.type == "float" else _as_int(given)
+
+
+def _as_float(given: object) -> float | None:
+    try:
+        number = float(given)  # type: ignore[arg-type]
+    except OverflowError:  # an integer beyond the largest float
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _as_int(given: object) -> int | None:
+    """Integers, and floats without a fraction: JSON from a browser does not tell them apart."""
+    if isinstance(given, int):
+        return given
+    return int(given) if isinstance(given, float) and given.is_integer() else None
+
+
+def _range_problem(knob: Knob, value: Value) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    unit = f" {knob.unit}" if knob.unit else ""
+    if knob.minimum is not None and value < knob.minimum:
+        return f"'{knob.name}' must be at least {knob.minimum:g}{unit}, not {value}."
+    if knob.exclusive_minimum is not None and value <= knob.exclusive_minimum:
+        return f"'{knob.name}' must be more than {knob.exclusive_minimum:g}{unit}, not {value}."
+    if knob.maximum is not None and value > knob.maximum:
+        return f"'{knob.name}' must be at most {knob.maximum:g}{unit}, not {value}."
+    return None
+
+
+def _unknown(recipe: Recipe, origin: str, name: str) -> Issue:
+    suggestion = nearest(name, (knob.name for knob in recipe.knobs))
+    hint = f" Did you mean '{suggestion}'?" if suggestion else ""
+    return Issue(
+        code="unknown_knob",
+        field=f"{origin}.{name}",
+        message=f"The recipe '{recipe.id}' has no knob '{name}'.{hint}",
+        suggestion=suggestion,
+    )

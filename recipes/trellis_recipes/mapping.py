@@ -1,0 +1,134 @@
+"""From knobs to engine settings, where a knob's value cannot be handed over as it is."""
+
+from pathlib import Path
+from typing import Any
+
+from trellis_contracts.recipe import Engine, Recipe
+
+from trellis_recipes import platform_defaults
+from trellis_recipes.knobs import Value
+from trellis_recipes.request import ComposeRequest
+
+#: verl stops at the first of steps and epochs, and then without the final checkpoint.
+ENDLESS_EPOCHS = 1_000_000
+#: An interval that is never reached: verl saves at the last step only where an interval is set.
+AT_THE_END = 2_147_483_647
+#: Files in this form can be given to the next job as its model.
+CHECKPOINT_CONTENTS = ["model", "optimizer", "extra", "hf_model"]
+GPUS_PER_NODE = 8
+SEEDS = {
+    Engine.VERL_PPO: (
+        "actor_rollout_ref.actor.data_loader_seed",
+        "actor_rollout_ref.actor.fsdp_config.seed",
+        "actor_rollout_ref.rollout.seed",
+        "critic.data_loader_seed",
+        "critic.fsdp.seed",
+        "data.seed",
+    ),
+    Engine.VERL_SFT: ("engine.seed", "trainer.seed"),
+}
+#: Imported by verl's reward workers, never by the API.
+REWARD_MODULE = "pkg://trellis_train.rewards.verl_adapter"
+
+Settings = dict[str, Any]
+
+
+def plain_settings(recipe: Recipe, knobs: dict[str, Value]) -> Settings:
+    """The knobs that name their engine keys."""
+    return {
+        key: knobs[knob.name]
+        for knob in recipe.knobs
+        for key in knob.engine_keys
+        if knobs[knob.name] is not None
+    }
+
+
+def platform_settings(engine: Engine, request: ComposeRequest, validation_path: str | None) -> Settings:
+    """Where things lie and where the run takes place; no person can change these."""
+    model_key = "actor_rollout_ref.model.path" if engine is Engine.VERL_PPO else "model.path"
+    settings: Settings = {
+        model_key: request.model_path,
+        "data.train_files": request.train_path,
+        # The RL trainer always opens a validation file; a single row costs nothing.
+        "data.val_files": validation_path or (request.train_path if engine is Engine.VERL_PPO else None),
+        "trainer.default_local_dir": request.checkpoint_dir,
+        "trainer.device": platform_defaults.device(request.platform),
+        "trainer.experiment_name": request.recipe,
+        "trainer.logger": ["console"],
+        "trainer.n_gpus_per_node": min(request.gpus, GPUS_PER_NODE),
+        "trainer.nnodes": max(1, request.gpus // GPUS_PER_NODE),
+        "trainer.project_name": "trellis",
+        "trainer.resume_from_path": request.resume_from,
+        "trainer.resume_mode": "resume_path" if request.resume_from else "disable",
+    }
+    if engine is Engine.VERL_PPO and validation_path is None:
+        settings["data.val_max_samples"] = 1
+    return settings
+
+
+def validation_file(request: ComposeRequest, knobs: dict[str, Value]) -> str | None:
+    """The file to validate on: the given one, else the rows held out of the training file."""
+    if request.validation_path is not None:
+        return request.validation_path
+    if not knobs.get("validation_rows"):
+        return None
+    return str(Path(request.train_path).with_name("validation.parquet"))
+
+
+def run_settings(engine: Engine, knobs: dict[str, Value], has_validation: bool) -> Settings:
+    """Length, intervals and seeds, in the engine's own terms."""
+    settings: Settings = {
+        "trainer.total_epochs": ENDLESS_EPOCHS if knobs["total_steps"] else knobs["epochs"],
+        "trainer.save_freq": knobs["save_every"] or AT_THE_END,
+        "trainer.test_freq": (knobs["validate_every"] or -1) if has_validation else -1,
+    }
+    if engine is Engine.VERL_PPO:
+        settings["trainer.val_before_train"] = bool(knobs["validate_before"]) and has_validation
+    return {**settings, **dict.fromkeys(SEEDS[engine], knobs["seed"])}
+
+
+def engine_settings(engine: Engine, knobs: dict[str, Value]) -> Settings:
+    """What all recipes of an engine have in common."""
+    # A LoRA checkpoint's weights are base and adapter side by side, which no one can load as a model.
+    contents = CHECKPOINT_CONTENTS if not knobs.get("lora_rank") else CHECKPOINT_CONTENTS[:-1]
+    if engine is Engine.VERL_SFT:
+        return {"checkpoint.save_contents": contents, "engine.strategy": "fsdp2"}
+    return {
+        "actor_rollout_ref.actor.checkpoint.save_contents": contents,
+        "actor_rollout_ref.actor.strategy": "fsdp2",
+        "actor_rollout_ref.rollout.name": "vllm",
+        "critic.strategy": "fsdp2",
+        "data.filter_overlong_prompts": True,
+        "reward.custom_reward_function.name": "compute_score",
+        "reward.custom_reward_function.path": REWARD_MODULE,
+        "reward.custom_reward_function.reward_kwargs": {"rewards": reward_mixture(knobs)},
+    }
+
+
+def reward_mixture(knobs: dict[str, Value]) -> list[dict[str, Any]]:
+    """The weighted rewards of the run; the first one decides whether a response is correct."""
+    format_weight = float(knobs.get("format_weight") or 0.0)
+    options = {"pattern": knobs["reward_pattern"]} if knobs["reward"] == "regex" else {}
+    mixture = [{"name": knobs["reward"], "weight": 1.0 - format_weight, "options": options}]
+    if format_weight:
+        mixture.append({"name": "format", "weight": format_weight, "options": {}})
+    if penalty := knobs.get("length_penalty"):
+        free = {"free_characters": knobs["length_penalty_from"]}
+        mixture.append({"name": "length", "weight": penalty, "options": free})
+    return mixture
+
+
+def derived_settings(engine: Engine, config: Settings) -> Settings:
+    """Settings that follow from others; ``config`` holds what was set so far, by dotted key."""
+    if engine is not Engine.VERL_PPO:
+        return {}
+    validation_temperature = config["actor_rollout_ref.rollout.val_kwargs.temperature"]
+    longest = config["data.max_prompt_length"] + config["data.max_response_length"]
+    derived: Settings = {
+        "actor_rollout_ref.rollout.max_model_len": longest,
+        "actor_rollout_ref.rollout.val_kwargs.do_sample": validation_temperature > 0,
+    }
+    if config["actor_rollout_ref.model.lora_rank"]:
+        # The sampler starts from the base weights and receives the adapter only.
+        derived["actor_rollout_ref.rollout.load_format"] = "safetensors"
+    return derived

@@ -1,0 +1,87 @@
+"""What a platform asks of the engine, whatever the recipe.
+
+On a CPU this is the configuration in which verl and vLLM run without CUDA; on a GPU
+verl's own defaults stay as they are.
+"""
+
+from typing import Any
+
+from trellis_contracts.recipe import Engine
+
+#: Full precision throughout: bfloat16 has no fast path on most CPUs, and sampler and trainer then agree.
+_FULL_PRECISION = {"param_dtype": "fp32", "reduce_dtype": "fp32", "buffer_dtype": "fp32"}
+
+_CPU_PPO: dict[str, Any] = {
+    "actor_rollout_ref.actor.fsdp_config.mixed_precision": _FULL_PRECISION,
+    "actor_rollout_ref.actor.fsdp_config.model_dtype": "fp32",
+    "actor_rollout_ref.actor.fsdp_config.use_torch_compile": False,
+    "actor_rollout_ref.actor.use_torch_compile": False,
+    "actor_rollout_ref.model.override_config.attn_implementation": "sdpa",
+    "actor_rollout_ref.model.use_remove_padding": False,
+    "actor_rollout_ref.ref.fsdp_config.mixed_precision": _FULL_PRECISION,
+    "actor_rollout_ref.ref.fsdp_config.use_torch_compile": False,
+    "actor_rollout_ref.rollout.agent.num_workers": 1,
+    # Weights travel through /dev/shm, which may be small.
+    "actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes": 64,
+    "actor_rollout_ref.rollout.dtype": "float32",
+    "actor_rollout_ref.rollout.enable_sleep_mode": False,
+    "actor_rollout_ref.rollout.enforce_eager": True,
+    "actor_rollout_ref.rollout.free_cache_engine": False,
+    "critic.fsdp.mixed_precision": _FULL_PRECISION,
+    "critic.fsdp.use_torch_compile": False,
+    "critic.model.override_config.attn_implementation": "sdpa",
+    "critic.model.use_remove_padding": False,
+    "data.dataloader_num_workers": 0,
+    "reward.num_workers": 1,
+    "transfer_queue.backend.SimpleStorage.num_data_storage_units": 1,
+}
+_CPU_SFT: dict[str, Any] = {
+    "data.num_workers": 0,
+    "engine.mixed_precision": _FULL_PRECISION,
+    "engine.model_dtype": "fp32",
+    "engine.use_torch_compile": False,
+    "model.override_config.attn_implementation": "sdpa",
+}
+_CPU_ENVIRONMENT = {
+    "VERL_PLATFORM": "cpu",
+    # verl registers its FSDP engines for cuda and npu only.
+    "VERL_ENGINE_DEVICE": "cuda",
+    # Trainer, sampler and their helpers share the cores. OpenMP's idle threads spin by default, which
+    # keeps the others from working: a step of a tiny model was seen to take ten times as long.
+    "OMP_WAIT_POLICY": "PASSIVE",
+}
+_CPU_SAMPLER_ENVIRONMENT = {
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+}
+
+
+def engine_defaults(engine: Engine, platform: str) -> dict[str, Any]:
+    """Engine settings by dotted key; a person's own settings come after them."""
+    if platform != "cpu":
+        return {}
+    return dict(_CPU_PPO if engine is Engine.VERL_PPO else _CPU_SFT)
+
+
+def environment(engine: Engine, platform: str) -> dict[str, str]:
+    """Environment variables of the engine's processes; none of them is a secret."""
+    common = {"TOKENIZERS_PARALLELISM": "false"}
+    if platform != "cpu":
+        return common
+    sampler = _CPU_SAMPLER_ENVIRONMENT if engine is Engine.VERL_PPO else {}
+    return {**common, **_CPU_ENVIRONMENT, **sampler}
+
+
+def device(platform: str) -> str:
+    """verl's name of the device to train on."""
+    return "cpu" if platform == "cpu" else "cuda"
+
+
+def own_cluster_settings(engine: Engine, platform: str, gpus: int) -> dict[str, Any]:
+    """What bare verl needs besides where it starts a Ray cluster of its own, for the command to replay.
+
+    verl's placement groups ask for GPUs and for 3 CPUs each; on a CPU both are logical.
+    """
+    if platform != "cpu" or engine is not Engine.VERL_PPO:
+        return {}
+    return {"ray_kwargs.ray_init.num_cpus": 32, "ray_kwargs.ray_init.num_gpus": gpus}

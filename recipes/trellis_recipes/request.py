@@ -1,0 +1,50 @@
+"""What is asked of the composition, and what comes out of it."""
+
+from typing import Any
+
+from pydantic import Field
+from trellis_contracts.recipe import Engine, Strict
+
+from trellis_recipes.issues import Issue
+
+
+class ComposeRequest(Strict):
+    """A job's choices, before any of them is checked.
+
+    ``validation_path`` is given only where the job has a validation dataset. Without
+    one, the rows held out (knob ``validation_rows``) are expected in
+    ``validation.parquet`` beside ``train_path``.
+    """
+
+    recipe: str
+    preset: str | None = None
+    params: dict[str, Any] = Field(default_factory=dict)
+    overrides: dict[str, Any] = Field(default_factory=dict)
+    platform: str = Field(pattern="^(cpu|cuda)$")
+    gpus: int = Field(ge=1)
+    model_path: str
+    train_path: str
+    validation_path: str | None = None
+    checkpoint_dir: str
+    seed: int = Field(ge=0)
+    #: Rows of the training dataset, for checks against batch sizes.
+    row_count: int | None = None
+    resume_from: str | None = None
+
+
+class Composition(Strict):
+    """A complete engine configuration, or the errors that stand in its way.
+
+    ``config``, ``engine_overrides`` and ``command`` are filled in with errors too, as
+    far as they can be (for the preview); only a composition without errors may be run.
+    """
+
+    engine: Engine
+    preset: str | None = None
+    params: dict[str, Any] = Field(default_factory=dict)
+    engine_overrides: list[str] = Field(default_factory=list)
+    config: dict[str, Any] = Field(default_factory=dict)
+    env: dict[str, str] = Field(default_factory=dict)
+    command: str = ""
+    warnings: list[Issue] = Field(default_factory=list)
+    errors: list[Issue] = Field(default_factory=list)

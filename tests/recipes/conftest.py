@@ -1,0 +1,24 @@
+"""A complete request, of which a test states what matters to it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from trellis_recipes.compose import ComposeRequest
+
+
+@pytest.fixture(scope="session")
+def request_for() -> Callable[..., ComposeRequest]:
+    def build(**choices: Any) -> ComposeRequest:
+        complete = {
+            "recipe": "grpo",
+            "platform": "cpu",
+            "gpus": 1,
+            "model_path": "/data/models/starter",
+            "train_path": "/data/jobs/job_1/attempt-1/prepared/train.parquet",
+            "checkpoint_dir": "/data/jobs/job_1/checkpoints",
+            "seed": 7,
+        }
+        return ComposeRequest(**{**complete, **choices})
+
+    return build

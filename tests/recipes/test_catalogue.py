@@ -1,0 +1,58 @@
+"""The recipes as they are shipped."""
+
+import re
+
+import pytest
+from trellis_contracts.recipe import Recipe
+from trellis_recipes.catalogue import UnknownRecipe, get_recipe, list_recipes
+from trellis_recipes.knobs import check_value
+from trellis_recipes.schema import load_schema
+
+RECIPES = list_recipes()
+
+
+def texts(recipe: Recipe):
+    yield recipe.title
+    yield recipe.description
+    for knob in recipe.knobs:
+        yield from (knob.title, knob.help)
+    for preset in recipe.presets:
+        yield preset.title
+
+
+def test_grpo_and_sft_are_listed() -> None:
+    assert {"grpo", "sft"} <= {recipe.id for recipe in RECIPES}
+
+
+def test_an_unknown_recipe_is_named() -> None:
+    with pytest.raises(UnknownRecipe, match="nosuch"):
+        get_recipe("nosuch")
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.id)
+class TestEveryRecipe:
+    def test_has_the_four_presets(self, recipe: Recipe) -> None:
+        assert [preset.id for preset in recipe.presets] == ["cpu-tiny", "gpu-24gb", "gpu-80gb", "gpu-8x80gb"]
+
+    def test_is_written_in_both_languages(self, recipe: Recipe) -> None:
+        for text in texts(recipe):
+            assert text.en.strip()
+            assert text.zh.strip()
+            assert not re.search(r"[\u4e00-\u9fff]", text.en)
+
+    def test_accepts_its_own_defaults(self, recipe: Recipe) -> None:
+        problems = [check_value(knob, knob.default)[1] for knob in recipe.knobs]
+
+        assert not any(problems)
+
+    def test_names_each_knob_once(self, recipe: Recipe) -> None:
+        names = [knob.name for knob in recipe.knobs]
+
+        assert len(names) == len(set(names))
+
+    def test_maps_its_knobs_to_keys_of_the_installed_engine(self, recipe: Recipe) -> None:
+        schema = load_schema(recipe.engine)
+
+        unknown = [key for knob in recipe.knobs for key in knob.engine_keys if schema.find(key) is None]
+
+        assert unknown == []

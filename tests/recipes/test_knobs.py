@@ -1,0 +1,119 @@
+"""Properties of knob validation and of the text handed to Hydra."""
+
+from typing import Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trellis_contracts.recipe import Knob, Text
+from trellis_recipes.catalogue import get_recipe, list_recipes
+from trellis_recipes.compose import ComposeRequest, compose
+from trellis_recipes.hydra_text import NotExpressible, text
+from trellis_recipes.knobs import check_value, resolve_knobs
+
+JSON_SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+JSON = st.recursive(
+    JSON_SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3)
+)
+KNOBS = [knob for recipe in list_recipes() for knob in recipe.knobs]
+PRINTABLE = st.text(st.characters(exclude_categories=("Cs", "Cc"))).filter(lambda value: "${" not in value)
+PARSER = OverridesParser.create()
+
+
+def knob_of(type_: Any, **limits: Any) -> Knob:
+    words = Text(en="x", zh="x")
+    return Knob(name="k", type=type_, default=None, title=words, help=words, **limits)
+
+
+@settings(deadline=None)
+@given(knob=st.sampled_from(KNOBS), value=JSON)
+def test_a_value_is_either_accepted_within_its_limits_or_explained(knob: Knob, value: Any) -> None:
+    accepted, problem = check_value(knob, value)
+
+    if problem is not None:
+        assert knob.name in problem
+    elif accepted is not None and not isinstance(accepted, bool | str):
+        assert knob.minimum is None or accepted >= knob.minimum
+        assert knob.maximum is None or accepted <= knob.maximum
+        assert knob.exclusive_minimum is None or accepted > knob.exclusive_minimum
+
+
+@given(value=st.integers(), low=st.integers(-100, 100))
+def test_integers_keep_their_value(value: int, low: int) -> None:
+    accepted, problem = check_value(knob_of("int", minimum=low), value)
+
+    assert (problem is None) == (value >= low)
+    assert accepted == value
+
+
+@given(value=st.floats(allow_nan=False, allow_infinity=False).filter(lambda value: not value.is_integer()))
+def test_a_fraction_is_not_an_integer(value: float) -> None:
+    assert check_value(knob_of("int"), value)[1] is not None
+
+
+@given(value=st.booleans())
+def test_a_boolean_is_not_a_number(value: bool) -> None:
+    assert check_value(knob_of("int"), value)[1] is not None
+    assert check_value(knob_of("float"), value)[1] is not None
+
+
+def test_an_unknown_knob_is_named_with_the_nearest_one() -> None:
+    _, (issue,) = resolve_knobs(get_recipe("grpo"), None, {"group_sise": 4})
+
+    assert (issue.code, issue.field, issue.suggestion) == ("unknown_knob", "params.group_sise", "group_size")
+
+
+@settings(deadline=None)  # the first example reads the engine's files
+@given(params=st.dictionaries(st.sampled_from([knob.name for knob in KNOBS]) | st.text(), JSON, max_size=4))
+def test_composing_never_raises_for_a_persons_mistakes(params: dict[str, Any]) -> None:
+    request = ComposeRequest(
+        recipe="grpo",
+        params=params,
+        overrides=params,
+        platform="cpu",
+        gpus=1,
+        model_path="/m",
+        train_path="/t/train.parquet",
+        checkpoint_dir="/c",
+        seed=0,
+    )
+
+    composition = compose(request)
+
+    assert composition.errors or composition.config
+
+
+NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True).filter(
+    lambda name: name.lower() not in {"null", "true", "false", "nan", "inf"}
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | PRINTABLE,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(deadline=None)
+@given(value=VALUES)
+def test_hydra_reads_a_value_as_it_was_meant(value: Any) -> None:
+    override = PARSER.parse_override(f"key={text(value)}")
+
+    assert _plain(override.value()) == value
+
+
+@given(value=st.text().filter(lambda value: "${" in value or any(ord(c) < 32 for c in value)))
+def test_what_hydra_would_change_is_refused(value: str) -> None:
+    try:
+        text(value)
+    except NotExpressible:
+        return
+    raise AssertionError(f"{value!r} was written")
+
+
+def _plain(value: Any) -> Any:
+    """Hydra's quoted strings as plain ones."""
+    if isinstance(value, dict):
+        return {_plain(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value.text if hasattr(value, "text") else value

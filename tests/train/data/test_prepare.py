@@ -1,0 +1,265 @@
+"""Datasets as the platform stores them, and the files that the engines read."""
+
+import json
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trellis_contracts.recipe import DataFormat, Engine
+from trellis_contracts.spec import DataSource, JobSpec, ModelSource
+from trellis_train.data import prepare as module
+from trellis_train.data.prepare import BadData, prepare
+from trellis_train.data.rows import (
+    BadRow,
+    messages_of,
+    messages_to_rl,
+    prompt_answer_to_messages,
+    prompt_answer_to_rl,
+)
+
+GSM8K = Path(os.environ.get("TRELLIS_BENCHMARK_DIR", "../shared/data")) / "gsm8k" / "train.jsonl"
+CHAT = [{"role": "user", "content": "1+1?"}, {"role": "assistant", "content": "2"}]
+
+
+def source(folder: Path, rows: list[dict], format_: DataFormat, name: str = "data") -> DataSource:
+    path = folder / f"{name}.parquet"
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    return DataSource(dataset_id="ds_1", path=str(path), format=format_, sha256="0", row_count=len(rows))
+
+
+def spec_for(folder: Path, train: DataSource, *, engine: Engine = Engine.VERL_PPO, **changes) -> JobSpec:
+    return JobSpec(
+        **{
+            "job_id": "job_1",
+            "attempt": 1,
+            "name": "a job",
+            "recipe": "grpo",
+            "engine": engine,
+            "platform": "cpu",
+            "gpus": 1,
+            "seed": 0,
+            "params": {"validation_rows": 0},
+            "engine_overrides": [],
+            "model": ModelSource(model_id="mdl_1", path="/m"),
+            "train_data": train,
+            "attempt_dir": str(folder),
+            "checkpoint_dir": str(folder / "checkpoints"),
+            "ingest_url": "http://localhost",
+            **changes,
+        }
+    )
+
+
+def questions(count: int) -> list[dict]:
+    return [{"question": f"{n}+1?", "answer": f"so\n#### {n + 1}"} for n in range(count)]
+
+
+def test_questions_become_rows_of_verls_rl_data(tmp_path: Path) -> None:
+    train = source(tmp_path, questions(3), DataFormat.PROMPT_ANSWER)
+
+    prepared = prepare(spec_for(tmp_path, train))
+
+    assert prepared.train_path == tmp_path / "prepared" / "train.parquet"
+    assert pq.read_table(prepared.train_path).to_pylist()[2] == {
+        "data_source": "dataset",
+        "prompt": [{"role": "user", "content": "2+1?"}],
+        "ability": "general",
+        "reward_model": {"style": "rule", "ground_truth": "3"},
+        "extra_info": {"index": 2, "split": "train", "question": "2+1?"},
+    }
+
+
+def test_conversations_become_rl_rows_by_their_last_answer(tmp_path: Path) -> None:
+    messages = [*CHAT, {"role": "user", "content": "and +1?"}, {"role": "assistant", "content": "\\boxed{3}"}]
+    train = source(tmp_path, [{"messages": messages}], DataFormat.MESSAGES)
+
+    (row,) = pq.read_table(prepare(spec_for(tmp_path, train)).train_path).to_pylist()
+
+    assert row["prompt"] == messages[:3]
+    assert row["reward_model"]["ground_truth"] == "3"
+
+
+def test_questions_become_conversations_for_supervised_training(tmp_path: Path) -> None:
+    train = source(tmp_path, [{"prompt": "1+1?", "completion": "2"}], DataFormat.PROMPT_ANSWER)
+
+    prepared = prepare(spec_for(tmp_path, train, engine=Engine.VERL_SFT))
+
+    assert pq.read_table(prepared.train_path).to_pylist() == [{"messages": CHAT}]
+
+
+def test_verls_own_rows_are_kept_as_they_are(tmp_path: Path) -> None:
+    row = {
+        "data_source": "mine",
+        "prompt": CHAT[:1],
+        "reward_model": {"ground_truth": "2", "tolerance": 0.1},
+        "agent_name": "tool_agent",
+    }
+    train = source(tmp_path, [row, row], DataFormat.VERL_RL)
+
+    prepared = prepare(spec_for(tmp_path, train, params={"validation_rows": 1}))
+
+    assert pq.read_table(prepared.train_path).to_pylist() == [row]
+    assert prepared.validation_path is not None
+    assert pq.read_table(prepared.validation_path).to_pylist() == [row]
+
+
+def test_the_last_rows_are_held_out_and_leave_training(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(module, "BATCH_ROWS", 4)
+    train = source(tmp_path, questions(11), DataFormat.PROMPT_ANSWER)
+
+    prepared = prepare(spec_for(tmp_path, train, params={"validation_rows": 3}))
+
+    def indices(path: Path) -> list[int]:
+        return [row["extra_info"]["index"] for row in pq.read_table(path).to_pylist()]
+
+    assert indices(prepared.train_path) == list(range(8))
+    assert prepared.validation_path is not None
+    assert indices(prepared.validation_path) == [8, 9, 10]
+    assert (prepared.train_rows, prepared.validation_rows) == (8, 3)
+
+
+def test_with_a_validation_dataset_nothing_is_held_out(tmp_path: Path) -> None:
+    train = source(tmp_path, questions(5), DataFormat.PROMPT_ANSWER)
+    validation = source(tmp_path, questions(2), DataFormat.PROMPT_ANSWER, name="validation")
+
+    prepared = prepare(
+        spec_for(tmp_path, train, validation_data=validation, params={"validation_rows": 3}), tmp_path / "out"
+    )
+
+    assert (prepared.train_rows, prepared.validation_rows) == (5, 2)
+    assert prepared.train_path.parent == tmp_path / "out"
+
+
+def test_a_bad_row_is_named(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(module, "BATCH_ROWS", 2)
+    rows = [*questions(4), {"question": "5+1?", "answer": " "}]
+    train = source(tmp_path, rows, DataFormat.PROMPT_ANSWER)
+
+    with pytest.raises(BadData, match="Row 5 of dataset ds_1: 'answer' is empty"):
+        prepare(spec_for(tmp_path, train))
+
+    assert not (tmp_path / "prepared" / "train.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("format_", "engine"),
+    [
+        (DataFormat.PREFERENCE, Engine.VERL_PPO),
+        (DataFormat.TEXT, Engine.VERL_SFT),
+        (DataFormat.VERL_RL, Engine.VERL_SFT),
+    ],
+)
+def test_a_format_that_does_not_suit_the_recipe_is_refused(
+    format_: DataFormat, engine: Engine, tmp_path: Path
+) -> None:
+    train = source(tmp_path, questions(2), format_)
+
+    with pytest.raises(BadData, match=format_):
+        prepare(spec_for(tmp_path, train, engine=engine))
+
+
+def test_more_rows_cannot_be_held_out_than_there_are(tmp_path: Path) -> None:
+    train = source(tmp_path, questions(2), DataFormat.PROMPT_ANSWER)
+
+    with pytest.raises(BadData, match="held out"):
+        prepare(spec_for(tmp_path, train, params={"validation_rows": 2}))
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    missing = DataSource(
+        dataset_id="ds_9",
+        path=str(tmp_path / "no.parquet"),
+        format=DataFormat.MESSAGES,
+        sha256="0",
+        row_count=1,
+    )
+
+    with pytest.raises(BadData, match="ds_9"):
+        prepare(spec_for(tmp_path, missing))
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"answer": "2"}, "has no prompt"),
+        ({"question": "1+1?"}, "has no answer"),
+        ({"question": 3, "answer": "2"}, "'question' must be text"),
+        ({"question": "1+1?", "answer": True}, "'answer' must be text"),
+    ],
+)
+def test_what_is_wrong_with_a_question_is_said(row: dict, message: str) -> None:
+    with pytest.raises(BadRow, match=message):
+        prompt_answer_to_rl(row)
+
+
+@pytest.mark.parametrize(
+    ("messages", "message"),
+    [
+        (None, "must be a list"),
+        ([], "must be a list"),
+        (["hello"], "message 1 .* not an object"),
+        ([{"role": "robot", "content": "x"}], "message 1 .* role 'robot'"),
+        ([{"role": "user", "content": None}], "message 1 .* no text"),
+        (CHAT[:1], "no turn of the assistant"),
+    ],
+)
+def test_what_is_wrong_with_a_conversation_is_said(messages: object, message: str) -> None:
+    with pytest.raises(BadRow, match=message):
+        messages_of({"messages": messages})
+
+
+def test_an_instruction_and_its_input_are_one_prompt() -> None:
+    row = {"instruction": "Add.", "input": "1 and 1", "output": 2, "system": "Be brief."}
+
+    prompt, truth = prompt_answer_to_rl(row)
+
+    assert prompt == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Add.\n\n1 and 1"},
+    ]
+    assert truth == "2"
+
+
+TEXTS = st.text(st.characters(exclude_categories=("Cs",)), min_size=1).filter(str.strip)
+
+
+@settings(max_examples=50, deadline=None)
+@given(pairs=st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=6))
+def test_no_text_is_lost_on_the_way(pairs: list[tuple[str, str]], tmp_path_factory) -> None:
+    folder = tmp_path_factory.mktemp("round-trip")
+    rows = [{"prompt": prompt, "response": answer} for prompt, answer in pairs]
+    train = source(folder, rows, DataFormat.PROMPT_ANSWER)
+
+    supervised = pq.read_table(
+        prepare(spec_for(folder, train, engine=Engine.VERL_SFT)).train_path
+    ).to_pylist()
+    conversations = source(folder, supervised, DataFormat.MESSAGES, name="conversations")
+    rl = pq.read_table(prepare(spec_for(folder, conversations)).train_path).to_pylist()
+
+    assert [(row["messages"][0]["content"], row["messages"][1]["content"]) for row in supervised] == pairs
+    assert [row["prompt"][0]["content"] for row in rl] == [prompt for prompt, _ in pairs]
+
+
+@settings(deadline=None)
+@given(question=TEXTS, answer=TEXTS)
+def test_the_two_ways_to_a_reference_answer_agree(question: str, answer: str) -> None:
+    row = {"question": question, "answer": answer}
+
+    assert prompt_answer_to_rl(row) == messages_to_rl({"messages": prompt_answer_to_messages(row)})
+
+
+@pytest.mark.skipif(not GSM8K.exists(), reason=f"GSM8K is not at {GSM8K} (TRELLIS_BENCHMARK_DIR)")
+def test_gsm8k_becomes_rl_data_with_numbers_as_answers(tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in GSM8K.read_text(encoding="utf-8").splitlines()]
+    train = source(tmp_path, rows, DataFormat.PROMPT_ANSWER)
+
+    prepared = prepare(spec_for(tmp_path, train, params={"validation_rows": 256}))
+
+    assert (prepared.train_rows, prepared.validation_rows) == (7217, 256)
+    truths = [row["reward_model"]["ground_truth"] for row in pq.read_table(prepared.train_path).to_pylist()]
+    assert truths[0] == "72"
+    assert all(truth.replace(",", "").replace("-", "").replace(".", "").isdigit() for truth in truths)

@@ -1,0 +1,127 @@
+"""A real GRPO job on a CPU, from the spec to a checkpoint: stopped, resumed, killed."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from trellis_contracts.spec import EXIT_STOPPED
+
+from .conftest import Run
+
+pytestmark = [pytest.mark.train, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def stopped_run(start_run: Callable[..., Run]) -> Run:
+    """A run of 50 steps with a validation first, asked to stop after its second step."""
+    run = start_run(
+        "trainer.total_training_steps=50", "trainer.test_freq=50", "trainer.val_before_train=True"
+    )
+    run.wait_for(lambda: any(event["step"] == 2 for event in run.events("metrics")))
+    (run.attempt_dir / "stop").touch()
+    run.process.wait(timeout=120)
+    return run
+
+
+@pytest.fixture(scope="module")
+def resumed_run(stopped_run: Run, start_run: Callable[..., Run]) -> Run:
+    """The second attempt, from the checkpoint at which the first one left; killed after two steps."""
+    checkpoint = stopped_run.events("checkpoint")[-1]["path"]
+    run = start_run(
+        "trainer.total_training_steps=50",
+        "trainer.test_freq=-1",
+        "trainer.val_before_train=False",
+        attempt=2,
+        resume_from=checkpoint,
+    )
+    run.wait_for(lambda: len(run.events("metrics")) >= 2)
+    return run
+
+
+def test_a_stopped_run_says_so_with_its_exit_code(stopped_run: Run) -> None:
+    assert stopped_run.process.returncode == EXIT_STOPPED, stopped_run.log[-4000:]
+
+
+def test_every_step_has_metrics_under_verls_own_names(stopped_run: Run) -> None:
+    steps = {event["step"]: event["values"] for event in stopped_run.events("metrics")}
+
+    assert list(steps) == list(range(len(steps)))
+    assert any(name.startswith("val-core/addition/") for name in steps[0])
+    assert {"actor/pg_loss", "critic/score/mean", "perf/throughput", "timing_s/step"} <= set(steps[1])
+
+
+def test_sampler_and_trainer_agree_on_the_probabilities(stopped_run: Run) -> None:
+    """The weights of the trainer reached the sampler: after a step too, not only at the start."""
+    for event in stopped_run.events("metrics")[1:]:
+        assert event["values"]["training/rollout_probs_diff_max"] < 0.02
+
+
+def test_every_step_has_rollouts_grouped_by_prompt(stopped_run: Run) -> None:
+    train = [event for event in stopped_run.events("rollouts") if event["split"] == "train"]
+    groups = [rollout["group"] for rollout in train[0]["rollouts"]]
+
+    assert len(groups) == 8
+    assert {groups.count(group) for group in groups} == {2}
+    for rollout in train[0]["rollouts"]:
+        assert rollout["reward_parts"] == {"exact": rollout["score"]}
+        assert rollout["advantage"] is not None
+        assert 1 <= rollout["response_tokens"] <= 8
+
+
+def test_validation_rollouts_carry_the_true_answer(stopped_run: Run) -> None:
+    (event,) = [event for event in stopped_run.events("rollouts") if event["split"] == "validation"]
+
+    assert event["step"] == 0
+    assert {rollout["ground_truth"] for rollout in event["rollouts"]} == {"0", "1", "2", "3"}
+
+
+def test_it_leaves_at_a_checkpoint_of_its_last_step(stopped_run: Run) -> None:
+    (checkpoint,) = stopped_run.events("checkpoint")
+
+    assert checkpoint["step"] == stopped_run.events("metrics")[-1]["step"]
+    assert Path(checkpoint["hf_path"], "model.safetensors").is_file()
+    files = [file for file in Path(checkpoint["path"]).rglob("*") if file.is_file()]
+    assert checkpoint["size_bytes"] == sum(file.stat().st_size for file in files)
+
+
+def test_nothing_is_left_running_after_a_stop(stopped_run: Run) -> None:
+    assert wait_until_gone(stopped_run) == []
+
+
+def test_a_resumed_run_continues_at_the_next_step(stopped_run: Run, resumed_run: Run) -> None:
+    last = stopped_run.events("checkpoint")[-1]["step"]
+
+    assert [event["step"] for event in resumed_run.events("metrics")][:2] == [last + 1, last + 2]
+
+
+def test_a_killed_run_leaves_no_process(resumed_run: Run) -> None:
+    assert len(resumed_run.processes()) > 3
+
+    os.kill(resumed_run.process.pid, signal.SIGKILL)
+    resumed_run.process.wait()
+
+    assert wait_until_gone(resumed_run) == []
+
+
+def wait_until_gone(run: Run, timeout_s: float = 40) -> list[int]:
+    """The processes of ``run`` that are alive after at most ``timeout_s``.
+
+    The agents of the private Ray node notice late that it is gone; a job on the platform has none
+    of its own, and its leash ends whatever it started (tests/e2e/test_runs_that_die.py).
+    """
+    deadline = time.monotonic() + timeout_s
+    while (left := [pid for pid in run.processes() if not is_ray_agent(pid)]) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    return left
+
+
+def is_ray_agent(pid: int) -> bool:
+    """Whether the process is one of Ray's own two helpers of a node."""
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False  # it has ended: the next look does not find it
+    return command.startswith((b"ray::DashboardAgent", b"ray::RuntimeEnvAgent"))

@@ -1,0 +1,107 @@
+"""Which rollouts are shown, and what an event says of them."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from trellis_train.hooks import rollouts
+from trellis_train.hooks.rollouts import choose_keys, clip_text, collect_rollouts
+
+
+class Tokenizer:
+    def decode(self, ids: torch.Tensor, skip_special_tokens: bool) -> str:
+        return " ".join(str(int(token)) for token in ids)
+
+
+@pytest.fixture
+def queue(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
+    """A TransferQueue of rows by key."""
+    import transfer_queue
+
+    rows: dict[str, dict[str, Any]] = {}
+
+    def kv_batch_get(*, keys: list[str], partition_id: str, select_fields: list[str]) -> dict[str, Any]:
+        assert partition_id == "train"
+        return {name: [rows[key][name] for key in keys] for name in select_fields if name in rows[keys[0]]}
+
+    monkeypatch.setattr(transfer_queue, "kv_batch_get", kv_batch_get)
+    return rows
+
+
+def make_row(response: list[int], score: float, **more: Any) -> dict[str, Any]:
+    return {
+        "prompts": torch.tensor([1, 2]),
+        "responses": torch.tensor(response),
+        "rm_scores": torch.tensor([0.0] * (len(response) - 1) + [score]),
+        "response_mask": torch.ones(len(response), dtype=torch.long),
+        "advantages": torch.full((len(response),), 0.5),
+        "reward_model": {"ground_truth": "3"},
+        "extra_fields": {"reward_extra_info": {"score": score, "exact": 1.0, "note": "text"}},
+        **more,
+    }
+
+
+def collect(keys: list[str], tags: list[dict[str, Any]] | None = None) -> list[rollouts.Rollout]:
+    batch = SimpleNamespace(keys=keys, tags=tags or [{} for _ in keys], partition_id="train")
+    event = collect_rollouts(batch=batch, tokenizer=Tokenizer(), step=7, split="train", max_response_tokens=3)
+    assert event.step == 7
+    return event.rollouts
+
+
+def test_all_responses_to_a_prompt_are_shown_together() -> None:
+    keys = ["b_1_0", "a_0_0", "b_0_0", "a_1_0"]
+
+    assert [sample.key for sample in choose_keys(keys)] == ["b_0_0", "b_1_0", "a_0_0", "a_1_0"]
+
+
+def test_prompts_beyond_the_bound_are_left_out_evenly() -> None:
+    keys = [f"p{number}_0_0" for number in range(32)]
+
+    assert [sample.uid for sample in choose_keys(keys, max_groups=4)] == ["p0", "p8", "p16", "p24"]
+
+
+def test_of_several_outputs_of_a_session_the_last_counts() -> None:
+    assert [sample.key for sample in choose_keys(["a_0_0", "a_0_1", "a_0_2"])] == ["a_0_2"]
+
+
+def test_a_long_text_keeps_its_beginning_and_its_end() -> None:
+    clipped = clip_text("begin" + "x" * 1000 + "end", 20)
+
+    assert clipped.startswith("begin")
+    assert clipped.endswith("end")
+    assert "[988 characters]" in clipped
+
+
+def test_a_rollout_tells_its_score_its_parts_and_its_advantage(queue: dict[str, Any]) -> None:
+    queue["a_0_0"] = make_row([5, 6], score=0.1)
+
+    (rollout,) = collect(["a_0_0"])
+
+    assert rollout.group == "a"
+    assert (rollout.prompt, rollout.response, rollout.ground_truth) == ("1 2", "5 6", "3")
+    assert (rollout.score, rollout.advantage) == (0.1, 0.5)
+    assert rollout.reward_parts == {"exact": 1.0}
+    assert (rollout.response_tokens, rollout.is_truncated) == (2, False)
+
+
+def test_a_response_as_long_as_allowed_was_cut(queue: dict[str, Any]) -> None:
+    queue["a_0_0"] = make_row([5, 6, 7], score=0.0)
+
+    assert collect(["a_0_0"])[0].is_truncated
+
+
+def test_validation_has_no_advantages(queue: dict[str, Any]) -> None:
+    row = make_row([5], score=1.0)
+    del row["advantages"]
+    queue["a_0_0"] = row
+
+    assert collect(["a_0_0"])[0].advantage is None
+
+
+def test_rows_that_only_fill_up_a_batch_are_not_shown(queue: dict[str, Any]) -> None:
+    queue["a_0_0"] = make_row([5], score=1.0)
+
+    shown = collect(["a_0_0", "pad_0_0"], [{}, {"is_padding": True}])
+
+    assert [rollout.group for rollout in shown] == ["a"]

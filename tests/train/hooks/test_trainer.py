@@ -1,0 +1,179 @@
+"""A trainer with our hooks: what it reports, and how it leaves when asked."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+from trellis_contracts.attempt import STOP_FILE
+from trellis_train.hooks import trainer as hooks
+from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE, Spool
+from trellis_train.hooks.stop import StoppedByRequest
+
+
+class FakeTrainer:
+    """The skeleton of verl's ``PPOTrainer.fit``: the same hooks in the same order."""
+
+    def __init__(self, checkpoint_dir: Path, save_freq: int = -1) -> None:
+        self.config = OmegaConf.create(
+            {
+                "data": {"max_response_length": 8},
+                "trainer": {"default_local_dir": str(checkpoint_dir), "save_freq": save_freq},
+                "actor_rollout_ref": {"actor": {}},
+            }
+        )
+        self.tokenizer = None
+        self.logged: list[int] = []
+        self.saved: list[int] = []
+        self.global_steps = 0
+
+    def run(self, total: int) -> None:
+        self.planned = total
+        self._init_dataloader()
+        self.on_init_end()
+        self.global_steps += 1
+        self.on_train_begin()
+        while self.global_steps <= self.total_training_steps:
+            freq = self.config.trainer.save_freq
+            if freq > 0 and self.global_steps % freq == 0:
+                self._save_checkpoint()
+            self.on_step_end()
+            self._compute_metrics(SimpleNamespace(partition_id="train"))
+            self.logged.append(self.global_steps)
+            self.global_steps += 1
+
+    def _init_dataloader(self) -> None:
+        self.total_training_steps = self.planned
+
+    def on_init_end(self) -> None: ...
+    def on_train_begin(self) -> None: ...
+    def on_step_end(self) -> None: ...
+    def _compute_metrics(self, batch: Any) -> None: ...
+
+    def _save_checkpoint(self) -> None:
+        self.saved.append(self.global_steps)
+        folder = Path(self.config.trainer.default_local_dir, f"global_step_{self.global_steps}")
+        folder.mkdir(parents=True)
+        (folder / "data.pt").write_bytes(b"12345")
+
+
+@pytest.fixture
+def attempt_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(ATTEMPT_DIR_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(hooks._ReportingTrainer, "_report_rollouts", lambda *args: None)
+    return tmp_path
+
+
+def make_trainer(attempt_dir: Path, base: type[Any] = FakeTrainer, **arguments: Any) -> Any:
+    cls = hooks.with_hooks(base, Spool(attempt_dir, "trainer"))
+    return cls(attempt_dir / "checkpoints", **arguments)
+
+
+def read_events(attempt_dir: Path, kind: str) -> list[dict[str, Any]]:
+    lines = (attempt_dir / "events" / "trainer.1.jsonl").read_text().splitlines()
+    return [event for line in lines if (event := json.loads(line))["kind"] == kind]
+
+
+def test_progress_counts_the_steps_up_to_the_total(attempt_dir: Path) -> None:
+    make_trainer(attempt_dir).run(total=3)
+
+    training = [event for event in read_events(attempt_dir, "progress") if event["phase"] == "training"]
+    assert [event["step"] for event in training] == [0, 1, 2, 3]
+    assert {event["total_steps"] for event in training} == {3}
+
+
+def test_a_saved_checkpoint_is_announced_with_its_size(attempt_dir: Path) -> None:
+    make_trainer(attempt_dir, save_freq=2).run(total=2)
+
+    (event,) = read_events(attempt_dir, "checkpoint")
+    assert (event["step"], event["size_bytes"]) == (2, 5)
+    assert event["path"].endswith("global_step_2")
+
+
+def test_asked_to_stop_it_saves_that_step_logs_it_and_leaves(attempt_dir: Path) -> None:
+    class AskedAtStepTwo(FakeTrainer):
+        def on_step_end(self) -> None:
+            if self.global_steps == 1:
+                (attempt_dir / STOP_FILE).touch()
+
+    trainer = make_trainer(attempt_dir, AskedAtStepTwo)
+    trainer.run(total=5)
+
+    assert trainer.is_stopping
+    assert trainer.saved == [2]
+    assert trainer.logged == [1, 2]
+
+
+def test_a_checkpoint_of_the_same_step_is_not_written_twice(attempt_dir: Path) -> None:
+    class AskedWhileSaving(FakeTrainer):
+        def _save_checkpoint(self) -> None:
+            super()._save_checkpoint()
+            (attempt_dir / STOP_FILE).touch()
+
+    trainer = make_trainer(attempt_dir, AskedWhileSaving, save_freq=1)
+    trainer.run(total=5)
+
+    assert trainer.saved == [1]
+
+
+def test_a_stop_reports_the_steps_that_were_planned(attempt_dir: Path) -> None:
+    class AskedAtOnce(FakeTrainer):
+        def on_train_begin(self) -> None:
+            super().on_train_begin()
+
+        def on_step_end(self) -> None: ...
+
+    trainer = make_trainer(attempt_dir, AskedAtOnce)
+    trainer.planned = 9
+    trainer._init_dataloader()
+    trainer.global_steps = 1
+    (attempt_dir / STOP_FILE).touch()
+    trainer.on_step_end()
+
+    trainer.report_progress("training", step=1)
+
+    assert read_events(attempt_dir, "progress")[-1]["total_steps"] == 9
+
+
+def test_asked_in_its_last_step_it_has_nothing_to_do_but_finish(attempt_dir: Path) -> None:
+    class AskedLate(FakeTrainer):
+        def _compute_metrics(self, batch: Any) -> None:
+            super()._compute_metrics(batch)
+
+        def on_step_end(self) -> None: ...
+
+    trainer = make_trainer(attempt_dir, AskedLate)
+    trainer.planned = 1
+    trainer._init_dataloader()
+    trainer.global_steps = 1
+    (attempt_dir / STOP_FILE).touch()
+
+    trainer.on_step_end()
+
+    assert not trainer.is_stopping
+    assert trainer.saved == []
+
+
+def test_asked_before_the_first_step_it_leaves_without_a_checkpoint(attempt_dir: Path) -> None:
+    (attempt_dir / STOP_FILE).touch()
+    trainer = make_trainer(attempt_dir)
+
+    with pytest.raises(StoppedByRequest):
+        trainer.run(total=5)
+
+    assert trainer.is_stopping
+    assert trainer.saved == []
+
+
+def test_the_hooks_override_methods_that_every_trainer_of_verl_has() -> None:
+    from verl.trainer.ppo.v1.trainer_base import TRAINER_REGISTRY
+
+    names = [
+        name for name in vars(hooks._ReportingTrainer) if callable(getattr(hooks._ReportingTrainer, name))
+    ]
+    overridden = set(names) - {"report_progress", "_report_rollouts", "_leave_if_asked"}
+
+    for trainer_cls in TRAINER_REGISTRY.values():
+        assert {name for name in overridden if not hasattr(trainer_cls, name)} == set()

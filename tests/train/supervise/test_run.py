@@ -1,0 +1,268 @@
+"""A whole attempt with a small engine: what the platform hears of it, whatever happens to it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_CRASHED, EXIT_STOPPED, JobSpec
+from trellis_contracts.spool import SpoolReader
+
+#: The real parent, with the engine and the data preparation replaced by small ones.
+PARENT = """
+import sys, types
+from pathlib import Path
+prepare = types.ModuleType("trellis_train.data.prepare")
+def fail_or_pass(spec):
+    if {preparation_error!r}:
+        raise ValueError({preparation_error!r})
+prepare.prepare = fail_or_pass
+sys.modules["trellis_train.data"] = types.ModuleType("trellis_train.data")
+sys.modules["trellis_train.data.prepare"] = prepare
+from trellis_train.entrypoint import load_spec, read_token
+from trellis_train.supervise.run import SupervisedRun
+spec = load_spec(Path({spec_path!r}))
+command = [sys.executable, "-c", {engine!r}]
+code = SupervisedRun(spec, read_token(Path(spec.attempt_dir)), command, drain_timeout_s={drain_s}).execute()
+heavy = [name for name in ("torch", "verl", "vllm", "ray", "transformers") if name in sys.modules]
+assert not heavy, heavy
+sys.exit(code)
+"""
+
+#: Steps until it is asked to stop, as the trainers do.
+STEPPING_ENGINE = """
+import sys, time
+from datetime import UTC, datetime
+from trellis_contracts.events import MetricsEvent
+from trellis_train.hooks.spool import Spool, is_stop_requested
+spool = Spool.from_environment("trainer")
+for step in range(1, 3000):
+    spool.write(MetricsEvent(time=datetime.now(UTC), step=step, values={"loss": 1 / step}))
+    print("step", step, flush=True)
+    if is_stop_requested():
+        print("checkpoint saved", flush=True)
+        sys.exit(75)
+    time.sleep(0.02)
+"""
+
+
+def wait_until(is_done: Callable[[], bool], timeout_s: float = 15) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not is_done():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def start(spec: JobSpec) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    parents: list[subprocess.Popen[str]] = []
+
+    def start_parent(engine: str, **options: Any) -> subprocess.Popen[str]:
+        script = PARENT.format(
+            engine=engine,
+            spec_path=str(Path(spec.attempt_dir) / "spec.json"),
+            preparation_error=options.get("preparation_error", ""),
+            drain_s=options.get("drain_s", 20),
+        )
+        environment = {**os.environ, "HF_TOKEN": "hf-secret-value", **options.get("environment", {})}
+        parents.append(subprocess.Popen([sys.executable, "-c", script], env=environment, text=True))
+        return parents[-1]
+
+    yield start_parent
+    for parent in parents:
+        if parent.poll() is None:
+            parent.kill()
+            parent.wait()
+
+
+def read_outcome(platform: Any) -> Any:
+    (outcome,) = platform.of_kind("outcome")
+    assert platform.events[-1] is outcome
+    return outcome
+
+
+def test_a_run_that_succeeds_is_reported_from_preparing_to_outcome(start: Any, platform: Any) -> None:
+    parent = start("print('hello'); import sys; print('careful', file=sys.stderr)")
+
+    exit_code = parent.wait(20)
+
+    assert exit_code == 0
+    assert platform.events[0].phase == "preparing"
+    assert platform.log_lines("stdout") == ["hello"]
+    assert platform.log_lines("stderr") == ["careful"]
+    assert read_outcome(platform).outcome == "succeeded"
+    assert platform.heartbeats
+
+
+def test_the_manifest_tells_how_to_run_again_without_secrets(
+    start: Any, platform: Any, spec: JobSpec
+) -> None:
+    composition = {"config": {"trainer": {"seed": 7}}, "command": "python -m verl.trainer.main_ppo a.b=1"}
+    (Path(spec.attempt_dir) / "composition.json").write_text(json.dumps(composition))
+    parent = start("import os; print('my token is', os.environ['HF_TOKEN'])")
+
+    parent.wait(20)
+
+    (event,) = platform.of_kind("manifest")
+    manifest = event.manifest
+    assert manifest["config"] == composition["config"]
+    assert manifest["command"] == composition["command"]
+    assert manifest["seeds"] == {"run": 7}
+    assert manifest["train_data"]["sha256"] == "0" * 64
+    assert manifest["packages"]["pydantic"]
+    assert manifest["hardware"]["cpu_count"] == os.cpu_count()
+    assert "hf-secret-value" not in json.dumps([event.model_dump(mode="json") for event in platform.events])
+    assert platform.log_lines("stdout") == ["my token is ***"]
+
+
+def test_a_failed_run_reports_its_cause(start: Any, platform: Any) -> None:
+    parent = start("raise KeyError('reward_model')")
+
+    exit_code = parent.wait(20)
+
+    outcome = read_outcome(platform)
+    assert exit_code == 1
+    assert (outcome.outcome, outcome.cause, outcome.exit_code) == ("failed", "missing_column", 1)
+    assert outcome.reason == "The training data lack the column 'reward_model'."
+
+
+def test_bad_data_fail_the_run_before_the_engine_starts(start: Any, platform: Any) -> None:
+    parent = start("print('never')", preparation_error="Line 3 has no answer.")
+
+    exit_code = parent.wait(20)
+
+    outcome = read_outcome(platform)
+    assert exit_code == 1
+    assert (outcome.cause, outcome.reason) == ("bad_data", "Line 3 has no answer.")
+    assert platform.log_lines("stdout") == []
+
+
+@pytest.mark.faults
+def test_a_killed_engine_is_a_crash_with_a_reason(start: Any, platform: Any) -> None:
+    parent = start("import os; print('step 1', flush=True); os.kill(os.getpid(), 9)")
+
+    exit_code = parent.wait(20)
+
+    outcome = read_outcome(platform)
+    assert exit_code == EXIT_CRASHED
+    assert (outcome.outcome, outcome.exit_code) == ("crashed", -9)
+    assert "SIGKILL" in outcome.reason
+    assert platform.log_lines("stdout") == ["step 1"]
+
+
+def test_a_stop_request_reaches_the_engine_which_leaves_at_a_checkpoint(start: Any, platform: Any) -> None:
+    parent = start(STEPPING_ENGINE)
+    wait_until(lambda: len(platform.of_kind("metrics")) > 3)
+
+    platform.is_stop_requested = True
+    exit_code = parent.wait(20)
+
+    assert exit_code == EXIT_STOPPED
+    assert read_outcome(platform).outcome == "stopped"
+    assert "checkpoint saved" in platform.log_lines("stdout")
+    steps = [event.step for event in platform.of_kind("metrics")]
+    assert steps == list(range(1, len(steps) + 1))
+    assert platform.heartbeats[-1].step > 0
+
+
+@pytest.mark.faults
+def test_the_platform_may_go_away_during_a_run(start: Any, platform: Any) -> None:
+    parent = start(STEPPING_ENGINE)
+    wait_until(lambda: len(platform.of_kind("metrics")) > 3)
+
+    platform.stop()
+    time.sleep(0.5)
+    platform.start()
+    time.sleep(0.5)
+    platform.is_stop_requested = True
+    exit_code = parent.wait(20)
+
+    steps = [event.step for event in platform.of_kind("metrics")]
+    assert exit_code == EXIT_STOPPED
+    assert steps == list(range(1, len(steps) + 1))
+    lines = [line for line in platform.log_lines("stdout") if line.startswith("step")]
+    assert lines == [f"step {step}" for step in steps]
+
+
+@pytest.mark.faults
+def test_sigterm_ends_the_run_as_gracefully_as_it_can(start: Any, platform: Any) -> None:
+    parent = start(STEPPING_ENGINE)
+    wait_until(lambda: len(platform.of_kind("metrics")) > 3)
+
+    parent.send_signal(signal.SIGTERM)
+
+    assert parent.wait(20) == EXIT_STOPPED
+    assert read_outcome(platform).outcome == "stopped"
+
+
+@pytest.mark.faults
+def test_an_engine_that_does_not_listen_is_ended_at_the_second_sigterm(start: Any, platform: Any) -> None:
+    parent = start("import time; print('deaf', flush=True); time.sleep(600)")
+    wait_until(lambda: platform.log_lines("stdout") == ["deaf"])
+
+    parent.send_signal(signal.SIGTERM)
+    time.sleep(0.5)
+    parent.send_signal(signal.SIGTERM)
+
+    assert parent.wait(20) == EXIT_CRASHED
+    outcome = read_outcome(platform)
+    assert (outcome.outcome, outcome.cause) == ("crashed", "terminated")
+
+
+@pytest.mark.faults
+def test_events_stay_on_disk_when_the_platform_does_not_come_back(
+    start: Any, platform: Any, spec: JobSpec
+) -> None:
+    platform.stop()
+    parent = start("print('hello')", drain_s=0.5)
+
+    exit_code = parent.wait(30)
+
+    reader = SpoolReader(spec.attempt_dir)
+    kinds: list[str] = []
+    while batch := reader.next_batch():
+        kinds += [event.kind for event in batch.events]
+        reader.acknowledge(batch.sequence + 1)
+    assert exit_code == 0
+    assert kinds[0] == "progress"
+    assert "log" in kinds
+    assert kinds[-1] == "outcome"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "{}", '{"version": 1, "job_id": "job_a", "surprise": true}'], ids=repr
+)
+def test_a_malformed_spec_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "spec.json"
+    path.write_text(text)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "trellis_train.entrypoint", str(path)],
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+
+    assert done.returncode == EXIT_BAD_SPEC
+    assert "bad spec" in done.stderr
+
+
+def test_the_parent_starts_fast(tmp_path: Path) -> None:
+    script = (
+        "import sys; import trellis_train.entrypoint;"
+        "print([n for n in ('torch', 'verl', 'vllm', 'ray', 'transformers', 'pyarrow') if n in sys.modules])"
+    )
+    started_at = time.monotonic()
+
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=20, check=True
+    )
+
+    assert done.stdout.strip() == "[]"
+    assert time.monotonic() - started_at < 5

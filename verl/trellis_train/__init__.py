@@ -1,0 +1,1 @@
+"""What Ray runs: training on verl and vLLM, with events to the platform."""

@@ -1,0 +1,1 @@
+"""From the platform's dataset files to the files that the engines read."""

@@ -1,0 +1,57 @@
+"""Attaching a trainer to the platform's Ray cluster, or starting one that ends with it."""
+
+import os
+from typing import Any, cast
+
+from trellis_contracts.spec import JobSpec
+
+from trellis_train.engines import isolation
+from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE
+from trellis_train.platform.activation import is_cpu_platform
+
+#: Logical CPUs of a cluster of our own. verl's bundles want 3 a slot, TransferQueue's storage and
+#: the runner want theirs; with too few, the run waits silently and for ever.
+BASE_CPUS, CPUS_PER_SLOT = 24, 8
+ADDRESS_VARIABLE = "RAY_ADDRESS"
+
+
+def job_environment(spec: JobSpec) -> dict[str, str]:
+    """The environment of every process of the job, the driver's included."""
+    modules = [name for name in os.environ.get("VERL_USE_EXTERNAL_MODULES", "").split(",") if name]
+    if isolation.MODULE_NAME not in modules:
+        modules.append(isolation.MODULE_NAME)
+    return {
+        **spec.env,
+        ATTEMPT_DIR_VARIABLE: spec.attempt_dir,
+        isolation.RUN_VARIABLE: f"{spec.job_id}-{spec.attempt}",
+        "VERL_USE_EXTERNAL_MODULES": ",".join(modules),
+        "TRANSFER_QUEUE_ENABLE": "1",
+        # Its default of 8 logs a warning at every operation on a machine with fewer cores.
+        "TQ_NUM_THREADS": str(min(8, os.cpu_count() or 1)),
+        # Ray merges this environment over that of the Ray job which started us.
+        "RAY_OVERRIDE_JOB_RUNTIME_ENV": "1",
+    }
+
+
+def connect(config: Any, spec: JobSpec) -> None:
+    """Join the cluster at ``RAY_ADDRESS``; without one, start a local cluster with the job's slots."""
+    import ray
+    from omegaconf import OmegaConf
+    from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
+
+    runtime_env = get_ppo_ray_runtime_env(config)
+    for name, value in runtime_env["env_vars"].items():
+        os.environ.setdefault(name, value)  # the trainer runs here, not in a Ray worker
+    runtime_env["env_vars"].update(job_environment(spec))
+    options = cast("dict[str, Any]", OmegaConf.to_container(config.ray_kwargs.ray_init, resolve=True))
+    asked = options.pop("runtime_env", None) or {}
+    runtime_env = {**runtime_env, **asked, "env_vars": runtime_env["env_vars"] | asked.get("env_vars", {})}
+    if os.environ.get(ADDRESS_VARIABLE):
+        options = {"address": os.environ[ADDRESS_VARIABLE]}
+    else:
+        options["include_dashboard"] = False
+        if options.get("num_cpus") is None:
+            options["num_cpus"] = BASE_CPUS + CPUS_PER_SLOT * spec.gpus
+        if is_cpu_platform():
+            options.setdefault("num_gpus", spec.gpus)
+    ray.init(**options, runtime_env=runtime_env)

@@ -1,0 +1,50 @@
+"""verl's configuration, composed from its own Hydra schema and the overrides of a job spec."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from trellis_contracts.spec import JobSpec
+from trellis_recipes.hydra_text import text
+
+CONFIG_NAME = "ppo_trainer"
+AGENT_LOOP_MANAGER = "actor_rollout_ref.rollout.agent.agent_loop_manager_class"
+#: vLLM's CPU build asks for a worker process beside the engine's, to bind its threads. With one
+#: process fewer a run starts seconds sooner, and the threads are not bound here anyhow.
+EXECUTOR = "actor_rollout_ref.rollout.engine_kwargs.vllm.distributed_executor_backend"
+SINGLE_PROCESS = "vllm.v1.executor.uniproc_executor.UniProcExecutor"
+
+
+def config_folder() -> Path:
+    """The ``trainer/config`` folder of the installed verl."""
+    spec = find_spec("verl")
+    if spec is None or not spec.submodule_search_locations:
+        raise ModuleNotFoundError("verl is not installed")
+    return Path(spec.submodule_search_locations[0], "trainer", "config")
+
+
+def platform_overrides(spec: JobSpec) -> list[str]:
+    """What the platform decides, after the job's own overrides: where checkpoints go and come from."""
+    overrides = [f"trainer.default_local_dir={text(spec.checkpoint_dir)}"]
+    defaults = {AGENT_LOOP_MANAGER: "trellis_train.rollout.worker.AgentLoopManager"}
+    if spec.platform == "cpu" and spec.gpus == 1:
+        defaults[EXECUTOR] = SINGLE_PROCESS
+    for key, value in defaults.items():
+        if not any(key in override for override in spec.engine_overrides):
+            overrides.append(f"++{key}={value}")
+    if spec.resume_from is None:
+        # A first attempt never picks up what an earlier job left in the folder.
+        return [*overrides, "trainer.resume_mode=disable"]
+    return [
+        *overrides,
+        "trainer.resume_mode=resume_path",
+        f"trainer.resume_from_path={text(spec.resume_from)}",
+    ]
+
+
+def compose_config(spec: JobSpec) -> Any:
+    """The configuration (OmegaConf ``DictConfig``) that this job runs with."""
+    from hydra import compose, initialize_config_dir
+
+    with initialize_config_dir(config_dir=str(config_folder()), version_base=None):
+        return compose(config_name=CONFIG_NAME, overrides=[*spec.engine_overrides, *platform_overrides(spec)])

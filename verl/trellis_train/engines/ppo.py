@@ -1,0 +1,107 @@
+"""Reinforcement learning with verl's V1 trainers: ``python -m trellis_train.engines.ppo <spec.json>``.
+
+verl's own ``main_ppo`` runs its task runner in a Ray actor, a second process that
+imports everything again; here it runs in the driver. The trainer is verl's, with
+our hooks mixed in.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from trellis_contracts.events import ProgressEvent
+from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_STOPPED, EXIT_SUCCEEDED, JobSpec
+
+from trellis_train.engines.cluster import connect, job_environment
+from trellis_train.engines.hydra_config import compose_config
+from trellis_train.engines.isolation import isolate
+from trellis_train.hooks.clock import now
+from trellis_train.hooks.spool import Spool
+from trellis_train.hooks.stop import StoppedByRequest
+
+PRODUCER = "trainer"
+
+
+def main(arguments: list[str]) -> int:
+    """Run the job of the spec file named in ``arguments``; the exit code of the process."""
+    if len(arguments) != 1:
+        print("usage: python -m trellis_train.engines.ppo <spec.json>", file=sys.stderr)
+        return EXIT_BAD_SPEC
+    spec = JobSpec.model_validate_json(Path(arguments[0]).read_text())
+    # Before verl is imported: its plugins read the environment then.
+    os.environ.update(job_environment(spec))
+    isolate()
+    spool = Spool(spec.attempt_dir, PRODUCER)
+    spool.write(ProgressEvent(time=now(), phase="loading", step=0))
+    config = compose_config(spec)
+    _assert_platform()
+    _check(config)
+    trainer = _train(config, spec, spool)
+    return EXIT_STOPPED if trainer is None or trainer.is_stopping else EXIT_SUCCEEDED
+
+
+def _assert_platform() -> None:
+    from trellis_train.platform.activation import is_cpu_platform
+
+    if is_cpu_platform():
+        from trellis_train.platform.verl_cpu import assert_registered
+
+        assert_registered()
+
+
+def _check(config: Any) -> None:
+    """verl's own checks, as its ``main`` makes them, and the environment that determinism needs."""
+    from verl.trainer.ppo.utils import need_critic, need_reference_policy
+    from verl.utils.config import validate_config
+    from verl.utils.device import auto_set_device
+
+    auto_set_device(config)
+    validate_config(
+        config=config,
+        use_reference_policy=need_reference_policy(config),
+        use_critic=need_critic(config),
+    )
+    if config.actor_rollout_ref.rollout.full_determinism:
+        os.environ["VERL_FULL_DETERMINISM"] = "1"
+        os.environ["VLLM_BATCH_INVARIANT"] = "1"
+        os.environ["PYTHONHASHSEED"] = str(config.actor_rollout_ref.rollout.seed)
+
+
+def _train(config: Any, spec: JobSpec, spool: Spool) -> Any:
+    """Train to the end or to a stop; the trainer, or None where it was stopped before it began."""
+    import ray
+    from verl.trainer.main_ppo import TaskRunnerV1
+    from verl.trainer.ppo.v1 import trainer_base
+
+    from trellis_train.hooks.metrics import report_metrics
+    from trellis_train.hooks.trainer import with_hooks
+    from trellis_train.rollout.early import EarlyActors
+    from trellis_train.rollout.early_servers import with_early_actors
+    from trellis_train.rollout.scoring import without_reward_processes
+    from trellis_train.rollout.worker import AgentLoopManager
+
+    connect(config, spec)
+    early = EarlyActors(config)
+    try:
+        report_metrics(spool)
+        mode = config.trainer.v1.trainer_mode
+        trainers = trainer_base.TRAINER_REGISTRY
+        trainers[mode] = with_hooks(trainer_base.get_trainer_cls(mode), spool)
+        trainer_base.RewardLoopManager = without_reward_processes(trainer_base.RewardLoopManager)
+        trainer_base.LLMServerManager = with_early_actors(trainer_base.LLMServerManager, early)
+        AgentLoopManager.early = early
+        runner = TaskRunnerV1.__ray_metadata__.modified_class()
+        try:
+            runner.run(config)
+        except StoppedByRequest:
+            return None
+        if not runner.trainer.is_stopping:
+            runner.trainer.report_progress("finished", step=runner.trainer.total_training_steps)
+        return runner.trainer
+    finally:
+        ray.shutdown()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,135 @@
+"""verl's SFT trainer, telling the platform what it does and leaving at a checkpoint when asked."""
+
+import math
+from typing import Any, Literal
+
+import torch
+from torch.utils.data import DistributedSampler
+from torchdata.stateful_dataloader import StatefulDataLoader
+from trellis_contracts.events import ProgressEvent
+from verl.trainer.sft_trainer import SFTTrainer
+
+from trellis_train.hooks.checkpoints import describe_checkpoint
+from trellis_train.hooks.clock import now
+from trellis_train.hooks.spool import Spool, is_stop_requested
+
+Phase = Literal["loading", "training", "validating", "saving", "finished"]
+
+
+class ReportingSFTTrainer(SFTTrainer):
+    """Reports to ``spool`` (on the first rank; None on the others) and obeys the stop file."""
+
+    total_training_steps: int
+
+    def __init__(self, config: Any, spool: Spool | None) -> None:
+        self._spool = spool
+        self.is_stopping = False
+        self._step = 0
+        self._is_validating = False
+        super().__init__(config)
+        self._planned_steps = int(self.total_training_steps)
+        self._step = int(self.resume_global_step)
+        self._train_batch = self.training_client.train_batch
+        self._infer_batch = self.training_client.infer_batch
+        self._save = self.ckpt_handler.save_checkpoint
+        self.training_client.train_batch = self._train_and_report
+        self.training_client.infer_batch = self._infer_and_report
+        self.ckpt_handler.save_checkpoint = self._save_and_report
+
+    def run(self) -> None:
+        """Train from the checkpoint, if there is one, to the last step or to a stop."""
+        self._report("training")
+        if self._step < self._planned_steps:  # verl would add a step to a run that is complete
+            self.fit()
+        if not self.is_stopping:
+            self._report("finished")
+
+    # -- what verl's trainer leaves to wish for --------------------------------------------
+
+    def _build_dataloader(self) -> None:
+        super()._build_dataloader()
+        # verl's data order is the same whatever the seed.
+        self.train_sampler.seed = int(self.config.trainer.seed)
+        if self.val_dataset:
+            self.val_dataloader = self._make_validation_loader()
+
+    def _make_validation_loader(self) -> Any:
+        """verl drops every row that does not fill a whole training batch: with few rows, all of them.
+
+        Here the rows are spread evenly over their batches, as the loss is a mean of batches.
+        """
+        ranks = self.engine.get_data_parallel_size()
+        sampler: DistributedSampler[Any] = DistributedSampler(
+            self.val_dataset,
+            shuffle=False,
+            num_replicas=ranks,
+            rank=self.engine.get_data_parallel_rank(),
+            drop_last=len(self.val_dataset) >= ranks,
+        )
+        rows = max(1, len(sampler))
+        if self.config.data.use_dynamic_bsz:
+            size = math.ceil(rows / math.ceil(rows / self.train_batch_size_per_dp))
+        else:  # verl wants whole passes
+            size = min(rows, int(self.config.data.micro_batch_size_per_gpu))
+        return StatefulDataLoader(
+            dataset=self.val_dataset,
+            batch_size=size,
+            sampler=sampler,
+            collate_fn=self.collate_fn,
+            num_workers=self.config.data.num_workers,
+            drop_last=not self.config.data.use_dynamic_bsz,
+        )
+
+    def _build_ckpt_handler(self) -> None:
+        super()._build_ckpt_handler()
+        load_dataloader = self.ckpt_handler._load_dataloader_state
+
+        def load_within_epoch(checkpoint_path: str) -> None:
+            # Saved at the end of an epoch, the loader's state is "nothing left": verl would
+            # then skip the next epoch instead of beginning it.
+            if self.ckpt_handler.resume_global_step % self.steps_per_epoch:
+                load_dataloader(checkpoint_path)
+
+        self.ckpt_handler._load_dataloader_state = load_within_epoch
+
+    # -- where verl calls ------------------------------------------------------------------
+
+    def _train_and_report(self, data: Any) -> Any:
+        output = self._train_batch(data=data)
+        self._step += 1
+        self._is_validating = False
+        self._report("training")
+        if self._step < self._planned_steps and self._is_asked_to_stop():
+            # verl has no stop flag; its loop ends by itself, with a checkpoint, at the last step.
+            self.is_stopping = True
+            self.total_training_steps = self._step
+            if self.test_freq <= 0 or self._step % self.test_freq:
+                self.val_dataloader = None
+        return output
+
+    def _infer_and_report(self, data: Any) -> Any:
+        if not self._is_validating:
+            self._is_validating = True
+            self._report("validating")
+        return self._infer_batch(data)
+
+    def _save_and_report(self, step: int) -> None:
+        self._report("saving")
+        self._save(step)
+        if self._spool is not None:
+            folder = f"{self.config.trainer.default_local_dir}/global_step_{step}"
+            self._spool.write(describe_checkpoint(folder, step=step))
+
+    def _is_asked_to_stop(self) -> bool:
+        """The same answer on every rank: one of them alone would wait for the others for ever."""
+        is_asked = is_stop_requested()
+        if torch.distributed.get_world_size() == 1:
+            return is_asked
+        flag = torch.tensor([int(is_asked)])
+        torch.distributed.all_reduce(flag, op=torch.distributed.ReduceOp.MAX)
+        return bool(flag.item())
+
+    def _report(self, phase: Phase) -> None:
+        if self._spool is not None:
+            event = ProgressEvent(time=now(), phase=phase, step=self._step, total_steps=self._planned_steps)
+            self._spool.write(event)

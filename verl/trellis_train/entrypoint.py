@@ -1,0 +1,68 @@
+"""The one command that a Ray job runs: ``python -m trellis_train.entrypoint <spec.json>``.
+
+A light parent (it imports no torch) that prepares the data, runs the engine as a child
+process, and reports everything to the platform, the end included. The exit code decides
+how the attempt ended: see ``trellis_contracts.spec``.
+"""
+
+import logging
+import sys
+from pathlib import Path
+
+from pydantic import ValidationError
+from trellis_contracts.attempt import TOKEN_FILE
+from trellis_contracts.recipe import Engine
+from trellis_contracts.spec import EXIT_BAD_SPEC, SPEC_VERSION, JobSpec
+
+from trellis_train.supervise.run import SupervisedRun
+
+ENGINE_MODULES = {
+    Engine.VERL_PPO: "trellis_train.engines.ppo",
+    Engine.VERL_SFT: "trellis_train.engines.sft",
+}
+
+
+class BadSpecError(Exception):
+    """The spec cannot be used; the message says what is wrong with it."""
+
+
+def main(arguments: list[str]) -> int:
+    """Run the attempt that the spec file describes; the exit code of the process."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s", stream=sys.stderr)
+    if len(arguments) != 1:
+        print("usage: python -m trellis_train.entrypoint <spec.json>", file=sys.stderr)
+        return EXIT_BAD_SPEC
+    spec_path = Path(arguments[0]).resolve()
+    try:
+        spec = load_spec(spec_path)
+        token = read_token(Path(spec.attempt_dir))
+    except BadSpecError as error:
+        print(f"bad spec: {error}", file=sys.stderr)
+        return EXIT_BAD_SPEC
+    command = [sys.executable, "-m", ENGINE_MODULES[spec.engine], str(spec_path)]
+    return SupervisedRun(spec, token, command).execute()
+
+
+def load_spec(path: Path) -> JobSpec:
+    """Read the spec, or raise ``BadSpecError``."""
+    try:
+        spec = JobSpec.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise BadSpecError(f"{path} cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        raise BadSpecError(f"{path}: {error}") from error
+    if spec.version != SPEC_VERSION:
+        raise BadSpecError(f"{path} has version {spec.version}; this code reads version {SPEC_VERSION}")
+    return spec
+
+
+def read_token(attempt_dir: Path) -> str:
+    """The ingest token of this attempt."""
+    try:
+        return (attempt_dir / TOKEN_FILE).read_text().strip()
+    except OSError as error:
+        raise BadSpecError(f"the ingest token cannot be read: {error}") from error
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

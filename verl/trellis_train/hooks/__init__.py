@@ -1,0 +1,1 @@
+"""What the trainers tell the platform, and how they are asked to stop."""

@@ -1,0 +1,31 @@
+"""The event that announces a checkpoint which is complete on disk."""
+
+from pathlib import Path
+
+from trellis_contracts.events import CheckpointEvent
+
+from trellis_train.hooks.clock import now
+
+#: Where trainers put the Hugging Face folder: verl's PPO, then its SFT.
+HUGGING_FACE_FOLDERS = ("actor/huggingface", "huggingface")
+
+
+def describe_checkpoint(folder: str | Path, *, step: int) -> CheckpointEvent:
+    """The event for the checkpoint in ``folder`` (``.../global_step_N``)."""
+    root = Path(folder)
+    return CheckpointEvent(
+        time=now(),
+        step=step,
+        path=str(root),
+        hf_path=_find_weights(root),
+        size_bytes=sum(file.stat().st_size for file in root.rglob("*") if file.is_file()),
+    )
+
+
+def _find_weights(root: Path) -> str | None:
+    """The Hugging Face folder, if it holds weights: verl writes config and tokenizer there in any case."""
+    for name in HUGGING_FACE_FOLDERS:
+        folder = root / name
+        if any(folder.glob("*.safetensors")) or any(folder.glob("pytorch_model*.bin")):
+            return str(folder)
+    return None

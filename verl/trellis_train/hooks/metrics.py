@@ -1,0 +1,39 @@
+"""Every metric that a trainer logs, written to the spool under the trainer's own names."""
+
+from functools import wraps
+from numbers import Real
+from typing import Any
+
+from trellis_contracts.events import MetricsEvent
+
+from trellis_train.hooks.clock import now
+from trellis_train.hooks.spool import Spool
+
+
+def to_scalars(data: dict[str, Any]) -> dict[str, float]:
+    """The numbers among ``data``; NaN and infinities are kept, they are what a chart must show."""
+    scalars: dict[str, float] = {}
+    for name, value in data.items():
+        # NumPy and torch scalars of any kind, which are not all registered as numbers.Real.
+        number = value.item() if hasattr(value, "item") and getattr(value, "ndim", None) == 0 else value
+        if isinstance(number, Real):
+            scalars[name] = float(number)
+    return scalars
+
+
+def report_metrics(spool: Spool) -> None:
+    """Extend ``verl.utils.tracking.Tracking`` in place: it has no registry of backends.
+
+    The loggers that the configuration asks for stay as they are; the event is
+    written before them, so that a failing one loses nothing.
+    """
+    from verl.utils.tracking import Tracking
+
+    original = Tracking.log
+
+    @wraps(original)
+    def log(self: Any, data: dict[str, Any], step: int, backend: Any = None) -> None:
+        spool.write(MetricsEvent(time=now(), step=step, values=to_scalars(data)))
+        original(self, data, step, backend)
+
+    Tracking.log = log

@@ -1,0 +1,132 @@
+"""A bounded sample of each step's rollouts, read from the TransferQueue before it is cleared."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from trellis_contracts.events import Rollout, RolloutsEvent
+
+from trellis_train.hooks.clock import now
+
+#: Prompts whose responses are shown, of each step.
+MAX_GROUPS = 8
+#: Characters of all texts of an event together: an event must fit a batch of the shipper (1 MB).
+MAX_EVENT_CHARS = 200_000
+#: No text is cut below this.
+MIN_TEXT_CHARS = 400
+FIELDS = ["prompts", "responses", "rm_scores", "advantages", "response_mask", "reward_model", "extra_fields"]
+Split = Literal["train", "validation"]
+
+
+@dataclass(frozen=True)
+class SampleKey:
+    """A TransferQueue key ``{uid}_{session}_{index}``: prompt, sample of the group, output of the sample."""
+
+    key: str
+    uid: str
+    session: int
+    index: int
+
+    @classmethod
+    def parse(cls, key: str) -> "SampleKey":
+        uid, session, index = key.rsplit("_", 2)
+        return cls(key, uid, int(session), int(index))
+
+
+def choose_keys(keys: Iterable[str], *, max_groups: int = MAX_GROUPS) -> list[SampleKey]:
+    """The last output of every session of up to ``max_groups`` prompts, spread evenly over the batch."""
+    groups: dict[str, dict[int, SampleKey]] = {}
+    for key in keys:
+        sample = SampleKey.parse(key)
+        sessions = groups.setdefault(sample.uid, {})
+        if sample.session not in sessions or sessions[sample.session].index < sample.index:
+            sessions[sample.session] = sample
+    uids = list(groups)
+    stride = max(1, len(uids) // max_groups)
+    chosen = uids[::stride][:max_groups]
+    return [groups[uid][session] for uid in chosen for session in sorted(groups[uid])]
+
+
+def clip_text(text: str, limit: int) -> str:
+    """``text`` within ``limit`` characters: beginning and end, where the question and the answer are."""
+    if len(text) <= limit:
+        return text
+    head = limit // 2
+    return f"{text[:head]} … [{len(text) - limit} characters] … {text[len(text) - (limit - head) :]}"
+
+
+def collect_rollouts(
+    *, batch: Any, tokenizer: Any, step: int, split: Split, max_response_tokens: int
+) -> RolloutsEvent:
+    """Read a sample of ``batch`` (verl's ``KVBatchMeta``) and make it an event.
+
+    ``max_response_tokens`` is the configured bound: a response that reached it was cut.
+    """
+    import transfer_queue as tq
+
+    padding = {key for key, tag in zip(batch.keys, batch.tags, strict=True) if tag.get("is_padding", False)}
+    samples = choose_keys(key for key in batch.keys if key not in padding)
+    data = tq.kv_batch_get(
+        keys=[sample.key for sample in samples], partition_id=batch.partition_id, select_fields=FIELDS
+    )
+    columns = {name: _rows(data[name]) for name in FIELDS if name in data}
+    limit = max(MIN_TEXT_CHARS, MAX_EVENT_CHARS // max(1, 2 * len(samples)))
+    rollouts = [
+        _to_rollout(
+            sample,
+            {name: column[row] for name, column in columns.items()},
+            tokenizer=tokenizer,
+            text_limit=limit,
+            max_response_tokens=max_response_tokens,
+        )
+        for row, sample in enumerate(samples)
+    ]
+    return RolloutsEvent(time=now(), step=step, split=split, rollouts=rollouts)
+
+
+def _rows(column: Any) -> Sequence[Any]:
+    """One entry a sample, whether the column is a (nested) tensor or a stack of objects."""
+    if hasattr(column, "unbind") and not isinstance(column, list):
+        return list(column.unbind())
+    return list(column.tolist()) if hasattr(column, "tolist") else list(column)
+
+
+def _to_rollout(
+    sample: SampleKey, row: dict[str, Any], *, tokenizer: Any, text_limit: int, max_response_tokens: int
+) -> Rollout:
+    response = row["responses"]
+    reward_model = row.get("reward_model")
+    truth = reward_model.get("ground_truth") if isinstance(reward_model, dict) else None
+    return Rollout(
+        group=sample.uid,
+        prompt=clip_text(tokenizer.decode(row["prompts"], skip_special_tokens=True), text_limit),
+        response=clip_text(tokenizer.decode(response, skip_special_tokens=True), text_limit),
+        ground_truth=None if truth is None else clip_text(str(truth), text_limit),
+        score=_shortest(row["rm_scores"].sum()),
+        reward_parts=_reward_parts(row.get("extra_fields")),
+        response_tokens=int(response.numel()),
+        advantage=_mean_over_mask(row.get("advantages"), row.get("response_mask")),
+        is_truncated=int(response.numel()) >= max_response_tokens,
+    )
+
+
+def _reward_parts(extra_fields: Any) -> dict[str, float]:
+    """The numbers that the reward function returned beside its score."""
+    info = extra_fields.get("reward_extra_info") if isinstance(extra_fields, dict) else None
+    return {
+        name: float(value)
+        for name, value in (info or {}).items()
+        if isinstance(value, (bool, int, float)) and name != "score"
+    }
+
+
+def _mean_over_mask(values: Any, mask: Any) -> float | None:
+    """Mean of ``values`` over the tokens that the policy wrote, or None where there are none."""
+    if values is None or mask is None or not mask.any():
+        return None
+    return _shortest(values[mask.bool()].mean())
+
+
+def _shortest(scalar: Any) -> float:
+    """A float32 as people write it: 0.1, not 0.10000000149."""
+    return float(f"{float(scalar):.7g}")

@@ -1,0 +1,148 @@
+"""verl's PPO trainers, telling the platform what they do and leaving at a checkpoint when asked.
+
+Only overridable methods of the trainer are used, so every trainer mode (sync,
+colocated and separate asynchronous) reports alike.
+"""
+
+from typing import Any, Literal, cast
+
+from trellis_contracts.events import ProgressEvent
+
+from trellis_train.hooks.checkpoints import describe_checkpoint
+from trellis_train.hooks.clock import now
+from trellis_train.hooks.rollouts import Split, collect_rollouts
+from trellis_train.hooks.spool import Spool, is_stop_requested
+from trellis_train.hooks.stop import StoppedByRequest
+from trellis_train.rollout.order import PromptNames, sort_samples
+
+#: verl polls the replay buffer every 2 s, which a short step would mostly spend asleep.
+POLL_INTERVAL_S = 0.02
+Phase = Literal["preparing", "loading", "training", "validating", "saving", "finished"]
+
+
+def with_hooks(trainer_cls: type[Any], spool: Spool) -> type[Any]:
+    """A subclass of verl's ``trainer_cls`` that reports to ``spool`` and obeys the stop file."""
+    return cast(
+        "type[Any]",
+        type(f"Reporting{trainer_cls.__name__}", (_ReportingTrainer, trainer_cls), {"spool": spool}),
+    )
+
+
+class _ReportingTrainer:
+    """Mixed in before one of verl's trainers; ``Any`` stands for the trainer's own attributes."""
+
+    spool: Spool
+    is_stopping: bool = False
+    global_steps: Any
+    total_training_steps: Any = None
+    config: Any
+    tokenizer: Any
+    reward_loop_manager: Any
+    trainer_mode: str
+    _saved_step: int | None = None
+    #: What was planned, once a stop has lowered ``total_training_steps``.
+    _planned_steps: int | None = None
+
+    # -- what it reports -------------------------------------------------------------------
+
+    def report_progress(self, phase: Phase, *, step: int) -> None:
+        planned = self._planned_steps or self.total_training_steps
+        total = None if planned is None else int(planned)
+        self.spool.write(ProgressEvent(time=now(), phase=phase, step=step, total_steps=total))
+
+    def _report_rollouts(self, batch: Any, split: Split) -> None:
+        self.spool.write(
+            collect_rollouts(
+                batch=batch,
+                tokenizer=self.tokenizer,
+                step=self.global_steps,
+                split=split,
+                max_response_tokens=self.config.data.max_response_length,
+            )
+        )
+
+    # -- where verl calls ------------------------------------------------------------------
+
+    def _build_replay_buffer(self) -> Any:
+        self._prompt_names = PromptNames()
+        buffer = super()._build_replay_buffer()  # type: ignore[misc]
+        buffer.poll_interval = min(buffer.poll_interval, POLL_INTERVAL_S)
+        sample = buffer.sample
+
+        def sample_and_report(*args: Any, **kwargs: Any) -> Any:
+            batch, metrics = sample(*args, **kwargs)
+            if self.trainer_mode == "sync":
+                sort_samples(batch)
+            # Validation scores exist already, unless a colocated reward model computes them later.
+            if (
+                batch.partition_id == "val"
+                and self.reward_loop_manager.reward_loop_worker_handles is not None
+            ):
+                self._report_rollouts(batch, "validation")
+            return batch, metrics
+
+        buffer.sample = sample_and_report
+        return buffer
+
+    def _fetch_one_gen_batch(self) -> Any:
+        batch = super()._fetch_one_gen_batch()  # type: ignore[misc]
+        if self.trainer_mode == "sync":  # elsewhere prompts outlive their step, and a resumed run
+            from verl.utils.tensordict_utils import assign_non_tensor_stack
+
+            names = self._prompt_names.take(self.global_steps, len(batch))
+            assign_non_tensor_stack(batch, "uid", names)
+        return batch
+
+    def _compute_reward_colocate(self, batch: Any, metrics: Any = None) -> Any:
+        batch = super()._compute_reward_colocate(batch, metrics)  # type: ignore[misc]
+        if batch.partition_id == "val":
+            self._report_rollouts(batch, "validation")
+        return batch
+
+    def _init_dataloader(self) -> None:
+        super()._init_dataloader()  # type: ignore[misc]
+        self.report_progress("loading", step=0)
+        self._leave_if_asked()
+
+    def on_init_end(self) -> None:
+        super().on_init_end()  # type: ignore[misc]
+        self._leave_if_asked()
+
+    def on_train_begin(self) -> None:
+        super().on_train_begin()  # type: ignore[misc]
+        self._leave_if_asked()
+        self.report_progress("training", step=self.global_steps - 1)
+
+    def on_validate_begin(self) -> None:
+        self.report_progress("validating", step=self.global_steps)
+        super().on_validate_begin()  # type: ignore[misc]
+
+    def _compute_metrics(self, batch: Any, *args: Any, **kwargs: Any) -> None:
+        super()._compute_metrics(batch, *args, **kwargs)  # type: ignore[misc]
+        self._report_rollouts(batch, "train")
+        self.report_progress("training", step=self.global_steps)
+
+    def _save_checkpoint(self) -> None:
+        self.report_progress("saving", step=self.global_steps)
+        super()._save_checkpoint()  # type: ignore[misc]
+        self._saved_step = self.global_steps
+        if self.config.actor_rollout_ref.actor.get("checkpoint", {}).get("async_save", False):
+            return  # still being written
+        folder = f"{self.config.trainer.default_local_dir}/global_step_{self.global_steps}"
+        self.spool.write(describe_checkpoint(folder, step=self.global_steps))
+
+    def on_step_end(self) -> None:
+        # verl has no stop flag. With the total lowered to this step its loop ends
+        # by itself, after this step's metrics are logged.
+        if is_stop_requested() and self.global_steps < self.total_training_steps:
+            if self._saved_step != self.global_steps:
+                self._save_checkpoint()
+            self.is_stopping = True
+            self._planned_steps = self.total_training_steps
+            self.total_training_steps = self.global_steps
+        super().on_step_end()  # type: ignore[misc]
+
+    def _leave_if_asked(self) -> None:
+        if is_stop_requested():
+            self.is_stopping = True
+            raise StoppedByRequest

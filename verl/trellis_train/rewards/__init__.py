@@ -1,0 +1,1 @@
+"""Scoring of responses: pure functions, shared by training and evaluation."""

@@ -1,0 +1,100 @@
+"""Starting actors before the arguments of their constructors exist.
+
+verl starts the processes of a run one after the other, and each spends seconds
+importing while other cores idle. The rollout server, its load balancer and the
+agent-loop workers are started here as soon as there is a cluster: they import, and
+are constructed when verl would have started them. Only where their place is known
+beforehand: one node, one rollout server.
+"""
+
+from importlib import import_module
+from threading import Event, Thread
+from typing import Any
+
+import ray
+
+SERVER = ("verl.workers.rollout.vllm_rollout.vllm_async_server", "vLLMHttpServer")
+BALANCER = ("verl.workers.rollout.router", "GlobalRequestLoadBalancer")
+AGENT_LOOP = ("trellis_train.rollout.worker", "AgentLoopWorker")
+#: As verl's replica names the server; trainers find it by this name.
+SERVER_NAME = "vllm_server_0_0"
+
+
+def startable_class(cls: type[Any]) -> type[Any]:
+    """``cls`` as an actor class whose constructor waits: ``construct`` takes its arguments."""
+
+    class Startable(cls):
+        def __init__(self) -> None:
+            """Unpickling this class imported all that it needs."""
+
+        def construct(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+
+    Startable.__name__ = Startable.__qualname__ = cls.__name__
+    return Startable
+
+
+class EarlyActors:
+    """The actors of one run that were started ahead; :meth:`take` hands each out once."""
+
+    def __init__(self, config: Any) -> None:
+        self._handles: dict[tuple[str, str], list[Any]] = {}
+        self._started = Event()
+        if _has_known_places(config):
+            Thread(target=self._start_all, args=(config,), name="early-actors", daemon=True).start()
+        else:
+            self._started.set()
+
+    def take(self, which: tuple[str, str]) -> Any | None:
+        """A started actor of the class ``which`` (module, name) that awaits ``construct``, or None."""
+        self._started.wait()
+        handles = self._handles.get(which)
+        return handles.pop() if handles else None
+
+    def _start_all(self, config: Any) -> None:
+        try:
+            server = self._start(SERVER, **_server_options(config))
+            # Not all at once: they would take the cores from the actors that verl waits for now.
+            ray.wait([server.__ray_ready__.remote()])
+            self._start(BALANCER)
+            for _ in range(config.actor_rollout_ref.rollout.agent.num_workers):
+                self._start(AGENT_LOOP)
+        finally:
+            self._started.set()
+
+    def _start(self, which: tuple[str, str], **options: Any) -> Any:
+        module, name = which
+        cls = ray.remote(startable_class(getattr(import_module(module), name)))
+        handle = cls.options(**options).remote()
+        self._handles.setdefault(which, []).append(handle)
+        return handle
+
+
+def _has_known_places(config: Any) -> bool:
+    """Whether the run has one node and one vLLM server, started by this trainer."""
+    rollout = config.actor_rollout_ref.rollout
+    nodes = [node for node in ray.nodes() if node["Alive"]]
+    server_gpus = (
+        rollout.tensor_model_parallel_size * rollout.data_parallel_size * rollout.pipeline_model_parallel_size
+    )
+    return bool(
+        len(nodes) == 1
+        and config.trainer.v1.trainer_mode == "sync"
+        and config.trainer.nnodes == 1
+        and config.trainer.n_gpus_per_node == server_gpus
+        and rollout.name == "vllm"
+        and not rollout.disaggregation.enabled
+        and not config.reward.reward_model.enable
+        and rollout.get("router_config_path") is None
+    )
+
+
+def _server_options(config: Any) -> dict[str, Any]:
+    """As ``vLLMReplica.launch_servers`` composes them."""
+    from verl.plugin.platform import get_platform
+    from verl.workers.rollout.replica import CONTROL_METHOD_CONCURRENCY
+
+    platform = get_platform()
+    concurrency = max(1000, config.actor_rollout_ref.rollout.max_num_seqs + CONTROL_METHOD_CONCURRENCY)
+    env_vars = dict.fromkeys(platform.ray_noset_envvars(), "1") | platform.rollout_env_vars()
+    return {"name": SERVER_NAME, "runtime_env": {"env_vars": env_vars}, "max_concurrency": concurrency}

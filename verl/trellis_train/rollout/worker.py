@@ -1,0 +1,133 @@
+"""verl's agent-loop worker and manager with the work between processes cut.
+
+The same requests go to the same server and the same rows reach the
+TransferQueue; only the number of hops differs. Chosen through
+``actor_rollout_ref.rollout.agent.agent_loop_manager_class``.
+"""
+
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+import ray
+import transfer_queue as tq
+from hydra.utils import get_class, instantiate
+from verl.experimental.agent_loop import agent_loop
+from verl.experimental.reward_loop.reward_loop import RewardLoopWorker
+from verl.trainer.ppo.v1 import agent_loop_tq
+from verl.utils.tensordict_utils import list_of_dict_to_tensordict
+
+from trellis_train.rollout.early import AGENT_LOOP, EarlyActors
+from trellis_train.rollout.grouping import Group, GroupingQueue, current_group
+from trellis_train.rollout.scoring import SCORE_IN_WORKER
+from trellis_train.rollout.seeding import is_seeded, seed_session, seed_turns
+
+#: The class under ``@ray.remote``.
+WorkerTQ: Any = agent_loop_tq.AgentLoopWorkerTQ.__ray_metadata__.modified_class
+
+
+class AgentLoopWorker(WorkerTQ):
+    """Runs the agent loops of its share of the prompts."""
+
+    reward_loop_worker_handles: list[Any] | None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # verl's module converts rows and puts them; conversion moves into the grouped put.
+        agent_loop_tq.tq = GroupingQueue(tq, list_of_dict_to_tensordict)
+        agent_loop_tq.list_of_dict_to_tensordict = lambda rows: rows
+        agent_loop.hydra = SimpleNamespace(utils=SimpleNamespace(instantiate=instantiate_agent_loop))
+        if self.reward_loop_worker_handles == [SCORE_IN_WORKER]:
+            self.reward_loop_worker_handles = [_LocalRewardWorker(RewardLoopWorker(self.config))]
+        if self.config.trainer.v1.trainer_mode == "sync":
+            use_single_server(self.llm_client)
+        self._is_seeded = is_seeded(self.config.actor_rollout_ref.rollout)
+        if self._is_seeded:
+            seed_turns(self.llm_client)
+
+    async def _run_agent_loop(
+        self, sampling_params: dict[str, Any], trajectory: dict[str, Any], **kwargs: Any
+    ) -> Any:
+        if self._is_seeded:
+            sampling_params = seed_session(
+                sampling_params,
+                seed=self.config.actor_rollout_ref.rollout.seed,
+                trajectory=trajectory,
+                row=kwargs,
+            )
+        return await super()._run_agent_loop(sampling_params, trajectory, **kwargs)
+
+    async def _run_prompt(self, *args: Any, **kwargs: Any) -> None:
+        # Each prompt is a task of its own, and its sessions inherit the task's context.
+        current_group.set(Group())
+        await super()._run_prompt(*args, **kwargs)
+
+
+class AgentLoopManager(agent_loop_tq.AgentLoopManagerTQ):
+    """Distributes prompts over :class:`AgentLoopWorker` actors."""
+
+    #: Workers that were started early; set by the engine.
+    early: EarlyActors | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.agent_loop_workers_class = ray.remote(AgentLoopWorker)
+
+    async def _init_agent_loop_workers(self) -> None:
+        count = self.rollout_config.agent.num_workers
+        taken = [self.early.take(AGENT_LOOP) for _ in range(count)] if self.early else []
+        workers = [worker for worker in taken if worker is not None]
+        if len(workers) < count:
+            await super()._init_agent_loop_workers()
+            return
+        for worker in workers:
+            worker.construct.remote(
+                self.config, self.llm_client, self.teacher_client, self.reward_loop_worker_handles
+            )
+        self.agent_loop_workers = workers
+
+
+class _LocalRewardWorker:
+    """Answers ``handle.compute_score.remote(data)`` in this process."""
+
+    def __init__(self, worker: Any) -> None:
+        self.compute_score = _LocalMethod(worker.compute_score)
+
+
+class _LocalMethod:
+    def __init__(self, method: Any) -> None:
+        self.remote = method
+
+
+@cache
+def _plain_target(name: str) -> Any:
+    return get_class(name)
+
+
+def instantiate_agent_loop(config: Any, **kwargs: Any) -> Any:
+    """``hydra.utils.instantiate``, without merging configurations where ``config`` names a class only."""
+    if set(config) != {"_target_"}:
+        return instantiate(config=config, **kwargs)
+    return _plain_target(config["_target_"])(**kwargs)
+
+
+def use_single_server(client: Any) -> None:
+    """Skip the load balancer's two remote calls a request while there is one server to choose.
+
+    For synchronous training only, where servers neither come nor go and nobody
+    reads the balancer's count of requests in flight.
+    """
+    servers = ray.get(client._load_balancer.get_all_servers.remote())
+    if len(servers) != 1:
+        return
+    server_id, server = ray.get(client._load_balancer.acquire_server.remote(request_id="probe"))
+    client._load_balancer.release_server.remote(server_id=server_id)
+
+    async def acquire_server(request_id: str, **extra: Any) -> tuple[str, Any]:  # noqa: ARG001
+        return server_id, server
+
+    def release_server(server_id: str, request_id: str | None = None) -> None:
+        """Nothing was counted."""
+
+    client._acquire_server = acquire_server
+    client._release_server = release_server

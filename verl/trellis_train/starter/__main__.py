@@ -1,0 +1,34 @@
+"""Makes the starter model and its data: ``python -m trellis_train.starter --model DIR --data DIR``."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from trellis_train.starter.addition import write_sets
+
+
+def main(arguments: list[str]) -> int:
+    """Write what was asked for and print, as one JSON object, where it lies."""
+    parser = argparse.ArgumentParser(prog="python -m trellis_train.starter", description=__doc__)
+    parser.add_argument("--model", type=Path, help="folder for the model, in Hugging Face format")
+    parser.add_argument("--data", type=Path, help="folder for sft.jsonl, rl_train.jsonl, rl_validation.jsonl")
+    parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same bytes")
+    options = parser.parse_args(arguments)
+    if options.model is None and options.data is None:
+        parser.error("give --model, --data or both")
+    written: dict[str, str] = {}
+    if options.data is not None:
+        paths = write_sets(options.data, options.seed)
+        written |= {name: str(path) for name, path in paths.items()}
+    if options.model is not None:
+        from trellis_train.starter.model import write_model
+
+        write_model(options.model, options.seed)
+        written["model"] = str(options.model)
+    print(json.dumps(written))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,64 @@
+"""Tells the platform that the run is alive, and hears whether it should stop."""
+
+import json
+import logging
+import threading
+from collections.abc import Callable
+
+from trellis_contracts.events import Heartbeat
+
+from trellis_train.supervise.platform_client import (
+    PlatformAwayError,
+    PlatformClient,
+    RefusedError,
+    RejectedError,
+)
+
+logger = logging.getLogger(__name__)
+
+
+class HeartbeatSender:
+    """A thread that posts a heartbeat every ``interval_s``; a failed one is simply followed by the next."""
+
+    def __init__(
+        self,
+        client: PlatformClient,
+        attempt: int,
+        *,
+        interval_s: float,
+        read_step: Callable[[], int],
+        on_stop_requested: Callable[[], object],
+    ) -> None:
+        self._client = client
+        self._attempt = attempt
+        self._interval_s = interval_s
+        self._read_step = read_step
+        self._on_stop_requested = on_stop_requested
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+
+    def start(self) -> None:
+        """Begin to beat, at once."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Beat no more."""
+        self._is_over.set()
+
+    def _run(self) -> None:
+        has_been_told = False
+        while not self._is_over.is_set():
+            if self._beat() and not has_been_told:
+                has_been_told = True
+                self._on_stop_requested()
+            self._is_over.wait(self._interval_s)
+
+    def _beat(self) -> bool:
+        """Whether the platform asks the run to stop."""
+        beat = Heartbeat(attempt=self._attempt, step=self._read_step())
+        try:
+            answer = self._client.post("heartbeat", json.dumps(beat.model_dump()).encode())
+        except (PlatformAwayError, RefusedError, RejectedError) as error:
+            logger.debug("heartbeat not delivered: %s", error)
+            return False
+        return answer.body.get("stop_requested") is True

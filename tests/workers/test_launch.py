@@ -1,0 +1,174 @@
+"""Launching on a real Ray cluster: in order, once, and not before the slots are free."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+from trellis_api.jobs import service
+from trellis_contracts.spec import JobSpec
+from trellis_contracts.states import JobState
+from trellis_workers.core.ray_client import OVER, get_ray
+from trellis_workers.jobs.launch import launch_queued
+from trellis_workers.jobs.reconcile import reconcile
+
+
+def wait_until(is_done: Any, timeout_s: float = 30) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not is_done():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def wait_for_exit(job: Any) -> None:
+    wait_until(lambda: getattr(get_ray().find(service.submission_id(job)), "status", None) in OVER)
+
+
+def test_a_queued_job_is_started_with_its_spec(on_ray: Any) -> None:
+    platform = on_ray()
+    job = platform.add_job(name="learn sums", seed=7)
+
+    launch_queued()
+    wait_until(lambda: platform.list_starts() == [f"{job.id}-1"])
+
+    spec_path = platform.attempt_dir(job) / "spec.json"
+    spec = JobSpec.model_validate_json(spec_path.read_text())
+    assert platform.get_job(job.id).state == JobState.LAUNCHING
+    assert (spec.job_id, spec.attempt, spec.seed, spec.name) == (job.id, 1, 7, "learn sums")
+    assert f"{platform.settings.data_root}/models/tiny" in "".join(spec.engine_overrides)
+    assert (platform.attempt_dir(job) / "token").stat().st_mode & 0o777 == 0o600
+    record = json.loads((platform.attempt_dir(job) / "composition.json").read_text())
+    assert record["config"]["algorithm"]["adv_estimator"] == "grpo"
+    assert "verl" in record["command"]
+    platform.end_run(job, 0)
+    wait_for_exit(job)
+
+
+def test_the_second_job_waits_for_the_only_slot(on_ray: Any) -> None:
+    platform = on_ray(TRELLIS_SLOTS="1")
+    first, second = platform.add_job(), platform.add_job()
+
+    launch_queued()
+    launch_queued()
+    while_first_runs = platform.get_job(second.id).state
+    wait_until(lambda: platform.list_starts() == [f"{first.id}-1"])
+    platform.end_run(first, 0)
+    wait_for_exit(first)
+    reconcile()
+    launch_queued()
+    wait_until(lambda: len(platform.list_starts()) == 2)
+
+    assert while_first_runs == JobState.QUEUED
+    assert platform.get_job(first.id).state == JobState.SUCCEEDED
+    assert platform.list_starts() == [f"{first.id}-1", f"{second.id}-1"]
+    platform.end_run(second, 0)
+    wait_for_exit(second)
+
+
+def test_jobs_are_launched_by_priority_then_in_order(on_ray: Any) -> None:
+    platform = on_ray(TRELLIS_SLOTS="2")
+    low, early, late, high = (platform.add_job(priority=p) for p in (-1, 0, 0, 5))
+
+    launch_queued()
+
+    states = {job.id: platform.get_job(job.id).state for job in (low, early, late, high)}
+    assert states == {
+        low.id: JobState.QUEUED,
+        early.id: JobState.LAUNCHING,
+        late.id: JobState.QUEUED,
+        high.id: JobState.LAUNCHING,
+    }
+    for job in (early, high):
+        platform.end_run(job, 0)
+        wait_for_exit(job)
+
+
+def test_submitting_again_under_the_same_number_starts_nothing(on_ray: Any) -> None:
+    platform = on_ray(TRELLIS_LAUNCH_TIMEOUT_S="0.001")
+    job = platform.add_job()
+
+    launch_queued()
+    wait_until(platform.list_starts)
+    is_new = get_ray().submit(f"{job.id}-1", entrypoint="touch /dev/null", env={}, metadata={})
+    launch_queued()
+
+    assert not is_new
+    assert platform.list_starts() == [f"{job.id}-1"]
+    platform.end_run(job, 0)
+    wait_for_exit(job)
+
+
+def test_a_launch_that_lost_its_worker_is_taken_up_again(on_ray: Any) -> None:
+    platform = on_ray(TRELLIS_LAUNCH_TIMEOUT_S="0.5")
+    job = platform.add_job()
+    with platform.write() as session:
+        service.claim_next(session, total_slots=1)  # and here the worker dies
+
+    launch_queued()
+    too_early = platform.attempt_dir(job).exists()
+    time.sleep(0.6)
+    launch_queued()
+    wait_until(platform.list_starts)
+
+    assert not too_early
+    assert platform.list_starts() == [f"{job.id}-1"]
+    platform.end_run(job, 0)
+    wait_for_exit(job)
+
+
+def test_jobs_wait_while_ray_is_away(install: Any) -> None:
+    platform = install()
+    job = platform.add_job()
+
+    launch_queued()
+
+    assert platform.get_job(job.id).state == JobState.QUEUED
+
+
+def test_a_full_disk_fails_the_job_with_a_clear_reason(on_ray: Any) -> None:
+    platform = on_ray(TRELLIS_MIN_FREE_DISK_BYTES=str(2**60))
+    job = platform.add_job()
+
+    launch_queued()
+
+    settled = platform.get_job(job.id)
+    assert settled.state == JobState.FAILED
+    assert settled.cause == "storage_full"
+    assert settled.reason == "Too little disk space is left under the data root to launch a job."
+
+
+def test_a_data_root_that_cannot_be_written_fails_the_job_with_a_clear_reason(on_ray: Any) -> None:
+    platform = on_ray()
+    (platform.settings.data_root / "jobs").write_text("a file where the folder should be")
+    job = platform.add_job()
+
+    launch_queued()
+
+    settled = platform.get_job(job.id)
+    assert (settled.state, settled.cause) == (JobState.FAILED, "storage_unwritable")
+    assert "cannot be written" in settled.reason
+
+
+@pytest.mark.parametrize(
+    ("values", "cause"),
+    [
+        ({"model_id": "mdl_bbbbbbbbbbbb"}, "unknown_model"),
+        ({"dataset_id": "ds_bbbbbbbbbbbb"}, "unknown_dataset"),
+        ({"overrides": {"actor_rollout_ref.actor.no_such_key": 1}}, "bad_configuration"),
+    ],
+)
+def test_a_job_that_cannot_run_any_more_fails_with_a_reason(
+    values: dict[str, Any], cause: str, on_ray: Any
+) -> None:
+    platform = on_ray()
+    job = platform.add_job(**values)
+    healthy = platform.add_job()
+
+    launch_queued()
+
+    settled = platform.get_job(job.id)
+    assert (settled.state, settled.cause) == (JobState.FAILED, cause)
+    assert settled.reason
+    assert platform.get_job(healthy.id).state == JobState.LAUNCHING
+    platform.end_run(healthy, 0)
+    wait_for_exit(healthy)

@@ -1,0 +1,1 @@
+"""Celery workers: hand jobs to Ray and settle them."""

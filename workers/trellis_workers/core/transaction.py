@@ -1,0 +1,30 @@
+"""Settings and transactions for tasks, made once per worker process (never before a fork)."""
+
+from contextlib import AbstractContextManager
+from functools import cache
+
+from sqlmodel import Session
+from trellis_api.core.database import Database
+from trellis_api.core.settings import Settings
+
+
+@cache
+def get_settings() -> Settings:
+    """The platform's settings, read from the environment at first use."""
+    return Settings()
+
+
+@cache
+def get_database() -> Database:
+    """The database of this process."""
+    return Database(get_settings())
+
+
+def write() -> AbstractContextManager[Session]:
+    """A transaction that commits when the block ends. Keep calls to Ray and to the disk out of it."""
+    return get_database().write()
+
+
+def read() -> AbstractContextManager[Session]:
+    """A transaction that keeps nothing."""
+    return get_database().read()

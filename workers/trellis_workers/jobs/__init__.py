@@ -1,0 +1,1 @@
+"""Tasks that move training jobs along: launch, reconcile, stop, purge."""

@@ -1,0 +1,213 @@
+"""Launches queued jobs: the middle of the chain from request to training.
+
+    trellis_api/jobs/submit.py::submit        writes the job's row, QUEUED
+    → this module                             claims the row, writes the attempt's folder, submits to Ray
+    → trellis_train/entrypoint.py             runs the engine and reports what happens
+
+A job is launched when its slots are free: by priority, then first in, first out. It is
+started exactly once whatever dies in between: one worker alone can claim a row, the Ray
+submission bears the attempt's number, and Ray refuses a number that it has seen. A row
+whose worker died before Ray had it (stale LAUNCHING) is found by the next sweep.
+"""
+
+import json
+import logging
+import os
+import shlex
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+from trellis_api.core.columns import utc_now
+from trellis_api.core.errors import DomainError
+from trellis_api.core.settings import Settings
+from trellis_api.datasets.models import Dataset
+from trellis_api.jobs import repository, service
+from trellis_api.jobs.composition import Ingredients, build_compose_request
+from trellis_api.jobs.models import Job
+from trellis_api.jobs.service import Claim
+from trellis_api.jobs.submit import check_storage, find_ingredients
+from trellis_contracts.attempt import COMPOSITION_FILE, PREPARED_FOLDER, SPEC_FILE, TOKEN_FILE
+from trellis_contracts.recipe import DataFormat
+from trellis_contracts.spec import DataSource, JobSpec, ModelSource
+from trellis_contracts.states import JobState
+from trellis_recipes.compose import Composition, compose
+
+from trellis_workers.core.ray_client import RayAwayError, RayJobs, get_ray
+from trellis_workers.core.transaction import get_settings, read, write
+
+logger = logging.getLogger(__name__)
+
+#: Between Ray's SIGTERM and its SIGKILL: time for the entrypoint to end the engine and to report.
+RAY_STOP_WAIT_S = 20
+#: Marks our submissions on a cluster that others use too.
+METADATA_ROOT = "trellis_data_root"
+
+
+class CannotLaunchError(Exception):
+    """The job cannot run as it stands; the message is for its owner."""
+
+    def __init__(self, reason: str, cause: str) -> None:
+        super().__init__(reason)
+        self.cause = cause
+
+
+def launch_queued() -> None:
+    """Launch every queued job that the free slots admit, and take up launches whose worker died."""
+    if not _has_work():
+        return
+    ray = get_ray()
+    try:
+        ray.ping()
+        _take_up_stale_launches(ray)
+        _launch_admitted(ray)
+    except RayAwayError as error:
+        # Nothing is lost: the rows wait, and the next sweep comes in seconds.
+        logger.warning("the Ray cluster is away, jobs wait: %s", error)
+
+
+def _has_work() -> bool:
+    """Spares the cluster a question every other second while nothing waits."""
+    with read() as session:
+        launching = (job.state == JobState.LAUNCHING for job in repository.list_holding_slots(session))
+        return any(launching) or bool(repository.list_queued(session))
+
+
+def _launch_admitted(ray: RayJobs) -> None:
+    while True:
+        with write() as session:
+            claim = service.claim_next(session, total_slots=get_settings().total_slots)
+        if claim is None:
+            return
+        _launch(ray, claim)
+
+
+def _take_up_stale_launches(ray: RayJobs) -> None:
+    stale_before = utc_now() - timedelta(seconds=get_settings().launch_timeout_s)
+    with read() as session:
+        launching = [job for job in repository.list_holding_slots(session) if job.state == JobState.LAUNCHING]
+    for job in launching:
+        is_stale = job.launched_at is None or job.launched_at < stale_before
+        if not is_stale or ray.find(service.submission_id(job)) is not None:
+            continue
+        with write() as session:
+            claim = service.reclaim_launch(session, job_id=job.id, attempt=job.attempt)
+        if claim is not None:
+            logger.warning("job %s: its launch was interrupted, taken up again", job.id)
+            _launch(ray, claim)
+
+
+def _launch(ray: RayJobs, claim: Claim) -> None:
+    """Write the attempt's folder and submit it; a job that cannot run is settled as failed."""
+    settings, job = get_settings(), claim.job
+    try:
+        spec_path = _write_attempt(settings, job, claim.token)
+    except CannotLaunchError as error:
+        _settle_failed(job, str(error), error.cause)
+        return
+    except DomainError as error:
+        _settle_failed(job, error.message, error.code)
+        return
+    except OSError as error:
+        _settle_failed(job, f"The job's folder cannot be written: {error}", "storage_unwritable")
+        return
+    is_new = ray.submit(
+        claim.submission_id,
+        entrypoint=build_entrypoint(settings.job_python or Path(sys.executable), spec_path),
+        env={"RAY_JOB_STOP_WAIT_TIME_S": str(RAY_STOP_WAIT_S)},
+        metadata={METADATA_ROOT: str(settings.data_root), "job_id": job.id, "name": job.name},
+    )
+    logger.info(
+        "job %s: attempt %d %s", job.id, job.attempt, "submitted" if is_new else "was submitted before"
+    )
+
+
+def build_entrypoint(python: Path, spec_path: Path) -> str:
+    """The shell command of the Ray job; ``exec`` so that Ray sees the exit of Python, not of a shell."""
+    return shlex.join(["exec", str(python), "-m", "trellis_train.entrypoint", str(spec_path)])
+
+
+def _settle_failed(job: Job, reason: str, cause: str) -> None:
+    logger.warning("job %s cannot be launched: %s", job.id, reason)
+    with write() as session:
+        service.settle(
+            session, job_id=job.id, attempt=job.attempt, state=JobState.FAILED, reason=reason, cause=cause
+        )
+
+
+def _write_attempt(settings: Settings, job: Job, token: str) -> Path:
+    """Make the attempt's folder; the path of its spec."""
+    check_storage(settings)
+    with read() as session:
+        ingredients = find_ingredients(session, job=job)
+    attempt_dir = settings.attempt_dir(job.id, job.attempt)
+    prepared = attempt_dir / PREPARED_FOLDER
+    has_validation = ingredients.validation_dataset is not None
+    request = build_compose_request(
+        settings,
+        job=job,
+        ingredients=ingredients,
+        train_path=prepared / "train.parquet",
+        validation_path=prepared / "validation.parquet" if has_validation else None,
+    )
+    composition = compose(request)
+    if composition.errors:
+        reasons = " ".join(issue.message for issue in composition.errors)
+        raise CannotLaunchError(reasons, "bad_configuration")
+    spec = build_spec(settings, job, ingredients, composition)
+    attempt_dir.mkdir(parents=True, exist_ok=True)
+    settings.checkpoint_dir(job.id).mkdir(parents=True, exist_ok=True)
+    record = {"config": composition.config, "command": composition.command}
+    _replace(attempt_dir / COMPOSITION_FILE, json.dumps(record, indent=2, default=str))
+    _replace(attempt_dir / TOKEN_FILE, token)
+    _replace(attempt_dir / SPEC_FILE, spec.model_dump_json(indent=2))
+    return attempt_dir / SPEC_FILE
+
+
+def build_spec(settings: Settings, job: Job, ingredients: Ingredients, composition: Composition) -> JobSpec:
+    """All that the training process is told."""
+    model, validation = ingredients.model, ingredients.validation_dataset
+    return JobSpec(
+        job_id=job.id,
+        attempt=job.attempt,
+        name=job.name,
+        recipe=job.recipe,
+        engine=composition.engine,
+        platform=settings.resolved_platform,
+        gpus=job.gpus,
+        seed=job.seed,
+        params=composition.params,
+        engine_overrides=composition.engine_overrides,
+        env=composition.env,
+        model=ModelSource(
+            model_id=model.id,
+            path=str(settings.data_root / (model.path or "")),
+            sha256=model.sha256,
+            revision=model.revision,
+        ),
+        train_data=_describe_data(settings, ingredients.dataset),
+        validation_data=_describe_data(settings, validation) if validation else None,
+        attempt_dir=str(settings.attempt_dir(job.id, job.attempt)),
+        checkpoint_dir=str(settings.checkpoint_dir(job.id)),
+        resume_from=job.resume_from,
+        ingest_url=settings.base_url,
+    )
+
+
+def _describe_data(settings: Settings, dataset: Dataset) -> DataSource:
+    return DataSource(
+        dataset_id=dataset.id,
+        path=str(settings.data_root / dataset.path),
+        format=DataFormat(dataset.format),
+        sha256=dataset.sha256,
+        row_count=dataset.row_count,
+    )
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file that only its owner reads, in one step: a reader never sees half of it."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+    os.replace(draft, path)

@@ -1,0 +1,162 @@
+"""Compares active jobs with Ray's own view and with their heartbeats, and settles those that are over.
+
+Ray knows whether a run's process lives, and its exit code decides how the run ended.
+Heartbeats count only while Ray cannot be asked: an API that was down receives none
+from a run that is well.
+"""
+
+import logging
+import time
+from datetime import timedelta
+
+from trellis_api.core.columns import utc_now
+from trellis_api.jobs import repository, service
+from trellis_api.jobs.models import Attempt, Job
+from trellis_contracts.states import JobState
+
+from trellis_workers.core.ray_client import OVER, RayAwayError, RayJobs, get_ray
+from trellis_workers.core.transaction import get_settings, read, write
+from trellis_workers.jobs.drain import drain_spool
+from trellis_workers.jobs.launch import METADATA_ROOT
+from trellis_workers.jobs.stop import end_overdue_stop
+from trellis_workers.jobs.verdict import Settlement, decide
+
+logger = logging.getLogger(__name__)
+
+#: A run that Ray has forgotten is dead, but what it sent last may still be on its way.
+_FORGOTTEN_SILENCE_S = 10.0
+_ORPHANS_INTERVAL_S = 30.0
+
+_LOST = Settlement(
+    JobState.CRASHED,
+    reason="The Ray cluster no longer knows the run: it was restarted, or the machine was lost.",
+    cause="node_lost",
+)
+_SILENT = Settlement(
+    JobState.CRASHED,
+    reason="The run stopped reporting, and the Ray cluster cannot be reached.",
+    cause="heartbeat_lost",
+)
+_NEVER_STARTED = Settlement(JobState.STOPPED)
+
+
+class _Clock:
+    """What a worker process remembers between two sweeps."""
+
+    ray_away_since: float | None = None
+    orphans_at: float = 0.0
+
+
+def reconcile() -> bool:
+    """Settle every job whose attempt is over; end what nobody wants any more. Whether slots became free."""
+    ray = get_ray()
+    with read() as session:
+        active = [
+            (job, repository.find_attempt(session, job_id=job.id, number=job.attempt))
+            for job in repository.list_holding_slots(session)
+        ]
+    is_ray_away = has_settled = False
+    for job, attempt in active:
+        try:
+            if is_ray_away:
+                has_settled |= _judge_without_ray(job, attempt)
+            else:
+                has_settled |= _reconcile_job(ray, job, attempt)
+        except RayAwayError as error:
+            logger.warning("job %s: the Ray cluster cannot be asked: %s", job.id, error)
+            is_ray_away = True  # each call may take seconds to fail: ask no more in this sweep
+            has_settled |= _judge_without_ray(job, attempt)
+        except Exception:  # the edge of the process: one job must not hold up the others
+            logger.exception("job %s could not be reconciled", job.id)
+    if not is_ray_away:
+        _Clock.ray_away_since = None
+        _stop_orphans_now_and_then(ray)
+    return has_settled
+
+
+def _reconcile_job(ray: RayJobs, job: Job, attempt: Attempt | None) -> bool:
+    """Whether it was settled."""
+    ray_job = ray.find(service.submission_id(job))
+    if ray_job is None:
+        settlement = _judge_forgotten(job, attempt)
+        return settlement is not None and _settle(job, settlement)
+    if ray_job.status in OVER:
+        # What the run said last may decide how it ended: it is read after the spool is drained.
+        if not _drain(job):
+            return False
+        with read() as session:
+            attempt = repository.find_attempt(session, job_id=job.id, number=job.attempt)
+        return _settle(job, decide(job, attempt, ray_job), is_drained=True)
+    if job.state == JobState.STOPPING:
+        end_overdue_stop(ray, job)
+    return False
+
+
+def _judge_forgotten(job: Job, attempt: Attempt | None) -> Settlement | None:
+    """A submission that Ray does not know: not launched yet, or lost with the cluster."""
+    has_reported = attempt is not None and attempt.heartbeat_at is not None
+    if has_reported:
+        return _LOST if service.is_overdue(job, attempt, timeout_s=_FORGOTTEN_SILENCE_S) else None
+    timeout = timedelta(seconds=get_settings().launch_timeout_s)
+    is_stale = job.launched_at is not None and utc_now() - job.launched_at > timeout
+    # A LAUNCHING row is launched again by the sweep of launch.py; one that was told to stop is not.
+    return _NEVER_STARTED if job.state == JobState.STOPPING and is_stale else None
+
+
+def _judge_without_ray(job: Job, attempt: Attempt | None) -> bool:
+    """While Ray is away for long, a run that is silent for long counts as lost. Whether it was settled."""
+    now = time.monotonic()
+    _Clock.ray_away_since = _Clock.ray_away_since or now
+    timeout_s = get_settings().heartbeat_timeout_s
+    is_lost = now - _Clock.ray_away_since > timeout_s
+    return is_lost and service.is_overdue(job, attempt, timeout_s=timeout_s) and _settle(job, _SILENT)
+
+
+def _drain(job: Job) -> bool:
+    folder = get_settings().attempt_dir(job.id, job.attempt)
+    return drain_spool(folder, job_id=job.id, attempt=job.attempt)
+
+
+def _settle(job: Job, settlement: Settlement, *, is_drained: bool = False) -> bool:
+    if not is_drained and not _drain(job):
+        return False
+    if settlement.state == JobState.CRASHED and job.state == JobState.STOPPING:
+        # It was to end anyway, and it has ended.
+        settlement = Settlement(JobState.STOPPED, settlement.exit_code, settlement.reason, settlement.cause)
+    with write() as session:
+        has_settled = service.settle(
+            session,
+            job_id=job.id,
+            attempt=job.attempt,
+            state=settlement.state,
+            exit_code=settlement.exit_code,
+            reason=settlement.reason,
+            cause=settlement.cause,
+        )
+    if has_settled:
+        state, reason = settlement.state.value, settlement.reason
+        logger.info("job %s: attempt %d %s (%s)", job.id, job.attempt, state, reason)
+    return has_settled
+
+
+def _stop_orphans_now_and_then(ray: RayJobs) -> None:
+    if time.monotonic() < _Clock.orphans_at:
+        return
+    _Clock.orphans_at = time.monotonic() + _ORPHANS_INTERVAL_S
+    try:
+        _stop_orphans(ray)
+    except RayAwayError as error:
+        logger.warning("runs without a job could not be looked for: %s", error)
+
+
+def _stop_orphans(ray: RayJobs) -> None:
+    """End runs of ours that hold resources though no active job stands for them."""
+    # Ray first: whatever it lists had a row before it was submitted.
+    submissions = ray.list_unfinished()
+    with read() as session:
+        wanted = {service.submission_id(job) for job in repository.list_holding_slots(session)}
+    for submission in submissions:
+        is_ours = submission.metadata.get(METADATA_ROOT) == str(get_settings().data_root)
+        if is_ours and submission.submission_id not in wanted:
+            logger.warning("run %s belongs to no active job and is ended", submission.submission_id)
+            ray.stop(submission.submission_id)

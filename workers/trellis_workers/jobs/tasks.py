@@ -1,0 +1,36 @@
+"""The Celery tasks of the jobs domain. Each does one short piece of work; none waits for a run."""
+
+from trellis_contracts import tasks
+
+from trellis_workers.core.app import app
+from trellis_workers.jobs import launch, purge, reconcile, stop, warm_up
+
+#: Longer than any sweep takes; a sweep that hangs must not occupy its process for ever.
+_TIME_LIMIT_S = 120
+
+warm_up.install()
+
+
+@app.task(name=tasks.LAUNCH_QUEUED, time_limit=_TIME_LIMIT_S)
+def launch_queued() -> None:
+    """Launch what the free slots admit."""
+    launch.launch_queued()
+
+
+@app.task(name=tasks.RECONCILE, time_limit=_TIME_LIMIT_S)
+def reconcile_jobs() -> None:
+    """Settle what is over; slots that became free are given on at once."""
+    if reconcile.reconcile():
+        launch.launch_queued()
+
+
+@app.task(name=tasks.STOP, time_limit=_TIME_LIMIT_S)
+def stop_job(job_id: str) -> None:
+    """Tell a run to stop."""
+    stop.tell_to_stop(job_id)
+
+
+@app.task(name=tasks.PURGE)
+def purge_deleted() -> None:
+    """Remove the files of deleted jobs (without a time limit: checkpoints are large)."""
+    purge.purge_deleted()

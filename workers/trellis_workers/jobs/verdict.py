@@ -1,0 +1,74 @@
+"""How an attempt ended, decided from what Ray, the exit code and the run itself say. No I/O."""
+
+from dataclasses import dataclass
+
+from trellis_api.jobs.models import Attempt, Job
+from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_CRASHED, EXIT_STOPPED, EXIT_SUCCEEDED
+from trellis_contracts.states import JobState
+
+from trellis_workers.core.ray_client import RayJob, RayStatus
+
+_OUTCOMES = {
+    "succeeded": JobState.SUCCEEDED,
+    "stopped": JobState.STOPPED,
+    "failed": JobState.FAILED,
+    "crashed": JobState.CRASHED,
+}
+_EXITS = {
+    EXIT_SUCCEEDED: JobState.SUCCEEDED,
+    EXIT_STOPPED: JobState.STOPPED,
+    EXIT_CRASHED: JobState.CRASHED,
+}
+_MAX_REASON_CHARS = 500
+
+
+@dataclass(frozen=True)
+class Settlement:
+    """What to settle an attempt as. A reason of None leaves the run's own."""
+
+    state: JobState
+    exit_code: int | None = None
+    reason: str | None = None
+    cause: str | None = None
+
+
+def decide(job: Job, attempt: Attempt | None, ray_job: RayJob) -> Settlement:
+    """The settlement of an attempt that is over on Ray.
+
+    The exit code decides. A supervising process that was killed has none of its own to
+    give; then what the run had said by that time counts.
+    """
+    outcome = attempt.outcome if attempt else None
+    own_exit_code = attempt.exit_code if attempt and outcome else None
+    code = ray_job.exit_code
+    if code is not None and not _is_signal(code):
+        state = _EXITS.get(code, JobState.FAILED)
+        reason, cause = (None, None) if outcome else _explain(code)
+        return Settlement(state, code if own_exit_code is None else own_exit_code, reason, cause)
+    if outcome in _OUTCOMES:
+        return Settlement(_OUTCOMES[outcome], own_exit_code)
+    if ray_job.status == RayStatus.STOPPED or job.state == JobState.STOPPING:
+        return Settlement(
+            JobState.STOPPED, code, "The run was ended before it reached a checkpoint.", "ended"
+        )
+    if code is not None:
+        number = -code if code < 0 else code - 128
+        reason = f"The process that supervises the run was killed by signal {number}."
+        return Settlement(JobState.CRASHED, code, reason, "killed")
+    message = ray_job.message.strip().splitlines()
+    last_line = message[-1][:_MAX_REASON_CHARS] if message else "it gave no reason"
+    return Settlement(JobState.CRASHED, None, f"Ray could not run the job: {last_line}", "launch_failed")
+
+
+def _explain(code: int) -> tuple[str | None, str | None]:
+    """Reason and cause of an exit that the run itself said nothing about."""
+    if code == EXIT_BAD_SPEC:
+        return "The run could not read its specification.", "bad_spec"
+    if code in (EXIT_SUCCEEDED, EXIT_STOPPED):
+        return None, None
+    return f"The run left with exit code {code} without saying why.", None
+
+
+def _is_signal(code: int) -> bool:
+    """Whether the code tells of a signal, seen directly or through a shell."""
+    return code < 0 or 128 < code < 160

@@ -1,0 +1,1 @@
+"""Models that workers bring to the data root."""

@@ -1,0 +1,95 @@
+"""Downloads a repository from a model hub into a folder: safetensors and text files, never pickles."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+from huggingface_hub import HfApi
+from huggingface_hub import constants as hub_constants
+from huggingface_hub.errors import (
+    GatedRepoError,
+    HfHubHTTPError,
+    IncompleteSnapshotError,
+    LocalEntryNotFoundError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
+
+#: What training needs. Pickled weights are left out: loading them can run code.
+PATTERNS = ["*.safetensors", "*.json", "*.model", "*.txt", "*.jinja", "*.tiktoken", "README.md", "LICENSE*"]
+
+
+class FetchFailed(Exception):
+    """The files cannot be had; the message is one sentence for people."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A commit of a repository and the size of the files that would be fetched."""
+
+    commit: str
+    size_bytes: int
+
+
+class Hub:
+    """The hub that ``HF_ENDPOINT`` names, with the token in ``HF_TOKEN``; neither is stored."""
+
+    def __init__(self) -> None:
+        self._endpoint = os.environ.get("HF_ENDPOINT") or hub_constants.ENDPOINT
+        # False: a token that lies in someone's home folder is not ours to use.
+        self._token: str | bool = os.environ.get("HF_TOKEN") or False
+        self._api = HfApi(endpoint=self._endpoint, token=self._token)
+
+    def resolve(self, repo_id: str, revision: str) -> Snapshot:
+        """The commit behind a branch or tag, and its size."""
+        with _explained(repo_id, revision, self._endpoint):
+            found = self._api.model_info(repo_id, revision=revision, files_metadata=True)
+        if not found.sha:
+            raise FetchFailed(f"The hub names no commit for '{repo_id}' at '{revision}'.")
+        sizes = [
+            file.size or 0
+            for file in found.siblings or []
+            if any(Path(file.rfilename).match(pattern) for pattern in PATTERNS)
+        ]
+        return Snapshot(found.sha, sum(sizes))
+
+    def download(self, repo_id: str, commit: str, folder: Path) -> None:
+        """Fetch the files; what an earlier try left in the folder is continued."""
+        with _explained(repo_id, commit, self._endpoint):
+            self._api.snapshot_download(
+                repo_id, revision=commit, local_dir=folder, allow_patterns=PATTERNS, max_workers=4
+            )
+
+
+class _explained:
+    """Turns the hub client's errors into one sentence, free of addresses with secrets."""
+
+    def __init__(self, repo_id: str, revision: str, endpoint: str) -> None:
+        self._repo_id = repo_id
+        self._revision = revision
+        self._host = httpx.URL(endpoint).host
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if error is None:
+            return
+        if message := self._explain(error):
+            raise FetchFailed(message) from error
+
+    def _explain(self, error: BaseException) -> str | None:
+        if isinstance(error, GatedRepoError):
+            return (
+                f"'{self._repo_id}' is gated: accept its terms on the hub and set HF_TOKEN for the workers."
+            )
+        if isinstance(error, RepositoryNotFoundError):
+            return f"The hub {self._host} has no '{self._repo_id}', or HF_TOKEN may not read it."
+        if isinstance(error, RevisionNotFoundError):
+            return f"'{self._repo_id}' has no revision '{self._revision}'."
+        if isinstance(error, HfHubHTTPError):
+            return f"The hub {self._host} answered with status {error.response.status_code}."
+        if isinstance(error, IncompleteSnapshotError | LocalEntryNotFoundError | httpx.HTTPError):
+            return f"The hub {self._host} cannot be reached."
+        return None

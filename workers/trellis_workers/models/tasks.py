@@ -1,0 +1,33 @@
+"""The Celery tasks of the models domain.
+
+A download may take hours. One at a time per machine, so that the other processes of
+the worker stay free to launch and settle jobs; what is turned away here waits for the
+next sweep.
+"""
+
+from trellis_contracts import tasks
+
+from trellis_workers.core.app import app
+from trellis_workers.core.lock import try_lock
+from trellis_workers.core.transaction import get_database, get_settings
+from trellis_workers.models import fetch
+
+_LOCK_FILE = "run/fetch-models.lock"
+
+
+@app.task(name=tasks.FETCH_MODEL)
+def fetch_model(model_id: str) -> None:
+    """Fetch one model from the hub, unless another one is on its way."""
+    settings = get_settings()
+    with try_lock(settings.data_root / _LOCK_FILE) as has_lock:
+        if has_lock:
+            fetch.fetch_model(settings, get_database(), model_id=model_id)
+
+
+@app.task(name=tasks.FETCH_PENDING_MODELS)
+def fetch_pending_models() -> None:
+    """Fetch every model that waits, or whose fetch was lost, one after the other."""
+    settings = get_settings()
+    with try_lock(settings.data_root / _LOCK_FILE) as has_lock:
+        if has_lock:
+            fetch.fetch_pending(settings, get_database())

@@ -1,0 +1,1 @@
+"""The HTTP API: writes what is wanted, reads what happened."""

@@ -1,0 +1,1 @@
+"""Who may use the platform: the admin token, login links, browser sessions and job tokens."""

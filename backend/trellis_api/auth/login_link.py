@@ -1,0 +1,20 @@
+"""Prints a one-time login link: ``python -m trellis_api.auth.login_link``."""
+
+from trellis_api.auth.service import create_login_code
+from trellis_api.core.database import Database
+from trellis_api.core.settings import Settings
+
+
+def create_login_link(settings: Settings) -> str:
+    """A link that opens the dashboard logged in, once, while it is fresh. The database must be migrated."""
+    database = Database(settings)
+    try:
+        with database.write() as session:
+            code = create_login_code(session, lifetime_s=settings.login_link_lifetime_s)
+    finally:
+        database.dispose()
+    return f"{settings.base_url}/login?code={code}"
+
+
+if __name__ == "__main__":
+    print(create_login_link(Settings()))

@@ -1,0 +1,1 @@
+"""What every domain stands on: settings, database session, errors, paging. No domain nouns."""

@@ -1,0 +1,105 @@
+"""Connections and the one place that commits: a transaction ends here, never in a service.
+
+SQLite runs in WAL mode. A transaction that reads first and writes later can fail
+at once there (its snapshot is stale and no waiting helps), so a writing
+transaction takes the write lock when it begins.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlmodel import Session
+
+from trellis_api.core.settings import Settings
+
+BUSY_TIMEOUT_MS = 15_000
+
+
+class Database:
+    """The engine and its two kinds of transactions."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.url = make_url(settings.effective_database_url)
+        if self.url.drivername == "postgresql":
+            self.url = self.url.set(drivername="postgresql+psycopg")
+        self.engine = _create_engine(self.url.render_as_string(hide_password=False))
+        self._writer: Engine | Connection = self.engine.execution_options(trellis_begin="IMMEDIATE")
+        self._reader: Engine | Connection = self.engine.execution_options(trellis_begin="DEFERRED")
+
+    @classmethod
+    def bound_to(cls, settings: Settings, connection: Connection) -> "Database":
+        """A database whose transactions are savepoints of one connection, which its owner rolls back."""
+        database = cls(settings)
+        database._writer = database._reader = connection
+        return database
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether the embedded database is in use."""
+        return self.url.get_backend_name() == "sqlite"
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        """A transaction that commits when the block ends and rolls back when it raises."""
+        with self._open(self._writer) as session:
+            # Taking the lock now: waiting for it is bounded by the busy time-out.
+            session.connection()
+            yield session
+            session.commit()
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        """A transaction that keeps nothing."""
+        with self._open(self._reader) as session:
+            yield session
+
+    def _open(self, bind: Engine | Connection) -> Session:
+        return Session(bind, expire_on_commit=False, join_transaction_mode="create_savepoint")
+
+    def dispose(self) -> None:
+        """Close all connections."""
+        self.engine.dispose()
+
+
+def _create_engine(url: str) -> Engine:
+    options: dict[str, Any] = {"json_serializer": _dump_json, "json_deserializer": orjson.loads}
+    if not url.startswith("sqlite"):
+        return create_engine(url, pool_size=10, max_overflow=30, pool_pre_ping=True, **options)
+    engine = create_engine(
+        url,
+        connect_args={"check_same_thread": False, "timeout": BUSY_TIMEOUT_MS / 1000},
+        pool_size=20,
+        max_overflow=30,
+        **options,
+    )
+    event.listen(engine, "connect", _configure_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _dump_json(value: Any) -> str:
+    return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+
+
+def _configure_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
+    # The driver must not begin transactions itself: it would take no lock for reads before writes.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    for pragma in (
+        f"busy_timeout={BUSY_TIMEOUT_MS}",
+        "journal_mode=WAL",
+        "synchronous=NORMAL",
+        "foreign_keys=ON",
+        "cache_size=-65536",
+        "temp_store=MEMORY",
+    ):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    connection.exec_driver_sql(f"BEGIN {connection.get_execution_options().get('trellis_begin', 'DEFERRED')}")

@@ -1,0 +1,47 @@
+"""What endpoints ask for: a transaction, the settings, the task queue."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from fastapi import Depends, Request
+from sqlmodel import Session
+
+from trellis_api.core.database import Database
+from trellis_api.core.settings import Settings
+from trellis_api.core.tasks import TaskQueue
+
+
+def _database(request: Request) -> Database:
+    database: Database = request.app.state.database
+    return database
+
+
+def _settings(request: Request) -> Settings:
+    settings: Settings = request.app.state.settings
+    return settings
+
+
+def _tasks(request: Request) -> TaskQueue:
+    tasks: TaskQueue = request.app.state.tasks
+    return tasks
+
+
+DatabaseDep = Annotated[Database, Depends(_database)]
+SettingsDep = Annotated[Settings, Depends(_settings)]
+TasksDep = Annotated[TaskQueue, Depends(_tasks)]
+
+
+def _write_session(database: DatabaseDep) -> Iterator[Session]:
+    with database.write() as session:
+        yield session
+
+
+def _read_session(database: DatabaseDep) -> Iterator[Session]:
+    with database.read() as session:
+        yield session
+
+
+# Function scope ends the transaction before the response is sent: with FastAPI's
+# default a client could receive 201 and the commit fail afterwards.
+WriteSession = Annotated[Session, Depends(_write_session, scope="function")]
+ReadSession = Annotated[Session, Depends(_read_session, scope="function")]

@@ -1,0 +1,122 @@
+"""Errors are facts of a domain: each carries its status and code, and one handler renders them all."""
+
+import logging
+from typing import Any, ClassVar
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from sqlalchemy.exc import OperationalError
+from starlette.exceptions import HTTPException
+
+log = logging.getLogger(__name__)
+
+
+class ErrorBody(BaseModel):
+    """How every error looks to a client."""
+
+    error: str = Field(description="Stable code, e.g. job_not_found.")
+    message: str = Field(description="One English sentence.")
+    details: Any = Field(default=None, description="More, where there is more to say.")
+
+
+class DomainError(Exception):
+    """Base of the errors that a client may see."""
+
+    status: ClassVar[int] = 400
+    code: ClassVar[str] = "bad_request"
+
+    def __init__(self, message: str, details: Any = None, *, headers: dict[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = details
+        self.headers = headers
+
+
+class NotFound(DomainError):
+    """The thing that was named does not exist."""
+
+    status = 404
+    code = "not_found"
+
+
+class Conflict(DomainError):
+    """The thing is in a state that does not allow this."""
+
+    status = 409
+    code = "conflict"
+
+
+class InvalidRequest(DomainError):
+    """The request is malformed."""
+
+    status = 422
+    code = "invalid_request"
+
+
+class DatabaseBusy(DomainError):
+    """The database did not answer in time."""
+
+    status = 503
+    code = "database_unavailable"
+
+
+#: For ``responses=`` of routers, so that the OpenAPI schema describes errors.
+ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorBody, "description": description}
+    for status, description in {
+        401: "Not logged in",
+        403: "A session cookie came without the header that proves where the request is from",
+        404: "Not found",
+        409: "Not possible in this state",
+        422: "Malformed request",
+    }.items()
+}
+
+
+def install_error_handlers(app: FastAPI) -> None:
+    """Render domain errors, validation errors and unknown routes in one shape."""
+
+    @app.exception_handler(DomainError)
+    async def render_domain_error(_request: Request, error: DomainError) -> JSONResponse:
+        return _render(error.status, error.code, error.message, error.details, error.headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def render_validation_error(_request: Request, error: RequestValidationError) -> JSONResponse:
+        issues = [
+            {
+                "code": problem["type"],
+                "field": ".".join(str(part) for part in problem["loc"] if part != "body"),
+                "message": problem["msg"],
+            }
+            for problem in error.errors()
+        ]
+        first = issues[0] if issues else {"field": "", "message": "malformed"}
+        return _render(422, "invalid_request", f"{first['field']}: {first['message']}", issues)
+
+    @app.exception_handler(HTTPException)
+    async def render_http_error(_request: Request, error: HTTPException) -> JSONResponse:
+        codes = {404: "not_found", 405: "method_not_allowed", 413: "too_large"}
+        return _render(
+            error.status_code,
+            codes.get(error.status_code, "http_error"),
+            str(error.detail),
+            None,
+            error.headers,
+        )
+
+    @app.exception_handler(OperationalError)
+    async def render_database_error(request: Request, error: OperationalError) -> JSONResponse:
+        log.error("database failed during %s %s: %s", request.method, request.url.path, error.orig)
+        return _render(503, DatabaseBusy.code, "The database did not answer in time; try again.", None)
+
+    @app.exception_handler(Exception)
+    async def render_unexpected_error(request: Request, error: Exception) -> JSONResponse:
+        log.error("unexpected error in %s %s", request.method, request.url.path, exc_info=error)
+        return _render(500, "internal_error", "Something went wrong; the API's log has the details.", None)
+
+
+def _render(status: int, code: str, message: str, details: Any, headers: Any = None) -> JSONResponse:
+    body = ErrorBody(error=code, message=message, details=details)
+    return JSONResponse(body.model_dump(mode="json"), status_code=status, headers=headers)

@@ -1,0 +1,17 @@
+"""Short random names for rows, safe in paths and addresses."""
+
+import base64
+import re
+import secrets
+
+ID_LENGTH = 12
+
+
+def new_id(prefix: str) -> str:
+    """``<prefix>_`` and 12 lower-case base32 characters: 60 bits, no two alike in practice."""
+    return f"{prefix}_{base64.b32encode(secrets.token_bytes(8)).decode()[:ID_LENGTH].lower()}"
+
+
+def is_id(value: str, *, prefix: str) -> bool:
+    """Whether a value has the form of an id, before it becomes part of a path."""
+    return re.fullmatch(rf"{re.escape(prefix)}_[a-z2-7]{{{ID_LENGTH}}}", value) is not None

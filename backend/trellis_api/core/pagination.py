@@ -1,0 +1,58 @@
+"""Paging by cursor: the position of the last row, so that rows added meanwhile shift nothing."""
+
+import base64
+import binascii
+import json
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, Field
+
+from trellis_api.core.errors import InvalidRequest
+
+Item = TypeVar("Item")
+MAX_PAGE_SIZE = 200
+DEFAULT_PAGE_SIZE = 50
+
+
+class Page(BaseModel, Generic[Item]):
+    """One page and the way to the next."""
+
+    items: list[Item]
+    next_cursor: str | None = Field(
+        default=None, description="Give as `cursor` for the next page; null at the end."
+    )
+
+
+class InvalidCursor(InvalidRequest):
+    """The cursor was not made by this API."""
+
+    code = "invalid_cursor"
+
+
+def encode_cursor(*position: str | int) -> str:
+    """Pack the sort values of a row into one opaque string."""
+    return base64.urlsafe_b64encode(json.dumps(position).encode()).decode().rstrip("=")
+
+
+def decode_cursor(cursor: str, *, parts: int) -> list[Any]:
+    """Unpack what ``encode_cursor`` packed; 422 for anything else."""
+    try:
+        position = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except (binascii.Error, ValueError) as error:
+        raise InvalidCursor("The cursor is not valid.") from error
+    if not isinstance(position, list) or len(position) != parts:
+        raise InvalidCursor("The cursor is not valid.")
+    return position
+
+
+def decode_time_position(cursor: str) -> tuple[datetime, str]:
+    """Unpack (instant, id), the position in a list that is sorted by time; 422 for anything else."""
+    moment, identifier = decode_cursor(cursor, parts=2)
+    try:
+        instant = datetime.fromisoformat(moment)
+    except (TypeError, ValueError) as error:
+        raise InvalidCursor("The cursor is not valid.") from error
+    if instant.tzinfo is None or not isinstance(identifier, str) or "\x00" in identifier:
+        raise InvalidCursor("The cursor is not valid.")
+    return instant, identifier

@@ -1,0 +1,126 @@
+"""Every setting of the platform, read from ``TRELLIS_*`` at start-up by the API and the workers."""
+
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+from trellis_contracts.attempt import locate_attempt, locate_checkpoints, locate_job
+
+GIB = 1024**3
+REPOSITORY_ROOT = Path(__file__).resolve().parents[3]
+
+
+class Settings(BaseSettings):
+    """Settings by environment; a wrong value stops the start with the variable's name."""
+
+    model_config = SettingsConfigDict(env_prefix="TRELLIS_", extra="ignore")
+
+    data_root: Path = Field(Path("data"), description="Folder under which the platform writes everything.")
+    host: str = Field("127.0.0.1", description="Address that the API binds to.")
+    port: int = Field(8001, ge=1, le=65535, description="Port of the API and the dashboard.")
+    public_url: str | None = Field(
+        None, description="Base address that jobs and login links use; default http://127.0.0.1:<port>."
+    )
+    database_url: str | None = Field(
+        None, description="SQLAlchemy address; default SQLite at <data_root>/trellis.db."
+    )
+    redis_url: str | None = Field(None, description="Broker and cache, e.g. redis://127.0.0.1:6379/0.")
+    ray_address: str | None = Field(None, description="GCS address host:port of the Ray head.")
+    ray_dashboard_url: str | None = Field(None, description="Address of Ray's Jobs API.")
+    platform: Literal["auto", "cpu", "cuda"] = Field(
+        "auto", description="What jobs run on; auto is cuda where this machine has NVIDIA devices."
+    )
+    slots: int | None = Field(
+        None, ge=1, description="Logical GPU slots; default the number of GPUs, or 1 on a CPU."
+    )
+    frontend_dist: Path | None = Field(
+        None, description="Folder of the built dashboard; default <repository>/frontend/dist."
+    )
+    max_upload_bytes: int = Field(2 * GIB, ge=1, description="Largest upload that is accepted.")
+    max_batch_bytes: int = Field(
+        8 * 1024**2, ge=1024, description="Largest ingest batch, before and after decompression."
+    )
+    min_free_disk_bytes: int = Field(
+        GIB, ge=0, description="Launching is refused when less than this is free under the data root."
+    )
+    stop_grace_s: float = Field(120, ge=0, description="Time that a run has to checkpoint after a stop.")
+    heartbeat_timeout_s: float = Field(45, gt=0, description="Silence after which a run counts as lost.")
+    launch_timeout_s: float = Field(
+        20, gt=0, description="A launch that Ray has not heard of after this time lost its worker."
+    )
+    job_python: Path | None = Field(
+        None, description="Python that runs jobs on the cluster's machines; default the platform's own."
+    )
+    sweep_interval_s: float = Field(2, gt=0, description="Pause between two sweeps of the workers.")
+    event_poll_interval_s: float = Field(
+        0.2, gt=0, description="Pause between two looks for new events to stream to browsers."
+    )
+    session_lifetime_s: int = Field(7 * 24 * 3600, ge=60, description="Lifetime of a browser session.")
+    login_link_lifetime_s: int = Field(900, ge=10, description="Lifetime of a one-time login link.")
+    secure_cookies: bool = Field(
+        False, description="Send the session cookie over HTTPS only; set it behind a TLS proxy."
+    )
+
+    @field_validator("data_root")
+    @classmethod
+    def _make_absolute(cls, value: Path) -> Path:
+        return value.expanduser().resolve()
+
+    @field_validator("public_url", "ray_dashboard_url")
+    @classmethod
+    def _strip_slash(cls, value: str | None) -> str | None:
+        return value.rstrip("/") if value else None
+
+    @property
+    def effective_database_url(self) -> str:
+        """The database address, with the embedded default filled in."""
+        return self.database_url or f"sqlite:///{self.data_root / 'trellis.db'}"
+
+    @property
+    def base_url(self) -> str:
+        """Where jobs and browsers on this machine reach the API, without a trailing slash."""
+        return self.public_url or f"http://127.0.0.1:{self.port}"
+
+    @cached_property
+    def gpu_count(self) -> int:
+        """NVIDIA devices of this machine, counted without loading a CUDA library."""
+        return sum(1 for device in Path("/dev").glob("nvidia*") if device.name[6:].isdigit())
+
+    @property
+    def resolved_platform(self) -> Literal["cpu", "cuda"]:
+        """``platform`` with auto decided."""
+        if self.platform == "auto":
+            return "cuda" if self.gpu_count else "cpu"
+        return self.platform
+
+    @property
+    def total_slots(self) -> int:
+        """Slots that jobs share."""
+        if self.slots is not None:
+            return self.slots
+        return max(1, self.gpu_count) if self.resolved_platform == "cuda" else 1
+
+    @property
+    def admin_token_path(self) -> Path:
+        """File of the admin token (mode 600)."""
+        return self.data_root / "admin.token"
+
+    @property
+    def frontend_path(self) -> Path | None:
+        """The built dashboard, or None where it was not built."""
+        path = self.frontend_dist or REPOSITORY_ROOT / "frontend" / "dist"
+        return path if (path / "index.html").is_file() else None
+
+    def job_dir(self, job_id: str) -> Path:
+        """Folder of a job: its attempts and checkpoints."""
+        return locate_job(self.data_root, job_id)
+
+    def attempt_dir(self, job_id: str, attempt: int) -> Path:
+        """Folder of one attempt: spec, token, event spool, prepared data."""
+        return locate_attempt(self.data_root, job_id, attempt)
+
+    def checkpoint_dir(self, job_id: str) -> Path:
+        """Folder of a job's checkpoints, shared by its attempts."""
+        return locate_checkpoints(self.data_root, job_id)

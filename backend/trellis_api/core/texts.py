@@ -1,0 +1,32 @@
+"""Makes texts of foreign processes fit for every database."""
+
+from typing import Any
+
+CUT_MARK = " … [cut]"
+
+
+def storable(text: str) -> str:
+    """Without NUL characters and lone surrogates, which PostgreSQL does not keep."""
+    if "\x00" in text:
+        text = text.replace("\x00", "\ufffd")
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def storable_tree(value: Any) -> Any:
+    """The same structure with every text made storable, and every number JSON can hold."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, list):
+        return [storable_tree(item) for item in value]
+    if isinstance(value, dict):
+        return {storable(str(key)): storable_tree(item) for key, item in value.items()}
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 2**63:
+        return str(value)
+    return value
+
+
+def shorten(text: str, *, limit: int) -> str:
+    """At most ``limit`` characters, with a mark where something was cut off."""
+    return text if len(text) <= limit else text[: limit - len(CUT_MARK)] + CUT_MARK

@@ -1,0 +1,1 @@
+"""Datasets: uploaded files, checked row by row and kept as Parquet."""

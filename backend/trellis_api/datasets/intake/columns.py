@@ -1,0 +1,222 @@
+"""The common column types of rows that come in batches, and the rows that do not agree with them."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from trellis_api.datasets.intake.problems import MAX_DEPTH, MAX_LEAF_COLUMNS, UnreadableFile
+from trellis_api.datasets.intake.rows import SourceRow
+
+#: What Arrow raises for values that have no common type, or none at all.
+CONVERSION_ERRORS = (
+    pa.ArrowInvalid,
+    pa.ArrowTypeError,
+    pa.ArrowNotImplementedError,
+    OverflowError,
+    UnicodeError,
+)
+#: Rows whose key order is looked at; Arrow sorts keys, people do not.
+_ORDER_SAMPLE = 200
+
+
+class Misfit(NamedTuple):
+    """A row whose values do not agree with the types, where and why."""
+
+    row: SourceRow
+    column: str | None
+    reason: str
+
+
+class _ShapeError(ValueError):
+    """A row has more structure than the platform stores."""
+
+
+class ColumnTypes:
+    """The types seen so far. Integers widen to numbers and missing keys to nulls; nothing else mixes."""
+
+    def __init__(self) -> None:
+        self.struct: pa.StructType = pa.struct([])
+
+    def admit(self, rows: list[SourceRow]) -> tuple[pa.StructArray | None, list[Misfit]]:
+        """Widen the types by these rows and convert them; instead, where some do not fit, name those."""
+        try:
+            return self._convert([row.value for row in rows]), []
+        except (*CONVERSION_ERRORS, _ShapeError):
+            return None, self._admit_one_by_one(rows)
+
+    def _convert(self, values: list[dict[str, Any]]) -> pa.StructArray:
+        # Arrow infers a type even for values that do not agree; only the conversion tells.
+        struct = self._widened(values)
+        array = pa.array(values, type=struct)
+        self.struct = struct
+        return array
+
+    def _widened(self, values: list[dict[str, Any]]) -> pa.StructType:
+        inferred = pa.infer_type(values)
+        _check_shape(inferred)
+        if not self.struct.num_fields:
+            return ordered_like(inferred, values[:_ORDER_SAMPLE])
+        if inferred.equals(self.struct):
+            return self.struct
+        return merge_types(self.struct, inferred)
+
+    def _admit_one_by_one(self, rows: list[SourceRow]) -> list[Misfit]:
+        misfits: list[Misfit] = []
+        for row in rows:
+            try:
+                self._convert([row.value])
+            except _ShapeError as error:
+                misfits.append(Misfit(row, None, str(error)))
+            except CONVERSION_ERRORS as error:
+                column, reason = explain_misfit(row.value, self.struct) or (None, str(error))
+                misfits.append(Misfit(row, column, reason))
+        return misfits
+
+
+def merge_types(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """The type that holds the values of both; the order of ``left`` stays. Raises ArrowTypeError."""
+    merged = pa.unify_schemas([pa.schema(list(left)), pa.schema(list(right))], promote_options="permissive")
+    _check_shape(struct := pa.struct(list(merged)))
+    return struct
+
+
+def _check_shape(kind: pa.DataType) -> None:
+    depth, leaves = _measure(kind)
+    if depth > MAX_DEPTH + 1:
+        raise _ShapeError(f"values are nested {depth - 1} deep; the limit is {MAX_DEPTH}")
+    if leaves > MAX_LEAF_COLUMNS:
+        raise UnreadableFile(
+            "too_many_columns",
+            f"The rows have more than {MAX_LEAF_COLUMNS} different keys. Objects whose keys are data "
+            "(ids, words) should be lists of {key, value} objects.",
+        )
+
+
+def _measure(kind: pa.DataType) -> tuple[int, int]:
+    """(depth, leaves) of a type; refuses names that databases and Parquet readers stumble on."""
+    if pa.types.is_struct(kind):
+        for field in kind:
+            if not field.name or "\x00" in field.name:
+                raise _ShapeError("a key is empty" if not field.name else "a key holds a NUL character")
+        inner = [_measure(field.type) for field in kind]
+        return 1 + max((depth for depth, _ in inner), default=0), max(1, sum(leaves for _, leaves in inner))
+    if pa.types.is_list(kind):
+        depth, leaves = _measure(kind.value_type)
+        return depth + 1, leaves
+    return 0, 1
+
+
+def ordered_like(kind: pa.DataType, values: Iterable[Any]) -> pa.DataType:
+    """The same type with object keys in the order in which they first appear in ``values``."""
+    if pa.types.is_struct(kind):
+        objects = [value for value in values if isinstance(value, dict)]
+        names = list(dict.fromkeys(name for value in objects for name in value))
+        names += [field.name for field in kind if field.name not in set(names)]
+        fields = []
+        for name in names:
+            field = kind.field(name)
+            inner = ordered_like(field.type, [value[name] for value in objects if name in value])
+            fields.append(field.with_type(inner))
+        return pa.struct(fields)
+    if pa.types.is_list(kind):
+        items = [item for value in values if isinstance(value, list) for item in value[:_ORDER_SAMPLE]]
+        return pa.list_(ordered_like(kind.value_type, items))
+    return kind
+
+
+def explain_misfit(value: Any, kind: pa.DataType, column: str = "") -> tuple[str | None, str] | None:
+    """(column, reason) of the first value that the type cannot hold; None where all fit."""
+    if value is None or pa.types.is_null(kind):
+        return _explain_alone(value, column)
+    found, expected = _family_of(value), type_family(kind)
+    if found != expected:
+        return column or None, f"{found} where earlier rows have {expected}"
+    if isinstance(value, dict):
+        known = {field.name: field.type for field in kind}
+        for name, item in value.items():
+            path = f"{column}.{name}" if column else str(name)
+            problem = explain_misfit(item, known.get(name, pa.null()), path)
+            if problem:
+                return problem
+    elif isinstance(value, list):
+        for item in value:
+            if problem := explain_misfit(item, kind.value_type, f"{column}[]"):
+                return problem
+    else:
+        return _explain_alone(value, column, kind)
+    return None
+
+
+def _explain_alone(value: Any, column: str, kind: pa.DataType | None = None) -> tuple[str | None, str] | None:
+    """Why a value has no type of its own: a number too long, a broken character, a mixed list."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            if problem := _explain_alone(item, f"{column}.{name}" if column else str(name)):
+                return problem
+        return None
+    if isinstance(value, list):
+        families = list(dict.fromkeys(_family_of(item) for item in value if item is not None))
+        if len(families) > 1:
+            return column or None, f"the list mixes {families[0]} and {families[1]}"
+        for item in value:
+            if problem := _explain_alone(item, f"{column}[]"):
+                return problem
+    if isinstance(value, int) and not isinstance(value, bool):
+        if not -(2**63) <= value < 2**63:
+            return column or None, "the integer does not fit into 64 bits; write it as text"
+        if kind is not None and pa.types.is_floating(kind) and abs(value) > 2**53:
+            return column or None, "the integer is too long for a column of decimal numbers; write it as text"
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeError:
+            return column or None, "the text holds half of a surrogate pair"
+    return None
+
+
+def _family_of(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int | float):
+        return "number"
+    if isinstance(value, str):
+        return "text"
+    return "list" if isinstance(value, list) else "object"
+
+
+def type_family(kind: pa.DataType) -> str:
+    """The kind of a type in the words of JSON."""
+    if pa.types.is_boolean(kind):
+        return "boolean"
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "number"
+    if is_text(kind):
+        return "text"
+    if is_list(kind):
+        return "list"
+    return "object" if pa.types.is_struct(kind) else str(kind)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether the type is one of Arrow's strings."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Whether the type is one of Arrow's lists."""
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def describe_type(kind: pa.DataType) -> str:
+    """A type as the dashboard shows it: ``list<object{role: text, content: text}>``."""
+    if is_list(kind):
+        return f"list<{describe_type(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        return "object{" + ", ".join(f"{field.name}: {describe_type(field.type)}" for field in kind) + "}"
+    if pa.types.is_dictionary(kind):
+        return describe_type(kind.value_type)
+    if pa.types.is_integer(kind):
+        return "integer"
+    family = type_family(kind)
+    return family

@@ -1,0 +1,70 @@
+"""Queries on datasets."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from sqlmodel import Session, col, func, or_, select, tuple_
+
+from trellis_api.core.ids import is_id
+from trellis_api.datasets.models import Dataset
+
+
+def find_dataset(session: Session, *, dataset_id: str) -> Dataset | None:
+    """The dataset of this id; None for anything that is no id."""
+    return session.get(Dataset, dataset_id) if is_id(dataset_id, prefix="ds") else None
+
+
+def lock_dataset(session: Session, *, dataset_id: str, is_shared: bool = False) -> Dataset | None:
+    """The dataset as it stands now, kept until the transaction ends: from deletion where the lock is shared.
+
+    (On SQLite the writing transaction holds the lock of the whole database already.)
+    """
+    if not is_id(dataset_id, prefix="ds"):
+        return None
+    return session.get(Dataset, dataset_id, with_for_update={"read": is_shared}, populate_existing=True)
+
+
+def map_dataset_names(session: Session, *, dataset_ids: Iterable[str]) -> dict[str, str]:
+    """The names of those datasets that exist."""
+    wanted = col(Dataset.id).in_(list(dataset_ids))
+    return dict(session.exec(select(Dataset.id, Dataset.name).where(wanted)).all())
+
+
+def find_dataset_named(session: Session, *, name: str) -> Dataset | None:
+    """The dataset of this name."""
+    return session.exec(select(Dataset).where(Dataset.name == name)).first()
+
+
+def list_datasets(
+    session: Session, *, text: str | None, after: tuple[datetime, str] | None, limit: int
+) -> list[Dataset]:
+    """Newest first; ``text`` is looked for in names and descriptions, without regard to case."""
+    query = select(Dataset)
+    if text:
+        query = query.where(
+            or_(
+                col(Dataset.name).icontains(text, autoescape=True),
+                col(Dataset.description).icontains(text, autoescape=True),
+            )
+        )
+    if after:
+        query = query.where(tuple_(col(Dataset.created_at), col(Dataset.id)) < after)
+    query = query.order_by(col(Dataset.created_at).desc(), col(Dataset.id).desc())
+    return list(session.exec(query.limit(limit)))
+
+
+def count_datasets(session: Session) -> int:
+    """How many there are."""
+    return session.exec(select(func.count()).select_from(Dataset)).one()
+
+
+def add_dataset(session: Session, dataset: Dataset) -> None:
+    """Insert; IntegrityError where the name is taken."""
+    session.add(dataset)
+    session.flush()
+
+
+def delete_dataset(session: Session, dataset: Dataset) -> None:
+    """Delete the row."""
+    session.delete(dataset)
+    session.flush()

@@ -1,0 +1,1 @@
+"""Where running jobs report: batches of events, and signs of life."""

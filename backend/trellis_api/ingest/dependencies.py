@@ -1,0 +1,20 @@
+"""The guard of the ingest endpoints."""
+
+from typing import Annotated
+
+from fastapi import Depends
+
+from trellis_api.auth.dependencies import BearerToken
+from trellis_api.core.dependencies import DatabaseDep
+from trellis_api.ingest import service
+from trellis_api.jobs.dependencies import JobId
+
+
+def require_job_token(job_id: JobId, token: BearerToken, database: DatabaseDep) -> str:
+    """The token of a run that may report; a stranger's body is not even read."""
+    with database.read() as session:
+        service.authorise(session, job_id=job_id, token=token)
+    return token
+
+
+JobToken = Annotated[str, Depends(require_job_token)]

@@ -1,0 +1,108 @@
+"""Makes a long curve short without losing an extreme: pure arithmetic on points and bucket sums.
+
+Every stretch of steps is told by its least and its greatest value, in their true
+order and at their true steps (the M4 aggregation of Jugel et al., VLDB 2014, less the
+points that a line chart of this density cannot show).
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+#: A step and its value; None stands for NaN.
+Point = tuple[int, float | None]
+
+
+@dataclass(slots=True)
+class Bucket:
+    """What is kept of a stretch of points."""
+
+    count: int = 0
+    min_step: int | None = None
+    min_value: float | None = None
+    max_step: int | None = None
+    max_value: float | None = None
+    #: The first point that is no finite number.
+    odd_step: int | None = None
+    odd_value: float | None = None
+
+    def add(self, step: int, value: float | None) -> None:
+        """Take in one point; points come in the order of their steps."""
+        self.count += 1
+        if value is None or not math.isfinite(value):
+            if self.odd_step is None:
+                self.odd_step, self.odd_value = step, value
+            return
+        if self.min_value is None or value < self.min_value:
+            self.min_step, self.min_value = step, value
+        if self.max_value is None or value > self.max_value:
+            self.max_step, self.max_value = step, value
+
+    def merge(self, other: "Bucket") -> None:
+        """Take in a later bucket."""
+        self.count += other.count
+        if other.min_value is not None and (self.min_value is None or other.min_value < self.min_value):
+            self.min_step, self.min_value = other.min_step, other.min_value
+        if other.max_value is not None and (self.max_value is None or other.max_value > self.max_value):
+            self.max_step, self.max_value = other.max_step, other.max_value
+        if self.odd_step is None and other.odd_step is not None:
+            self.odd_step, self.odd_value = other.odd_step, other.odd_value
+
+    def points(self) -> list[Point]:
+        """The points that are kept, in the order of their steps."""
+        kept: dict[int, float | None] = {}
+        if self.min_step is not None:
+            kept[self.min_step] = self.min_value
+        if self.max_step is not None:
+            kept[self.max_step] = self.max_value
+        if self.odd_step is not None:
+            kept[self.odd_step] = self.odd_value
+        return sorted(kept.items(), key=lambda point: point[0])
+
+
+def choose_width(*, span: int, max_points: int, has_odd: bool, multiple: int) -> int:
+    """Steps a bucket, so that the curve fits in ``max_points`` with its first and last point.
+
+    From ``multiple`` on, a multiple of it: such buckets can be put together from stored ones.
+    """
+    points_each = 3 if has_odd else 2
+    # One bucket more than fits evenly may be cut at each end.
+    room = max(1, (max_points - 2) // points_each - 1)
+    width = max(1, math.ceil(span / room))
+    return width if width < multiple else math.ceil(width / multiple) * multiple
+
+
+def reduce_points(points: Iterable[Point], *, width: int) -> Iterator[Bucket]:
+    """Sum up points, which come in the order of their steps, in buckets of ``width`` steps."""
+    bucket, current = Bucket(), None
+    for step, value in points:
+        index = step // width
+        if index != current:
+            if current is not None:
+                yield bucket
+            bucket, current = Bucket(), index
+        bucket.add(step, value)
+    if current is not None:
+        yield bucket
+
+
+def reduce_buckets(buckets: Iterable[tuple[int, Bucket]], *, width: int) -> Iterator[Bucket]:
+    """Put buckets, which come with a step of theirs and in order, together to larger ones."""
+    merged, current = Bucket(), None
+    for step, bucket in buckets:
+        index = step // width
+        if index != current:
+            if current is not None:
+                yield merged
+            merged, current = Bucket(), index
+        merged.merge(bucket)
+    if current is not None:
+        yield merged
+
+
+def collect(buckets: Iterable[Bucket], *, first: Point, last: Point) -> list[Point]:
+    """The kept points of all buckets, with the curve's first and last point."""
+    kept = dict([first, last])
+    for bucket in buckets:
+        kept.update(bucket.points())
+    return sorted(kept.items(), key=lambda point: point[0])

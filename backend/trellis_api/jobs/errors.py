@@ -1,0 +1,100 @@
+"""What can be wrong with a request for a job."""
+
+from trellis_contracts.states import JobState
+
+from trellis_api.core.errors import Conflict, DomainError, InvalidRequest, NotFound
+
+
+class JobNotFound(NotFound):
+    """No such job."""
+
+    code = "job_not_found"
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"There is no job {job_id}.")
+
+
+class MoveNotAllowed(Conflict):
+    """The table of moves does not lead from the one state to the other."""
+
+    code = "move_not_allowed"
+
+    def __init__(self, current: JobState, wanted: JobState) -> None:
+        super().__init__(
+            f"A job that is {current.value} cannot become {wanted.value}.",
+            {"state": current.value, "wanted": wanted.value},
+        )
+
+
+class JobNotStoppable(Conflict):
+    """The job is over, or stopping already."""
+
+    code = "job_not_stoppable"
+
+
+class JobNotResumable(Conflict):
+    """The job still runs, or it succeeded."""
+
+    code = "job_not_resumable"
+
+
+class JobStillActive(Conflict):
+    """Stop the job first."""
+
+    code = "job_active"
+
+
+class CheckpointNotFound(NotFound):
+    """No checkpoint of that step."""
+
+    code = "checkpoint_not_found"
+
+
+class ManifestNotFound(NotFound):
+    """The job has not come far enough to have a manifest."""
+
+    code = "manifest_not_found"
+
+
+class UnknownModel(InvalidRequest):
+    """No such model."""
+
+    code = "unknown_model"
+
+
+class UnknownDataset(InvalidRequest):
+    """No such dataset."""
+
+    code = "unknown_dataset"
+
+
+class UnsuitableDataset(InvalidRequest):
+    """The recipe cannot learn from data of that format."""
+
+    code = "unsuitable_dataset"
+
+
+class InvalidConfiguration(InvalidRequest):
+    """The recipe's knobs or the engine's keys are wrong; the details name each."""
+
+    code = "invalid_configuration"
+
+
+class TooManyGpus(InvalidRequest):
+    """More than the platform has: the job would wait for ever."""
+
+    code = "too_many_gpus"
+
+
+class StorageFull(DomainError):
+    """Too little space for a run to leave its checkpoints."""
+
+    status = 507
+    code = "storage_full"
+
+
+class StorageUnwritable(DomainError):
+    """The data root cannot be written."""
+
+    status = 503
+    code = "storage_unwritable"

@@ -1,0 +1,183 @@
+"""What to try when a run ended for a cause that we know."""
+
+from trellis_contracts.recipe import Text
+
+HINTS: dict[str, Text] = {
+    "out_of_memory": Text(
+        en="The machine ran out of memory. Lower the batch size or the response length, or give the job a "
+        "machine with more memory.",
+        zh="机器内存不足。请减小批大小或回复长度，或换用内存更大的机器。",
+    ),
+    "cuda_out_of_memory": Text(
+        en="The GPU ran out of memory. Lower the micro-batch size, the response length or vLLM's share of "
+        "the GPU's memory, or use more GPUs.",
+        zh="GPU 显存不足。请减小微批大小、回复长度或 vLLM 的显存占比，或增加 GPU 数量。",
+    ),
+    "killed": Text(
+        en="The training process was killed from outside, most often by the system for lack of memory. "
+        "Resume from the last checkpoint; if it happens again, lower the batch size.",
+        zh="训练进程被外部终止，多半是系统内存不足所致。可从最近的检查点继续；若再次发生，请减小批大小。",
+    ),
+    "heartbeat_lost": Text(
+        en="The run stopped reporting: its machine or its network was lost. Resume from the last checkpoint.",
+        zh="任务不再上报：机器或网络中断。可从最近的检查点继续。",
+    ),
+    "node_lost": Text(
+        en="The machine that ran the job left the cluster. Resume from the last checkpoint.",
+        zh="运行任务的机器离开了集群。可从最近的检查点继续。",
+    ),
+    "bad_data": Text(
+        en="The data cannot be used with this recipe. The reason names the row or column; look at the "
+        "dataset's preview.",
+        zh="数据无法用于该配方。原因中指明了所在的行或列，请查看数据集预览。",
+    ),
+    "bad_spec": Text(
+        en="The run could not read its specification. Launch a copy of the job; if it fails too, the "
+        "platform and its training package may have different versions.",
+        zh="任务无法读取其规格说明。请复制任务重新启动；若仍失败，平台与训练包的版本可能不一致。",
+    ),
+    "bad_configuration": Text(
+        en="The engine refused the configuration. The last lines name the key; compare it with the preview.",
+        zh="训练引擎拒绝了该配置。最后几行日志指明了相应的键，请与预览对照。",
+    ),
+    "model_not_found": Text(
+        en="The model's files are missing or incomplete. Register the model again.",
+        zh="模型文件缺失或不完整。请重新登记该模型。",
+    ),
+    "disk_full": Text(
+        en="The disk is full. Delete old jobs or checkpoints, then resume.",
+        zh="磁盘已满。请删除旧任务或检查点后继续。",
+    ),
+    "launch_failed": Text(
+        en="The job could not be started on the cluster. See the system state on the overview.",
+        zh="无法在集群上启动任务。请查看总览中的系统状态。",
+    ),
+    "non_finite_loss": Text(
+        en="The loss is no longer a number. Lower the learning rate or turn gradient clipping on.",
+        zh="损失值已不是有效数字。请降低学习率或启用梯度裁剪。",
+    ),
+    "timeout": Text(
+        en="A part of the run did not answer in time. The last lines say which.",
+        zh="运行中的某个部分未在规定时间内响应，最后几行日志指明了是哪一部分。",
+    ),
+    "kv_cache_too_small": Text(
+        en="Shorten the prompt or response length, give vLLM a larger share of the memory, or run fewer "
+        "sequences at once.",
+        zh="请缩短提示或回复长度，提高 vLLM 的内存占比，或减少并发序列数。",
+    ),
+    "shared_memory_full": Text(
+        en="Give /dev/shm more room (in a container: --shm-size), or end other runs on this machine.",
+        zh="请增大 /dev/shm（容器中使用 --shm-size），或结束本机上的其他任务。",
+    ),
+    "missing_column": Text(
+        en="The dataset lacks the columns that this recipe reads. Look at its preview and its format.",
+        zh="数据集缺少该配方所需的列，请查看数据集预览及其格式。",
+    ),
+    "model_access_denied": Text(
+        en="Ask for access on the model's page and set HF_TOKEN where the cluster runs, or register a "
+        "local copy.",
+        zh="请在模型页面申请访问权限并在集群所在环境设置 HF_TOKEN，或登记本地副本。",
+    ),
+    "hub_unreachable": Text(
+        en="Register a local copy of the model, or give the cluster's machines access to the hub.",
+        zh="请登记模型的本地副本，或使集群的机器能够访问模型中心。",
+    ),
+    "batch_size_mismatch": Text(
+        en="Change the batch sizes so that each divides the next larger one, times the number of GPUs.",
+        zh="请调整各级批大小，使其逐级整除，并与 GPU 数量相匹配。",
+    ),
+    "prompt_too_long": Text(
+        en="Raise the maximum prompt length, or leave long prompts out of the data.",
+        zh="请增大最大提示长度，或从数据中剔除过长的提示。",
+    ),
+    "not_enough_gpus": Text(
+        en="Ask for fewer GPUs, or wait until the cluster has more.",
+        zh="请减少申请的 GPU 数量，或等待集群扩容。",
+    ),
+    "no_gpu": Text(
+        en="Check the driver with nvidia-smi, or run the platform with TRELLIS_PLATFORM=cpu.",
+        zh="请用 nvidia-smi 检查驱动，或以 TRELLIS_PLATFORM=cpu 运行平台。",
+    ),
+    "gpu_fault": Text(
+        en="Resume from the last checkpoint. If it happens again, the GPU or its driver needs attention.",
+        zh="可从最近的检查点继续；若再次发生，请检查 GPU 或其驱动。",
+    ),
+    "communication_failed": Text(
+        en="Resume from the last checkpoint. If it happens again, check the network between the machines.",
+        zh="可从最近的检查点继续；若再次发生，请检查机器之间的网络。",
+    ),
+    "worker_died": Text(
+        en="Most often the system lacked memory. Resume from the last checkpoint; if it happens again, lower "
+        "the batch size.",
+        zh="多半是系统内存不足。可从最近的检查点继续；若再次发生，请减小批大小。",
+    ),
+    "cluster_unreachable": Text(
+        en="See the system state on the overview; when the cluster is back, resume from the last checkpoint.",
+        zh="请查看总览中的系统状态；集群恢复后可从最近的检查点继续。",
+    ),
+    "port_in_use": Text(
+        en="Another process took the port first. Resume the job; it will choose another one.",
+        zh="端口已被其他进程占用。请继续该任务，它会另选端口。",
+    ),
+    "checkpoint_unreadable": Text(
+        en="The weights do not fit the model, or the file is damaged. Resume from an earlier checkpoint.",
+        zh="权重与模型不匹配，或文件已损坏。请从更早的检查点继续。",
+    ),
+    "missing_package": Text(
+        en="Install the package where the cluster runs, or choose a setting that does not need it.",
+        zh="请在集群所在环境安装该软件包，或改用不需要它的设置。",
+    ),
+    "permission_denied": Text(
+        en="Give the user that runs the cluster access to the path in the reason.",
+        zh="请为运行集群的用户授予原因中所述路径的访问权限。",
+    ),
+    "native_crash": Text(
+        en="Native code failed. Resume from the last checkpoint; the last lines may name the library.",
+        zh="本地代码出错。可从最近的检查点继续；最后几行日志可能指明相关的库。",
+    ),
+    "terminated": Text(
+        en="Somebody or something outside the platform ended the run. Resume from the last checkpoint.",
+        zh="任务被平台以外的操作终止。可从最近的检查点继续。",
+    ),
+    "storage_full": Text(
+        en="Free some disk space under the data root, then resume.",
+        zh="请在数据目录下腾出磁盘空间后继续。",
+    ),
+    "storage_unwritable": Text(
+        en="Make the data root writable for the user that runs the platform, then resume.",
+        zh="请使运行平台的用户可以写入数据目录，然后继续。",
+    ),
+    "cluster_lost": Text(
+        en="The Ray cluster lost the run, probably in a restart. Resume from the last checkpoint.",
+        zh="Ray 集群已不再记得该任务，可能是集群重启所致。可从最近的检查点继续。",
+    ),
+    "ended": Text(
+        en="The run reached no checkpoint in the time it had. Raise the grace period, or save more often.",
+        zh="任务在宽限时间内未能到达检查点。请延长宽限时间，或更频繁地保存。",
+    ),
+    "disowned": Text(
+        en="The platform had given this attempt up. Resume from the last checkpoint.",
+        zh="平台已放弃该次尝试。可从最近的检查点继续。",
+    ),
+    "data_root_unwritable": Text(
+        en="Make the data root writable for the platform's user, then resume.",
+        zh="请使平台的运行用户可以写入数据根目录，然后继续。",
+    ),
+    "dataset_missing": Text(
+        en="The dataset was deleted. Upload it again and launch a copy of the job with it.",
+        zh="数据集已被删除。请重新上传，并用它复制任务后启动。",
+    ),
+    "model_missing": Text(
+        en="The model was deleted. Register it again and launch a copy of the job with it.",
+        zh="模型已被删除。请重新登记，并用它复制任务后启动。",
+    ),
+    "invalid_configuration": Text(
+        en="The configuration no longer fits the installed engine. Open a copy of the job in the form.",
+        zh="该配置与已安装的训练引擎不再相符。请在表单中打开该任务的副本。",
+    ),
+}
+
+
+def find_hint(cause: str | None) -> Text | None:
+    """The hint for a cause, if it is a known one."""
+    return HINTS.get(cause) if cause else None

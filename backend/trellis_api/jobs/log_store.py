@@ -1,0 +1,50 @@
+"""Keeps the output of jobs as numbered lines."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import insert
+from sqlmodel import Session, col, select
+from trellis_contracts.events import LogEvent
+
+from trellis_api.core.redaction import redact
+from trellis_api.core.texts import shorten, storable
+from trellis_api.jobs.models import Job, LogLine
+
+#: A longer line is cut: progress bars and dumped tensors are no text to read.
+MAX_LINE_CHARACTERS = 16_384
+
+
+def write(session: Session, *, job: Job, attempt: int, event: LogEvent) -> tuple[int, int]:
+    """Keep the lines of one event; the number of the first and how many. The caller holds the job's lock."""
+    first = job.line_count + 1
+    rows = [
+        {
+            "job_id": job.id,
+            "line": line,
+            "attempt": attempt,
+            "stream": event.stream,
+            "time": event.time,
+            "text": shorten(redact(storable(text)), limit=MAX_LINE_CHARACTERS),
+        }
+        for line, text in enumerate(event.lines, start=first)
+    ]
+    if rows:
+        session.connection().execute(insert(LogLine), rows)
+        job.line_count += len(rows)
+        session.add(job)
+    return first, len(rows)
+
+
+def read_after(session: Session, *, job_id: str, after: int, limit: int) -> Sequence[LogLine]:
+    """Lines behind a number, in order."""
+    return session.exec(
+        select(LogLine)
+        .where(LogLine.job_id == job_id, LogLine.line > after)
+        .order_by(col(LogLine.line))
+        .limit(limit)
+    ).all()
+
+
+def read_last(session: Session, *, job: Job, limit: int) -> Sequence[LogLine]:
+    """The newest lines, in order."""
+    return read_after(session, job_id=job.id, after=max(0, job.line_count - limit), limit=limit)

@@ -1,0 +1,191 @@
+"""Reads curves: whole where they are short, as the extremes of every stretch where they are long."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlalchemy import Connection, Select, select
+from sqlmodel import Session
+
+from trellis_api.jobs.downsampling import Bucket, Point, choose_width, collect, reduce_buckets, reduce_points
+from trellis_api.jobs.metric_tables import ROLLUP_STEPS, metric_points, metric_rollups, metric_series
+from trellis_api.jobs.models import Job
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points of one metric, in the order of their steps."""
+
+    key: str
+    points: list[Point]
+    total_points: int
+
+    @property
+    def is_downsampled(self) -> bool:
+        """Whether points were left out."""
+        return len(self.points) < self.total_points
+
+
+@dataclass(frozen=True)
+class _Range:
+    """Half-open range of steps."""
+
+    start: int
+    stop: int
+
+
+def name_non_finite(value: float | None) -> Literal["nan", "inf", "-inf"] | None:
+    """What kind of no number a stored value is; None for a number."""
+    if value is None or math.isnan(value):
+        return "nan"
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return None
+
+
+def read_curves(
+    session: Session,
+    *,
+    job: Job,
+    keys: Sequence[str] | None,
+    max_points: int,
+    from_step: int | None = None,
+    to_step: int | None = None,
+) -> list[Curve]:
+    """The curves of the given keys (None: all), each with at most ``max_points`` points.
+
+    Unknown keys are passed over. Every stretch keeps its least and greatest value and its
+    first value that is no number; the first and last point are always there.
+    """
+    connection = session.connection()
+    found = _find_series(connection, job_id=job.id, keys=keys)
+    asked = _Range(from_step or 0, job.metric_step + 1 if to_step is None else to_step + 1)
+    curves = []
+    for key in found if keys is None else [key for key in dict.fromkeys(keys) if key in found]:
+        points, total = _read_curve(connection, found[key], asked, job.metric_step, max_points)
+        curves.append(Curve(key=key, points=points, total_points=total))
+    return curves
+
+
+def read_newest(session: Session, *, job_id: str) -> list[tuple[str, int, float | None]]:
+    """Every key of a job with its last step and value."""
+    # A second name for the table: the inner query must not be taken for a part of the outer one.
+    points = metric_points.alias("newest")
+    newest_step = (
+        select(points.c.step)
+        .where(points.c.series_id == metric_series.c.id)
+        .order_by(points.c.step.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    statement = (
+        select(metric_series.c.key, metric_points.c.step, metric_points.c.value)
+        .join(metric_points, metric_points.c.series_id == metric_series.c.id)
+        .where(metric_series.c.job_id == job_id, metric_points.c.step == newest_step)
+        .order_by(metric_series.c.key)
+    )
+    return list(session.connection().execute(statement))
+
+
+def _find_series(connection: Connection, *, job_id: str, keys: Sequence[str] | None) -> dict[str, int]:
+    statement = (
+        select(metric_series.c.key, metric_series.c.id)
+        .where(metric_series.c.job_id == job_id)
+        .order_by(metric_series.c.key)
+    )
+    if keys is not None:
+        statement = statement.where(metric_series.c.key.in_(keys))
+    return dict(connection.execute(statement).all())
+
+
+def _read_curve(
+    connection: Connection, series_id: int, asked: _Range, metric_step: int, max_points: int
+) -> tuple[list[Point], int]:
+    """Whole buckets come from the rollups, the ends of the range from the points."""
+    complete = max(metric_step, 0) // ROLLUP_STEPS
+    low = -(-asked.start // ROLLUP_STEPS)
+    high = max(low, min(asked.stop // ROLLUP_STEPS, complete))
+    middle = _Range(low * ROLLUP_STEPS, high * ROLLUP_STEPS)
+    head = _read_points(connection, series_id, _Range(asked.start, min(middle.start, asked.stop)))
+    tail = _read_points(connection, series_id, _Range(max(middle.stop, asked.start), asked.stop))
+    rollups = _read_rollups(connection, series_id, low, high)
+    total = len(head) + len(tail) + sum(bucket.count for _, bucket in rollups)
+    if total <= max_points:
+        points = _read_points(connection, series_id, middle) if rollups else []
+        return [*head, *points, *tail], total
+    ends = [*head, *tail]
+    if rollups:
+        ends += (_read_end(connection, series_id, middle, is_last=is_last) for is_last in (False, True))
+    first, last = min(ends, key=_step_of), max(ends, key=_step_of)
+    width = choose_width(
+        span=last[0] - first[0] + 1,
+        max_points=max_points,
+        has_odd=any(bucket.odd_step is not None for bucket in _all_buckets(head, rollups, tail)),
+        multiple=ROLLUP_STEPS,
+    )
+    if width >= ROLLUP_STEPS:
+        parts = [*_as_buckets(head), *rollups, *_as_buckets(tail)]
+        return collect(reduce_buckets(parts, width=width), first=first, last=last), total
+    points = [*head, *_read_points(connection, series_id, middle), *tail]
+    return collect(reduce_points(points, width=width), first=first, last=last), total
+
+
+def _step_of(point: Point) -> int:
+    return point[0]
+
+
+def _all_buckets(head: list[Point], rollups: list[tuple[int, Bucket]], tail: list[Point]) -> Iterable[Bucket]:
+    yield from (bucket for _, bucket in _as_buckets(head))
+    yield from (bucket for _, bucket in rollups)
+    yield from (bucket for _, bucket in _as_buckets(tail))
+
+
+def _as_buckets(points: list[Point]) -> list[tuple[int, Bucket]]:
+    buckets = []
+    for step, value in points:
+        bucket = Bucket()
+        bucket.add(step, value)
+        buckets.append((step, bucket))
+    return buckets
+
+
+def _in_range(series_id: int, steps: _Range) -> Select[int, float | None]:
+    return select(metric_points.c.step, metric_points.c.value).where(
+        metric_points.c.series_id == series_id,
+        metric_points.c.step >= steps.start,
+        metric_points.c.step < steps.stop,
+    )
+
+
+def _read_points(connection: Connection, series_id: int, steps: _Range) -> list[Point]:
+    if steps.stop <= steps.start:
+        return []
+    rows = connection.execute(_in_range(series_id, steps).order_by(metric_points.c.step))
+    return list(rows)
+
+
+def _read_end(connection: Connection, series_id: int, steps: _Range, *, is_last: bool) -> Point:
+    order = metric_points.c.step.desc() if is_last else metric_points.c.step
+    return connection.execute(_in_range(series_id, steps).order_by(order).limit(1)).one()
+
+
+def _read_rollups(connection: Connection, series_id: int, low: int, high: int) -> list[tuple[int, Bucket]]:
+    if high <= low:
+        return []
+    columns = metric_rollups.c
+    rows = connection.execute(
+        select(
+            columns.bucket,
+            columns.count,
+            columns.min_step,
+            columns.min_value,
+            columns.max_step,
+            columns.max_value,
+            columns.odd_step,
+            columns.odd_value,
+        )
+        .where(columns.series_id == series_id, columns.bucket >= low, columns.bucket < high)
+        .order_by(columns.bucket)
+    )
+    return [(row[0] * ROLLUP_STEPS, Bucket(*row[1:])) for row in rows]

@@ -1,0 +1,186 @@
+"""Rows of jobs: the intent, its attempts, and what they left behind."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import JSON, BigInteger, Index, Integer
+from sqlalchemy import Enum as SqlEnum
+from sqlmodel import Field, SQLModel
+from trellis_contracts.states import JobState
+
+from trellis_api.core.columns import JsonColumn, UtcDateTime, utc_now
+
+#: Kept as its value ("queued"), as plain text: a new state needs no migration.
+StateColumn: Any = SqlEnum(
+    JobState,
+    native_enum=False,
+    create_constraint=False,
+    length=16,
+    values_callable=lambda states: [state.value for state in states],
+)
+
+
+class Job(SQLModel, table=True):
+    """One job. The row is the intent: workers act on what stands here."""
+
+    __tablename__ = "jobs"
+    __table_args__ = (
+        Index("ix_jobs_newest", "created_at", "id"),
+        Index("ix_jobs_queue", "state", "priority", "queued_at"),
+    )
+
+    id: str = Field(primary_key=True)
+    name: str
+    state: JobState = Field(default=JobState.QUEUED, sa_type=StateColumn)
+    recipe: str = Field(index=True)
+    preset: str | None = None
+    model_id: str = Field(index=True)
+    dataset_id: str = Field(index=True)
+    validation_dataset_id: str | None = Field(default=None, index=True)
+    #: Knobs and engine keys as they were asked for; launch composes them anew.
+    params: dict[str, Any] = Field(default_factory=dict, sa_type=JsonColumn)
+    overrides: dict[str, Any] = Field(default_factory=dict, sa_type=JsonColumn)
+    seed: int = Field(default=1, sa_type=BigInteger)
+    gpus: int = 1
+    priority: int = 0
+    cloned_from: str | None = None
+
+    #: Number of the attempt that runs or is to run next: 1, 2, 3 ...
+    attempt: int = 1
+    #: Checkpoint folder that this attempt continues from, and its step.
+    resume_from: str | None = None
+    resume_step: int | None = Field(default=None, sa_type=BigInteger)
+
+    created_at: datetime = Field(default_factory=utc_now, sa_type=UtcDateTime)
+    queued_at: datetime = Field(default_factory=utc_now, sa_type=UtcDateTime)
+    launched_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+    started_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+    finished_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+    stop_requested_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+
+    phase: str | None = None
+    step: int = Field(default=0, sa_type=BigInteger)
+    total_steps: int | None = Field(default=None, sa_type=BigInteger)
+    #: Highest step with metrics; rollups exist for every bucket before the one it lies in.
+    metric_step: int = Field(default=-1, sa_type=BigInteger)
+    #: Where the measurement of speed began: the first step that this attempt reported.
+    first_step: int | None = Field(default=None, sa_type=BigInteger)
+    first_step_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+    last_step_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+
+    exit_code: int | None = None
+    reason: str | None = None
+    cause: str | None = None
+
+    #: Counters that are advanced under this row's lock, so that what they number never has a gap
+    #: that is filled later: a reader who has seen n will find everything new behind n.
+    event_count: int = Field(default=0, sa_type=BigInteger)
+    line_count: int = Field(default=0, sa_type=BigInteger)
+
+
+class Purge(SQLModel, table=True):
+    """The tombstone of a deleted job: its files are to be removed, however long that takes to happen."""
+
+    __tablename__ = "purges"
+
+    job_id: str = Field(primary_key=True)
+    requested_at: datetime = Field(default_factory=utc_now, sa_type=UtcDateTime)
+
+
+class JobTag(SQLModel, table=True):
+    """A label that a person gave to a job."""
+
+    __tablename__ = "job_tags"
+
+    job_id: str = Field(primary_key=True, foreign_key="jobs.id", ondelete="CASCADE")
+    tag: str = Field(primary_key=True, index=True)
+
+
+class Attempt(SQLModel, table=True):
+    """One launch of a job."""
+
+    __tablename__ = "job_attempts"
+
+    job_id: str = Field(primary_key=True, foreign_key="jobs.id", ondelete="CASCADE")
+    number: int = Field(primary_key=True)
+    #: SHA-256 of the ingest token; None once the attempt may not report any more.
+    token_hash: str | None = Field(default=None, index=True, unique=True)
+    created_at: datetime = Field(default_factory=utc_now, sa_type=UtcDateTime)
+    started_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+    finished_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+    #: Last sign of life: a batch or a heartbeat.
+    heartbeat_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+    #: Sequence number of the batch that is expected next.
+    next_sequence: int = Field(default=1, sa_type=BigInteger)
+    resume_from: str | None = None
+    #: What the attempt said of itself in its last event; the exit code decides.
+    outcome: str | None = None
+    exit_code: int | None = None
+    reason: str | None = None
+    cause: str | None = None
+    manifest: dict[str, Any] | None = Field(default=None, sa_type=JsonColumn)
+
+
+class Checkpoint(SQLModel, table=True):
+    """A checkpoint that is complete on disk."""
+
+    __tablename__ = "checkpoints"
+
+    job_id: str = Field(primary_key=True, foreign_key="jobs.id", ondelete="CASCADE")
+    step: int = Field(primary_key=True, sa_type=BigInteger)
+    attempt: int
+    path: str
+    hf_path: str | None = None
+    size_bytes: int = Field(sa_type=BigInteger)
+    metrics: dict[str, Any] = Field(default_factory=dict, sa_type=JsonColumn)
+    created_at: datetime = Field(sa_type=UtcDateTime)
+
+
+class JobEvent(SQLModel, table=True):
+    """What the page is told, in order: ``sequence`` is 1, 2, 3 ... within the job."""
+
+    __tablename__ = "job_events"
+
+    job_id: str = Field(primary_key=True, foreign_key="jobs.id", ondelete="CASCADE")
+    sequence: int = Field(primary_key=True, sa_type=BigInteger)
+    kind: str
+    #: Only read as a whole, so PostgreSQL need not take it apart.
+    payload: dict[str, Any] = Field(sa_type=JSON)
+    created_at: datetime = Field(default_factory=utc_now, sa_type=UtcDateTime)
+
+
+class LogLine(SQLModel, table=True):
+    """One line of output; ``line`` is 1, 2, 3 ... within the job, over all attempts."""
+
+    __tablename__ = "log_lines"
+
+    job_id: str = Field(primary_key=True, foreign_key="jobs.id", ondelete="CASCADE")
+    line: int = Field(primary_key=True, sa_type=BigInteger)
+    attempt: int
+    stream: str
+    time: datetime = Field(sa_type=UtcDateTime)
+    text: str
+
+
+class RolloutSample(SQLModel, table=True):
+    """One sampled response of the policy at one step."""
+
+    __tablename__ = "rollouts"
+    __table_args__ = (Index("ix_rollouts_step", "job_id", "split", "step", "id"),)
+
+    id: int | None = Field(
+        default=None, primary_key=True, sa_type=BigInteger().with_variant(Integer, "sqlite")
+    )
+    job_id: str = Field(foreign_key="jobs.id", ondelete="CASCADE")
+    attempt: int
+    step: int = Field(sa_type=BigInteger)
+    split: str
+    group: str
+    prompt: str
+    response: str
+    ground_truth: str | None = None
+    score: float | None = None
+    reward_parts: dict[str, Any] = Field(default_factory=dict, sa_type=JsonColumn)
+    response_tokens: int = Field(sa_type=BigInteger)
+    advantage: float | None = None
+    is_truncated: bool = False

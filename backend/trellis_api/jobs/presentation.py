@@ -1,0 +1,145 @@
+"""Turns rows of jobs into what clients read, with what the server decides: actions, ETA, place in line."""
+
+from collections.abc import Iterable, Sequence
+
+from sqlmodel import Session
+from trellis_contracts.states import ACTIVE, JobState
+from trellis_recipes.catalogue import UnknownRecipe, get_recipe
+
+from trellis_api.core.pagination import Page, decode_time_position, encode_cursor
+from trellis_api.datasets.repository import map_dataset_names
+from trellis_api.jobs import log_store, repository
+from trellis_api.jobs.hints import find_hint
+from trellis_api.jobs.models import Job
+from trellis_api.jobs.repository import JobFilter
+from trellis_api.jobs.schemas import Failure, JobRead, NamedReference, Progress, Resources
+from trellis_api.jobs.service import RESUMABLE, STOPPABLE
+from trellis_api.models.repository import map_model_names
+
+LAST_LINES = 20
+
+
+def present(session: Session, *, job: Job, has_detail: bool = False) -> JobRead:
+    """One job; with the last lines of a failed one where ``has_detail``."""
+    return present_all(session, jobs=[job], has_detail=has_detail)[0]
+
+
+def list_page(session: Session, *, wanted: JobFilter, cursor: str | None, limit: int) -> Page[JobRead]:
+    """One page of jobs, newest first."""
+    before = decode_time_position(cursor) if cursor is not None else None
+    rows = repository.list_jobs(session, wanted=wanted, before=before, limit=limit + 1)
+    shown = rows[:limit]
+    next_cursor = None
+    if len(rows) > limit:
+        next_cursor = encode_cursor(shown[-1].created_at.isoformat(), shown[-1].id)
+    return Page(items=present_all(session, jobs=shown), next_cursor=next_cursor)
+
+
+def present_all(session: Session, *, jobs: Sequence[Job], has_detail: bool = False) -> list[JobRead]:
+    """Many jobs, with a fixed number of queries."""
+    tags = repository.map_tags(session, job_ids=[job.id for job in jobs])
+    is_any_queued = any(job.state == JobState.QUEUED for job in jobs)
+    ranks = repository.rank_queued(session) if is_any_queued else {}
+    names = _Names(session, jobs)
+    return [
+        JobRead(
+            id=job.id,
+            name=job.name,
+            state=job.state,
+            recipe=job.recipe,
+            preset=job.preset,
+            model=names.model(job.model_id),
+            dataset=names.dataset(job.dataset_id),
+            validation_dataset=(
+                names.dataset(job.validation_dataset_id) if job.validation_dataset_id else None
+            ),
+            params=job.params,
+            overrides=job.overrides,
+            seed=job.seed,
+            resources=Resources(gpus=job.gpus),
+            tags=tags.get(job.id, []),
+            priority=job.priority,
+            attempt=job.attempt,
+            cloned_from=job.cloned_from,
+            resume_step=job.resume_step,
+            created_at=job.created_at,
+            queued_at=job.queued_at,
+            launched_at=job.launched_at,
+            started_at=job.started_at,
+            finished_at=job.finished_at,
+            stop_requested_at=job.stop_requested_at,
+            progress=_progress(job),
+            eta_s=estimate_eta_s(job),
+            queue_position=ranks.get(job.id),
+            failure=_failure(session, job=job, has_lines=has_detail),
+            headline_metrics=_headline_metrics(job.recipe),
+            can_stop=job.state in STOPPABLE,
+            can_resume=job.state in RESUMABLE,
+            can_clone=True,
+            can_delete=job.state not in ACTIVE,
+            last_event_id=job.event_count,
+        )
+        for job in jobs
+    ]
+
+
+def estimate_eta_s(job: Job) -> float | None:
+    """Seconds to the last step at the mean speed of this attempt; None before its second step."""
+    is_moving = job.state in {JobState.RUNNING, JobState.STOPPING}
+    if not is_moving or not job.total_steps or job.first_step is None:
+        return None
+    if job.first_step_at is None or job.last_step_at is None or job.step <= job.first_step:
+        return None
+    seconds_a_step = (job.last_step_at - job.first_step_at).total_seconds() / (job.step - job.first_step)
+    return max(0.0, round(seconds_a_step * (job.total_steps - job.step), 1))
+
+
+class _Names:
+    """The names of all models and datasets of some jobs, read with one query each."""
+
+    def __init__(self, session: Session, jobs: Sequence[Job]) -> None:
+        dataset_ids = {job.dataset_id for job in jobs}
+        dataset_ids |= {job.validation_dataset_id for job in jobs if job.validation_dataset_id}
+        self._models = map_model_names(session, model_ids={job.model_id for job in jobs})
+        self._datasets = map_dataset_names(session, dataset_ids=dataset_ids)
+
+    def model(self, model_id: str) -> NamedReference:
+        return NamedReference(id=model_id, name=self._models.get(model_id))
+
+    def dataset(self, dataset_id: str) -> NamedReference:
+        return NamedReference(id=dataset_id, name=self._datasets.get(dataset_id))
+
+
+def _progress(job: Job) -> Progress:
+    fraction = min(1.0, job.step / job.total_steps) if job.total_steps else None
+    return Progress(phase=job.phase, step=job.step, total_steps=job.total_steps, fraction=fraction)
+
+
+def _failure(session: Session, *, job: Job, has_lines: bool) -> Failure | None:
+    if job.state not in {JobState.FAILED, JobState.CRASHED}:
+        return None
+    lines: Iterable[str] = ()
+    if has_lines:
+        lines = (row.text for row in log_store.read_last(session, job=job, limit=LAST_LINES))
+    reason = job.reason or _default_reason(job)
+    return Failure(
+        reason=reason,
+        cause=job.cause,
+        exit_code=job.exit_code,
+        hint=find_hint(job.cause),
+        last_lines=list(lines),
+    )
+
+
+def _default_reason(job: Job) -> str:
+    if job.exit_code is not None:
+        return f"The run ended with exit code {job.exit_code} and gave no reason."
+    return "The run ended and gave no reason."
+
+
+def _headline_metrics(recipe_id: str) -> list[str]:
+    try:
+        return get_recipe(recipe_id).headline_metrics
+    except UnknownRecipe:
+        # A recipe may be dropped from the catalogue while its old jobs stay readable.
+        return []

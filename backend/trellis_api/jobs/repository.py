@@ -1,0 +1,176 @@
+"""Queries for jobs, their attempts and checkpoints."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, delete, func, or_, text, tuple_
+from sqlmodel import Session, col, select
+from trellis_contracts.states import ACTIVE, HOLDS_SLOTS, JobState
+
+from trellis_api.jobs.models import Attempt, Checkpoint, Job, JobTag, Purge
+
+#: PostgreSQL advisory lock under which jobs are admitted, one admission at a time.
+ADMISSION_LOCK = 7_240_001
+
+
+@dataclass(frozen=True)
+class JobFilter:
+    """What jobs to list; every condition that is given must hold."""
+
+    states: tuple[JobState, ...] = ()
+    recipe: str | None = None
+    tag: str | None = None
+    text: str | None = None
+
+
+def find_job(session: Session, *, job_id: str) -> Job | None:
+    """The job, or None."""
+    return session.get(Job, job_id)
+
+
+def lock_job(session: Session, *, job_id: str) -> Job | None:
+    """The job as it stands now, kept from changing until the transaction ends.
+
+    Everything that changes a job takes this lock first. (On SQLite the writing
+    transaction holds the lock of the whole database already.)
+    """
+    statement = select(Job).where(Job.id == job_id).with_for_update()
+    return session.exec(statement, execution_options={"populate_existing": True}).first()
+
+
+def list_jobs(
+    session: Session, *, wanted: JobFilter, before: tuple[datetime, str] | None, limit: int
+) -> Sequence[Job]:
+    """Newest first, at most ``limit``, behind the position of the last row seen."""
+    statement = select(Job).order_by(col(Job.created_at).desc(), col(Job.id).desc()).limit(limit)
+    if wanted.states:
+        statement = statement.where(col(Job.state).in_(wanted.states))
+    if wanted.recipe is not None:
+        statement = statement.where(Job.recipe == wanted.recipe)
+    if wanted.tag is not None:
+        tagged = select(JobTag.job_id).where(JobTag.tag == wanted.tag)
+        statement = statement.where(col(Job.id).in_(tagged))
+    if wanted.text:
+        part = wanted.text
+        statement = statement.where(
+            or_(col(Job.name).icontains(part, autoescape=True), col(Job.id).icontains(part, autoescape=True))
+        )
+    if before is not None:
+        statement = statement.where(tuple_(col(Job.created_at), col(Job.id)) < before)
+    return session.exec(statement).all()
+
+
+def list_queued(session: Session) -> Sequence[Job]:
+    """Queued jobs in the order in which they are launched: priority, then first in first out."""
+    return session.exec(
+        select(Job)
+        .where(Job.state == JobState.QUEUED)
+        .order_by(col(Job.priority).desc(), col(Job.queued_at), col(Job.id))
+    ).all()
+
+
+def list_holding_slots(session: Session) -> Sequence[Job]:
+    """Jobs that are launching, running or stopping: those that Ray should know."""
+    return session.exec(
+        select(Job).where(col(Job.state).in_(HOLDS_SLOTS)).order_by(col(Job.launched_at), col(Job.id))
+    ).all()
+
+
+def count_held_slots(session: Session) -> int:
+    """Slots that are taken."""
+    statement = select(func.coalesce(func.sum(Job.gpus), 0)).where(col(Job.state).in_(HOLDS_SLOTS))
+    return int(session.exec(statement).one())
+
+
+def lock_admission(session: Session) -> None:
+    """Let one transaction at a time count free slots and take some."""
+    connection = session.connection()
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": ADMISSION_LOCK})
+
+
+def rank_queued(session: Session) -> dict[str, int]:
+    """Position of every queued job, from 1."""
+    statement = (
+        select(Job.id)
+        .where(Job.state == JobState.QUEUED)
+        .order_by(col(Job.priority).desc(), col(Job.queued_at), col(Job.id))
+    )
+    return {job_id: position for position, job_id in enumerate(session.exec(statement), start=1)}
+
+
+def map_tags(session: Session, *, job_ids: Iterable[str]) -> dict[str, list[str]]:
+    """The tags of each job, sorted."""
+    tags: dict[str, list[str]] = {}
+    statement = select(JobTag).where(col(JobTag.job_id).in_(list(job_ids))).order_by(JobTag.tag)
+    for row in session.exec(statement):
+        tags.setdefault(row.job_id, []).append(row.tag)
+    return tags
+
+
+def add_job(session: Session, *, job: Job, tags: Iterable[str]) -> None:
+    """Write a new job."""
+    session.add(job)
+    session.flush()
+    session.add_all(JobTag(job_id=job.id, tag=tag) for tag in dict.fromkeys(tags))
+    session.flush()
+
+
+def delete_job(session: Session, *, job_id: str) -> None:
+    """Remove a job and, by cascade, all that it reported; a tombstone stands for its files."""
+    session.exec(delete(Job).where(col(Job.id) == job_id))
+    session.add(Purge(job_id=job_id))
+    session.flush()
+
+
+def list_purges(session: Session) -> Sequence[str]:
+    """Ids of deleted jobs whose files are still there, oldest first."""
+    return session.exec(select(Purge.job_id).order_by(col(Purge.requested_at))).all()
+
+
+def delete_purge(session: Session, *, job_id: str) -> None:
+    """Note that the files of a deleted job are gone."""
+    session.exec(delete(Purge).where(col(Purge.job_id) == job_id))
+
+
+def find_attempt(session: Session, *, job_id: str, number: int) -> Attempt | None:
+    """One attempt of a job; None before its launch."""
+    return session.get(Attempt, (job_id, number))
+
+
+def list_attempts(session: Session, *, job_id: str) -> Sequence[Attempt]:
+    """All attempts that were launched, oldest first."""
+    return session.exec(select(Attempt).where(Attempt.job_id == job_id).order_by(col(Attempt.number))).all()
+
+
+def find_attempt_by_token(session: Session, *, token_hash: str) -> Attempt | None:
+    """The attempt whose ingest token has that hash."""
+    return session.exec(select(Attempt).where(Attempt.token_hash == token_hash)).first()
+
+
+def find_checkpoint(session: Session, *, job_id: str, step: int) -> Checkpoint | None:
+    """The checkpoint of one step. ``hf_path`` is set where it can become a model."""
+    return session.get(Checkpoint, (job_id, step))
+
+
+def list_checkpoints(session: Session, *, job_id: str) -> Sequence[Checkpoint]:
+    """Newest step first."""
+    return session.exec(
+        select(Checkpoint).where(Checkpoint.job_id == job_id).order_by(col(Checkpoint.step).desc())
+    ).all()
+
+
+def names_of_jobs_using(
+    session: Session, *, dataset_id: str | None = None, model_id: str | None = None, active_only: bool = True
+) -> list[str]:
+    """Names of the jobs that need a dataset or a model, to refuse its deletion with a reason."""
+    uses: list[ColumnElement[bool]] = []
+    if dataset_id is not None:
+        uses += [col(Job.dataset_id) == dataset_id, col(Job.validation_dataset_id) == dataset_id]
+    if model_id is not None:
+        uses.append(col(Job.model_id) == model_id)
+    statement = select(Job.name).where(or_(*uses)).order_by(Job.name)
+    if active_only:
+        statement = statement.where(col(Job.state).in_(ACTIVE))
+    return list(session.exec(statement))

@@ -1,0 +1,143 @@
+"""Reads what a job reported."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, cast
+
+from sqlmodel import Session
+
+from trellis_api.jobs import log_store, metric_query, repository, rollout_store, service
+from trellis_api.jobs.errors import ManifestNotFound
+from trellis_api.jobs.models import LogLine
+from trellis_api.jobs.schemas import (
+    CheckpointRead,
+    LogLineRead,
+    LogPage,
+    ManifestRead,
+    MetricKey,
+    MetricSeries,
+    MetricsRead,
+    NonFinitePoint,
+    RolloutRead,
+    RolloutsRead,
+    RolloutStep,
+)
+
+
+def read_metrics(
+    session: Session,
+    *,
+    job_id: str,
+    keys: Sequence[str] | None,
+    max_points: int,
+    from_step: int | None,
+    to_step: int | None,
+) -> MetricsRead:
+    """Curves, and the position in the event stream from which they continue."""
+    job = service.get_job(session, job_id=job_id)
+    # Read before the points: what is written in between is streamed once more, not lost.
+    position = job.event_count
+    curves = metric_query.read_curves(
+        session, job=job, keys=keys, max_points=max_points, from_step=from_step, to_step=to_step
+    )
+    return MetricsRead(series=[_present_curve(curve) for curve in curves], last_event_id=position)
+
+
+def list_metric_keys(session: Session, *, job_id: str) -> list[MetricKey]:
+    """Every reported key with its newest value."""
+    service.get_job(session, job_id=job_id)
+    return [
+        MetricKey(key=key, last_step=step, last_value=rollout_store.finite(value))
+        for key, step, value in metric_query.read_newest(session, job_id=job_id)
+    ]
+
+
+def read_logs(session: Session, *, job_id: str, after: int | None, limit: int) -> LogPage:
+    """Lines behind ``after``, or the last ones."""
+    job = service.get_job(session, job_id=job_id)
+    if after is None:
+        rows = log_store.read_last(session, job=job, limit=limit)
+    else:
+        rows = log_store.read_after(session, job_id=job_id, after=after, limit=limit)
+    next_after = rows[-1].line if rows else (after if after is not None else job.line_count)
+    lines = [present_line(row) for row in rows]
+    return LogPage(lines=lines, next_after=next_after, total_lines=max(job.line_count, next_after))
+
+
+def present_line(row: LogLine) -> LogLineRead:
+    """A line as clients read it."""
+    stream = cast(Literal["stdout", "stderr", "platform"], row.stream)
+    return LogLineRead(line=row.line, attempt=row.attempt, stream=stream, time=row.time, text=row.text)
+
+
+def list_checkpoints(session: Session, *, job_id: str, data_root: Path) -> list[CheckpointRead]:
+    """Newest step first."""
+    job = service.get_job(session, job_id=job_id)
+    return [
+        CheckpointRead(
+            step=row.step,
+            attempt=row.attempt,
+            path=_shorten_path(row.path, data_root) or row.path,
+            hf_path=_shorten_path(row.hf_path, data_root),
+            size_bytes=row.size_bytes,
+            metrics=row.metrics,
+            created_at=row.created_at,
+            can_resume=job.state in service.RESUMABLE and service.has_files(row, data_root=data_root),
+        )
+        for row in repository.list_checkpoints(session, job_id=job_id)
+    ]
+
+
+def read_rollouts(
+    session: Session, *, job_id: str, step: int | None, split: Literal["train", "validation"]
+) -> RolloutsRead:
+    """The sampled responses of a step; empty where there are none."""
+    service.get_job(session, job_id=job_id)
+    if step is None:
+        step = rollout_store.find_newest_step(session, job_id=job_id, split=split) or 0
+    rows = rollout_store.read(session, job_id=job_id, step=step, split=split)
+    rollouts = [RolloutRead.model_validate(row, from_attributes=True) for row in rows]
+    return RolloutsRead(step=step, split=split, rollouts=rollouts)
+
+
+def list_rollout_steps(session: Session, *, job_id: str, split: str | None) -> list[RolloutStep]:
+    """Steps that have sampled responses."""
+    service.get_job(session, job_id=job_id)
+    return [
+        RolloutStep(step=step, split=cast(Literal["train", "validation"], name), count=count, mean_score=mean)
+        for step, name, count, mean in rollout_store.list_steps(session, job_id=job_id, split=split)
+    ]
+
+
+def read_manifest(session: Session, *, job_id: str, attempt: int | None) -> ManifestRead:
+    """The manifest of an attempt, or the newest there is."""
+    service.get_job(session, job_id=job_id)
+    for row in reversed(repository.list_attempts(session, job_id=job_id)):
+        if row.manifest is not None and attempt in (None, row.number):
+            return ManifestRead(attempt=row.number, manifest=row.manifest)
+    raise ManifestNotFound("The job has not written this manifest (yet).")
+
+
+def _present_curve(curve: metric_query.Curve) -> MetricSeries:
+    non_finite = []
+    values: list[float | None] = []
+    for step, value in curve.points:
+        name = metric_query.name_non_finite(value)
+        values.append(value if name is None else None)
+        if name is not None:
+            non_finite.append(NonFinitePoint(step=step, value=name))
+    return MetricSeries(
+        key=curve.key,
+        steps=[step for step, _ in curve.points],
+        values=values,
+        non_finite=non_finite,
+        total_points=curve.total_points,
+        is_downsampled=curve.is_downsampled,
+    )
+
+
+def _shorten_path(path: str | None, data_root: Path) -> str | None:
+    if path is None:
+        return None
+    absolute = Path(path)
+    return str(absolute.relative_to(data_root)) if absolute.is_relative_to(data_root) else path

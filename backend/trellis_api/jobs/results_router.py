@@ -1,0 +1,148 @@
+"""What a job reported: metrics, logs, checkpoints, rollouts, manifest, and the live stream of it all."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.concurrency import run_in_threadpool
+from starlette.responses import StreamingResponse
+
+from trellis_api.core.dependencies import ReadSession, SettingsDep
+from trellis_api.core.errors import ERROR_RESPONSES
+from trellis_api.jobs import results
+from trellis_api.jobs.dependencies import JOB_RESPONSES, JobId
+from trellis_api.jobs.schemas import (
+    CheckpointRead,
+    LogPage,
+    ManifestRead,
+    MetricKey,
+    MetricsRead,
+    RolloutsRead,
+    RolloutStep,
+)
+from trellis_api.jobs.stream import EventHub, stream_events
+from trellis_api.jobs.stream_schemas import StreamEvents
+from trellis_api.monitoring import prometheus
+
+router = APIRouter(prefix="/jobs/{job_id}", tags=["results"], responses=JOB_RESPONSES)
+Split = Literal["train", "validation"]
+#: No stored number is larger; databases refuse numbers beyond 64 bits.
+MAX_STEP = 2**53
+
+
+class EventStreamResponse(StreamingResponse):
+    """Server-sent events, never held back by a proxy's buffer."""
+
+    media_type = "text/event-stream"
+
+
+@router.get("/metrics", summary="Curves, downsampled with their extremes kept")
+def read_metrics(
+    job_id: JobId,
+    session: ReadSession,
+    keys: Annotated[
+        list[str] | None, Query(description="Metric keys, repeated or separated by commas; default all.")
+    ] = None,
+    max_points: Annotated[int, Query(ge=10, le=20_000, description="At most so many points a key.")] = 1000,
+    from_step: Annotated[int | None, Query(ge=0, le=MAX_STEP)] = None,
+    to_step: Annotated[int | None, Query(ge=0, le=MAX_STEP)] = None,
+) -> MetricsRead:
+    """Every stretch of a long curve is told by its least and its greatest value, so no spike is lost."""
+    names = [name for part in keys for name in part.split(",") if name] if keys else None
+    return results.read_metrics(
+        session, job_id=job_id, keys=names, max_points=max_points, from_step=from_step, to_step=to_step
+    )
+
+
+@router.get("/metric-keys", summary="Metrics that the job has reported")
+def list_metric_keys(job_id: JobId, session: ReadSession) -> list[MetricKey]:
+    """Under the engine's own names, with their newest values."""
+    return results.list_metric_keys(session, job_id=job_id)
+
+
+@router.get("/logs", summary="Lines of output")
+def read_logs(
+    job_id: JobId,
+    session: ReadSession,
+    after: Annotated[
+        int | None, Query(ge=0, le=MAX_STEP, description="Lines behind this one; default the last lines.")
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=5000)] = 500,
+) -> LogPage:
+    """Line numbers run through all attempts of a job, from 1."""
+    return results.read_logs(session, job_id=job_id, after=after, limit=limit)
+
+
+@router.get("/checkpoints", summary="Complete checkpoints, newest first")
+def list_checkpoints(job_id: JobId, session: ReadSession, settings: SettingsDep) -> list[CheckpointRead]:
+    """All attempts share them."""
+    return results.list_checkpoints(session, job_id=job_id, data_root=settings.data_root)
+
+
+@router.get("/rollouts", summary="Sampled responses of one step")
+def read_rollouts(
+    job_id: JobId,
+    session: ReadSession,
+    step: Annotated[int | None, Query(ge=0, le=MAX_STEP, description="Default the newest one.")] = None,
+    split: Split = "train",
+) -> RolloutsRead:
+    """Responses to one prompt stand together."""
+    return results.read_rollouts(session, job_id=job_id, step=step, split=split)
+
+
+@router.get("/rollout-steps", summary="Steps that have sampled responses")
+def list_rollout_steps(
+    job_id: JobId, session: ReadSession, split: Annotated[Split | None, Query()] = None
+) -> list[RolloutStep]:
+    """With the mean score of the samples."""
+    return results.list_rollout_steps(session, job_id=job_id, split=split)
+
+
+@router.get("/manifest", summary="All that is needed to run it again")
+def read_manifest(
+    job_id: JobId, session: ReadSession, attempt: Annotated[int | None, Query(ge=1, le=MAX_STEP)] = None
+) -> ManifestRead:
+    """Resolved configuration, versions, seeds, hashes, commit, command; default the newest attempt."""
+    return results.read_manifest(session, job_id=job_id, attempt=attempt)
+
+
+@router.get(
+    "/events",
+    summary="Follow a job live (server-sent events)",
+    response_class=EventStreamResponse,
+    responses={
+        200: {
+            "model": StreamEvents,
+            "description": "Events named like the fields; `data` is the field's type.",
+        },
+        422: ERROR_RESPONSES[422],
+    },
+)
+async def follow_job(
+    job_id: JobId,
+    request: Request,
+    last_event_id: Annotated[str | None, Header(description="Position to continue behind.")] = None,
+    after: Annotated[
+        int | None, Query(ge=0, le=MAX_STEP, description="As Last-Event-ID; default from now.")
+    ] = None,
+) -> EventStreamResponse:
+    """Sends everything behind the given position in order, without a gap, then what happens from then on."""
+    hub: EventHub = request.app.state.event_hub
+    asked = _read_position(last_event_id) if last_event_id else after
+    position = await run_in_threadpool(hub.resolve_position, job_id, asked)
+    return EventStreamResponse(
+        _count_clients(stream_events(hub, job_id=job_id, position=position)),
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
+
+
+def _read_position(last_event_id: str) -> int:
+    """The position that a browser was at; one that is not ours counts as lost, which leads to a reset."""
+    is_number = last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 16
+    return int(last_event_id) if is_number else MAX_STEP
+
+
+async def _count_clients(events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    with prometheus.SSE_CLIENTS.track_inprogress():
+        async for event in events:
+            yield event

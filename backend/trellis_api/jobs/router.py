@@ -1,0 +1,115 @@
+"""Jobs: create, look up, stop, resume, clone, delete."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, BackgroundTasks, Query
+from trellis_contracts import tasks as task_names
+from trellis_contracts.states import JobState
+
+from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, WriteSession
+from trellis_api.core.errors import ERROR_RESPONSES
+from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
+from trellis_api.jobs import presentation, service, submit
+from trellis_api.jobs.dependencies import JOB_RESPONSES, JobId
+from trellis_api.jobs.repository import JobFilter
+from trellis_api.jobs.schemas import NO_NUL, JobClone, JobCreate, JobPreview, JobRead, JobResume
+
+router = APIRouter(prefix="/jobs", tags=["jobs"], responses={401: ERROR_RESPONSES[401]})
+CONFLICT: dict[int | str, dict[str, Any]] = {**JOB_RESPONSES, 409: ERROR_RESPONSES[409]}
+
+
+@router.post("", status_code=201, summary="Launch a job", responses={422: ERROR_RESPONSES[422]})
+def create_job(
+    body: JobCreate,
+    background: BackgroundTasks,
+    session: WriteSession,
+    settings: SettingsDep,
+    tasks: TasksDep,
+) -> JobRead:
+    """The job is queued when this answers; it starts when its slots are free."""
+    job = submit.submit(session, request=body, settings=settings)
+    tasks.send_later(background, task_names.LAUNCH_QUEUED)
+    return presentation.present(session, job=job)
+
+
+@router.post("/preview", summary="Compose a job without launching it", responses={422: ERROR_RESPONSES[422]})
+def preview_job(body: JobCreate, session: ReadSession, settings: SettingsDep) -> JobPreview:
+    """The engine's configuration, the command, and everything that is wrong with the request."""
+    return submit.preview(session, request=body, settings=settings)
+
+
+@router.get("", summary="List jobs, newest first")
+def list_jobs(
+    session: ReadSession,
+    state: Annotated[list[JobState] | None, Query(description="Any of these states.")] = None,
+    recipe: Annotated[str | None, Query(pattern=NO_NUL)] = None,
+    tag: Annotated[str | None, Query(pattern=NO_NUL)] = None,
+    text: Annotated[
+        str | None, Query(description="Part of the name or the id.", max_length=200, pattern=NO_NUL)
+    ] = None,
+    cursor: Annotated[str | None, Query(max_length=500)] = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
+) -> Page[JobRead]:
+    """Every filter that is given must hold."""
+    wanted = JobFilter(states=tuple(state or ()), recipe=recipe, tag=tag, text=text)
+    return presentation.list_page(session, wanted=wanted, cursor=cursor, limit=limit)
+
+
+@router.get("/{job_id}", summary="Read a job", responses=JOB_RESPONSES)
+def read_job(job_id: JobId, session: ReadSession) -> JobRead:
+    """With the last lines of output where it failed."""
+    return presentation.present(session, job=service.get_job(session, job_id=job_id), has_detail=True)
+
+
+@router.post("/{job_id}/stop", summary="Stop a job at a checkpoint", responses=CONFLICT)
+def stop_job(job_id: JobId, background: BackgroundTasks, session: WriteSession, tasks: TasksDep) -> JobRead:
+    """A queued job is stopped at once; a running one saves a checkpoint and leaves."""
+    job = service.request_stop(session, job_id=job_id)
+    tasks.send_later(background, task_names.STOP, job_id)
+    return presentation.present(session, job=job)
+
+
+@router.post("/{job_id}/resume", summary="Continue from a checkpoint", responses=CONFLICT)
+def resume_job(
+    job_id: JobId,
+    background: BackgroundTasks,
+    session: WriteSession,
+    settings: SettingsDep,
+    tasks: TasksDep,
+    body: JobResume | None = None,
+) -> JobRead:
+    """The same job gets a new attempt; its step numbers continue."""
+    submit.check_storage(settings)
+    wanted = body or JobResume()
+    job = service.resume(
+        session, job_id=job_id, data_root=settings.data_root, checkpoint_step=wanted.checkpoint_step
+    )
+    tasks.send_later(background, task_names.LAUNCH_QUEUED)
+    return presentation.present(session, job=job)
+
+
+@router.post(
+    "/{job_id}/clone",
+    status_code=201,
+    summary="Launch a copy",
+    responses={**JOB_RESPONSES, 422: ERROR_RESPONSES[422]},
+)
+def clone_job(
+    job_id: JobId,
+    background: BackgroundTasks,
+    session: WriteSession,
+    settings: SettingsDep,
+    tasks: TasksDep,
+    body: JobClone | None = None,
+) -> JobRead:
+    """A new job with the same request, changed where the body says so."""
+    job = submit.clone(session, job_id=job_id, changes=body or JobClone(), settings=settings)
+    tasks.send_later(background, task_names.LAUNCH_QUEUED)
+    return presentation.present(session, job=job)
+
+
+@router.delete("/{job_id}", status_code=204, summary="Delete a job and its files", responses=CONFLICT)
+def delete_job(job_id: JobId, background: BackgroundTasks, session: WriteSession, tasks: TasksDep) -> None:
+    """Refused while the job is active."""
+    service.delete_job(session, job_id=job_id)
+    tasks.send_later(background, task_names.PURGE)

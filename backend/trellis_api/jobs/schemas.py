@@ -1,0 +1,261 @@
+"""What the job endpoints take and give."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from trellis_contracts.recipe import Text
+from trellis_contracts.states import JobState
+from trellis_recipes.issues import Issue
+
+from trellis_api.core.redaction import has_secret
+from trellis_api.core.texts import storable_tree
+
+#: PostgreSQL keeps no NUL.
+NO_NUL = r"^[^\x00]*$"
+Tag = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=64, pattern=NO_NUL)]
+JobName = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=NO_NUL)
+]
+
+
+def _check_choices(choices: dict[str, Any]) -> dict[str, Any]:
+    """Only what can be kept, and may be: they are shown to everybody who sees the job."""
+    if storable_tree(choices) != choices:
+        raise ValueError("holds characters that cannot be kept")
+    if has_secret(choices):
+        raise ValueError("holds what looks like a token or password; give it to the workers' environment")
+    return choices
+
+
+Choices = Annotated[dict[str, Any], AfterValidator(_check_choices)]
+
+
+class Resources(BaseModel):
+    """What a job occupies while it runs."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    gpus: int = Field(default=1, ge=1, le=4096, description="GPU slots; logical ones on a CPU platform.")
+
+
+class JobCreate(BaseModel):
+    """A job to run."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: JobName
+    recipe: str = Field(description="Id of a recipe, e.g. grpo.")
+    preset: str | None = Field(default=None, description="Id of one of the recipe's presets.")
+    model: str = Field(description="Id of a registered model (mdl_...).")
+    dataset: str = Field(description="Id of the training dataset (ds_...).")
+    validation_dataset: str | None = Field(
+        default=None, description="Id of a dataset; without one, rows of the training dataset are held out."
+    )
+    params: Choices = Field(default_factory=dict, description="Knobs of the recipe.")
+    overrides: Choices = Field(default_factory=dict, description="Dotted engine keys and values.")
+    seed: int = Field(default=1, ge=0, lt=2**31)
+    resources: Resources = Field(default_factory=Resources)
+    tags: list[Tag] = Field(default_factory=list, max_length=32)
+    priority: int = Field(default=0, ge=-100, le=100, description="Higher runs first.")
+
+
+class JobClone(BaseModel):
+    """What the copy shall have differently; whatever is not given stays as it was."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: JobName | None = None
+    params: Choices = Field(default_factory=dict, description="Merged into the original's knobs.")
+    overrides: Choices = Field(default_factory=dict, description="Merged into the original's keys.")
+    seed: int | None = Field(default=None, ge=0, lt=2**31)
+    tags: list[Tag] | None = Field(default=None, max_length=32)
+
+
+class JobResume(BaseModel):
+    """Where to continue."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    checkpoint_step: int | None = Field(
+        default=None, ge=0, le=2**53, description="Step of a checkpoint; default the newest, or the start."
+    )
+
+
+class JobPreview(BaseModel):
+    """What a launch would run; the launch uses the same builder."""
+
+    engine: str
+    params: dict[str, Any] = Field(description="All knobs with their values.")
+    config: dict[str, Any] = Field(description="The engine's whole configuration.")
+    engine_overrides: list[str]
+    env: dict[str, str]
+    command: str = Field(description="Replays the run without the platform.")
+    warnings: list[Issue]
+    errors: list[Issue]
+
+
+class Progress(BaseModel):
+    """How far a job is."""
+
+    phase: str | None = Field(description="preparing, loading, training, validating, saving or finished.")
+    step: int
+    total_steps: int | None
+    fraction: float | None = Field(description="0 to 1; null while the number of steps is not known.")
+
+
+class Failure(BaseModel):
+    """Why a job did not succeed."""
+
+    reason: str
+    cause: str | None = Field(description="Code of a known cause, e.g. out_of_memory.")
+    exit_code: int | None
+    hint: Text | None = Field(description="What to try, for a known cause.")
+    last_lines: list[str] = Field(description="The last lines of output (only in the reading of one job).")
+
+
+class NamedReference(BaseModel):
+    """Another thing, by id and name."""
+
+    id: str
+    name: str | None = Field(description="Null where it was deleted.")
+
+
+class JobRead(BaseModel):
+    """A job as it stands."""
+
+    id: str
+    name: str
+    state: JobState
+    recipe: str
+    preset: str | None
+    model: NamedReference
+    dataset: NamedReference
+    validation_dataset: NamedReference | None
+    params: dict[str, Any]
+    overrides: dict[str, Any]
+    seed: int
+    resources: Resources
+    tags: list[str]
+    priority: int
+    attempt: int
+    cloned_from: str | None
+    resume_step: int | None = Field(description="Step of the checkpoint that this attempt continued from.")
+    created_at: datetime
+    queued_at: datetime
+    launched_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    stop_requested_at: datetime | None
+    progress: Progress
+    eta_s: float | None = Field(description="Seconds to the last step, at this attempt's speed so far.")
+    queue_position: int | None = Field(description="1 is next; null unless queued.")
+    failure: Failure | None
+    headline_metrics: list[str] = Field(description="Keys to chart first.")
+    can_stop: bool
+    can_resume: bool
+    can_clone: bool
+    can_delete: bool
+    last_event_id: int = Field(description="Start the event stream behind this to miss nothing.")
+
+
+class MetricSeries(BaseModel):
+    """One curve. `steps` and `values` run in parallel."""
+
+    key: str
+    steps: list[int]
+    values: list[float | None] = Field(description="Null is a gap: the value is not a finite number.")
+    non_finite: list["NonFinitePoint"] = Field(description="What stands at the gaps.")
+    total_points: int = Field(description="Points that are stored.")
+    is_downsampled: bool = Field(description="Only the extremes of every stretch are in here.")
+
+
+class NonFinitePoint(BaseModel):
+    """A value that is no finite number."""
+
+    step: int
+    value: Literal["nan", "inf", "-inf"]
+
+
+class MetricsRead(BaseModel):
+    """Curves of a job."""
+
+    series: list[MetricSeries]
+    last_event_id: int = Field(description="Stream events behind this to continue the curves.")
+
+
+class MetricKey(BaseModel):
+    """A metric that the job has reported, under the engine's own name."""
+
+    key: str
+    last_step: int
+    last_value: float | None = Field(description="Null where it is not a finite number.")
+
+
+class LogLineRead(BaseModel):
+    """One line of output."""
+
+    line: int
+    attempt: int
+    stream: Literal["stdout", "stderr", "platform"]
+    time: datetime
+    text: str
+
+
+class LogPage(BaseModel):
+    """Consecutive lines."""
+
+    lines: list[LogLineRead]
+    next_after: int = Field(description="Give as `after` to continue.")
+    total_lines: int
+
+
+class CheckpointRead(BaseModel):
+    """A complete checkpoint."""
+
+    step: int
+    attempt: int
+    path: str = Field(description="Relative to the data root where it lies under it.")
+    hf_path: str | None = Field(description="Folder in Hugging Face format, if there is one.")
+    size_bytes: int
+    metrics: dict[str, float | None]
+    created_at: datetime
+    can_resume: bool
+
+
+class RolloutRead(BaseModel):
+    """One sampled response."""
+
+    group: str = Field(description="Responses to one prompt share it.")
+    prompt: str
+    response: str
+    ground_truth: str | None
+    score: float | None
+    reward_parts: dict[str, float | None]
+    response_tokens: int
+    advantage: float | None
+    is_truncated: bool
+
+
+class RolloutsRead(BaseModel):
+    """The sampled responses of one step, those of one prompt together."""
+
+    step: int
+    split: Literal["train", "validation"]
+    rollouts: list[RolloutRead]
+
+
+class RolloutStep(BaseModel):
+    """A step of which responses were kept."""
+
+    step: int
+    split: Literal["train", "validation"]
+    count: int
+    mean_score: float | None
+
+
+class ManifestRead(BaseModel):
+    """All that is needed to run an attempt again."""
+
+    attempt: int
+    manifest: dict[str, Any]

@@ -1,0 +1,283 @@
+"""The life of a job: every change of state goes through the one table of allowed moves.
+
+All functions take part in the caller's transaction: they flush, they never commit.
+A job is locked before it is looked at, so of two callers one acts on what the other left.
+How it is launched: ``submit.py`` writes QUEUED, ``trellis_workers/jobs/launch.py`` claims
+it here, ``trellis_train/entrypoint.py`` runs it and reports through ``ingest``.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from sqlmodel import Session
+from trellis_contracts.attempt import locate_checkpoints
+from trellis_contracts.states import ACTIVE, FINISHED, HOLDS_SLOTS, JobState
+
+from trellis_api.auth.secrets import JOB_TOKEN_PREFIX, hash_secret, new_secret
+from trellis_api.core.columns import utc_now
+from trellis_api.jobs import events, metric_store, repository, rollout_store
+from trellis_api.jobs.errors import (
+    CheckpointNotFound,
+    JobNotFound,
+    JobNotResumable,
+    JobNotStoppable,
+    JobStillActive,
+    MoveNotAllowed,
+)
+from trellis_api.jobs.models import Attempt, Checkpoint, Job
+from trellis_api.jobs.stream_schemas import StateChanged, StreamReset
+
+#: From a state, the states that may follow. An exit can be seen before the first report
+#: arrives, so a launching job can end in any way.
+ALLOWED_MOVES: dict[JobState, frozenset[JobState]] = {
+    JobState.QUEUED: frozenset({JobState.LAUNCHING, JobState.STOPPED, JobState.FAILED}),
+    JobState.LAUNCHING: frozenset({JobState.QUEUED, JobState.RUNNING, JobState.STOPPING, *FINISHED}),
+    JobState.RUNNING: frozenset({JobState.STOPPING, *FINISHED}),
+    JobState.STOPPING: FINISHED,
+    JobState.STOPPED: frozenset({JobState.QUEUED}),
+    JobState.FAILED: frozenset({JobState.QUEUED}),
+    JobState.CRASHED: frozenset({JobState.QUEUED}),
+    JobState.SUCCEEDED: frozenset(),
+}
+RESUMABLE = frozenset({JobState.STOPPED, JobState.FAILED, JobState.CRASHED})
+STOPPABLE = ACTIVE - {JobState.STOPPING}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A job that the caller, and nobody else, shall launch."""
+
+    job: Job
+    #: Submit to Ray under ``submission_id``: Ray refuses it a second time.
+    submission_id: str
+    #: The ingest token in clear; it goes into the attempt's folder (mode 600) and nowhere else.
+    token: str
+
+
+def get_job(session: Session, *, job_id: str) -> Job:
+    """The job; ``JobNotFound`` without one."""
+    job = repository.find_job(session, job_id=job_id)
+    if job is None:
+        raise JobNotFound(job_id)
+    return job
+
+
+def get_locked_job(session: Session, *, job_id: str) -> Job:
+    """The job, locked for this transaction; ``JobNotFound`` without one."""
+    job = repository.lock_job(session, job_id=job_id)
+    if job is None:
+        raise JobNotFound(job_id)
+    return job
+
+
+def move(session: Session, *, job: Job, to: JobState) -> None:
+    """Change the state and tell the pages; ``MoveNotAllowed`` where the table has no such move."""
+    if to not in ALLOWED_MOVES[job.state]:
+        raise MoveNotAllowed(job.state, to)
+    job.state = to
+    if to in FINISHED:
+        job.finished_at = utc_now()
+    announce(session, job=job)
+    session.flush()
+
+
+def announce(session: Session, *, job: Job) -> None:
+    """Tell the pages to read the job's state and actions again."""
+    change = StateChanged(state=job.state, attempt=job.attempt, reason=job.reason)
+    events.publish(session, job=job, kind="state", data=change)
+
+
+def submission_id(job: Job) -> str:
+    """The name under which Ray knows the current attempt."""
+    return f"{job.id}-{job.attempt}"
+
+
+def claim_next(session: Session, *, total_slots: int) -> Claim | None:
+    """Take the next job to launch, or None when nothing is queued or the next one has no room.
+
+    The first in line is waited for: smaller jobs do not overtake it, or a large one
+    would wait for ever. Call it again, in a new transaction, until it returns None.
+    """
+    repository.lock_admission(session)
+    free = total_slots - repository.count_held_slots(session)
+    for waiting in repository.list_queued(session):
+        if waiting.gpus > free:
+            return None
+        claim = claim_for_launch(session, job_id=waiting.id)
+        if claim is not None:
+            return claim
+    return None
+
+
+def claim_for_launch(session: Session, *, job_id: str) -> Claim | None:
+    """QUEUED → LAUNCHING with a fresh token; None when somebody else has it or it was stopped."""
+    job = repository.lock_job(session, job_id=job_id)
+    if job is None or job.state != JobState.QUEUED:
+        return None
+    job.launched_at = utc_now()
+    move(session, job=job, to=JobState.LAUNCHING)
+    return _issue_token(session, job=job)
+
+
+def reclaim_launch(session: Session, *, job_id: str, attempt: int) -> Claim | None:
+    """A fresh token for a launch whose worker died before Ray had it.
+
+    Only for an attempt that Ray does not know: the token of a process that runs becomes void.
+    """
+    job = repository.lock_job(session, job_id=job_id)
+    if job is None or job.state != JobState.LAUNCHING or job.attempt != attempt:
+        return None
+    job.launched_at = utc_now()
+    return _issue_token(session, job=job)
+
+
+def release_launch(session: Session, *, job_id: str, attempt: int) -> bool:
+    """LAUNCHING → QUEUED, for a launch that Ray never got (Ray was away); it keeps its place in line."""
+    job = repository.lock_job(session, job_id=job_id)
+    if job is None or job.state != JobState.LAUNCHING or job.attempt != attempt:
+        return False
+    job.launched_at = None
+    move(session, job=job, to=JobState.QUEUED)
+    return True
+
+
+def mark_running(session: Session, *, job: Job, attempt: Attempt) -> None:
+    """LAUNCHING → RUNNING at the first sign of life; changes nothing in any other state."""
+    now = utc_now()
+    attempt.heartbeat_at = now
+    if attempt.started_at is None:
+        attempt.started_at = now
+    session.add(attempt)
+    if job.state == JobState.LAUNCHING:
+        job.started_at = now
+        move(session, job=job, to=JobState.RUNNING)
+
+
+def request_stop(session: Session, *, job_id: str) -> Job:
+    """Stop at once what is queued, and at a checkpoint what runs. Asking twice is fine."""
+    job = get_locked_job(session, job_id=job_id)
+    if job.state == JobState.STOPPING:
+        return job
+    if job.state not in STOPPABLE:
+        raise JobNotStoppable(f"The job is {job.state.value}; there is nothing to stop.")
+    job.stop_requested_at = utc_now()
+    move(session, job=job, to=JobState.STOPPED if job.state == JobState.QUEUED else JobState.STOPPING)
+    return job
+
+
+def settle(
+    session: Session,
+    *,
+    job_id: str,
+    attempt: int,
+    state: JobState,
+    exit_code: int | None = None,
+    reason: str | None = None,
+    cause: str | None = None,
+) -> bool:
+    """End an attempt in a finished state; its token is void from then on.
+
+    The exit code decides the state. What the run said of itself in its outcome event
+    fills in the reason and cause where none are given. False when the attempt was
+    settled before or a newer one has begun: settling twice changes nothing.
+    """
+    if state not in FINISHED:
+        raise ValueError(f"{state} is no end")
+    job = repository.lock_job(session, job_id=job_id)
+    if job is None or job.attempt != attempt or job.state not in ACTIVE:
+        return False
+    row = repository.find_attempt(session, job_id=job_id, number=attempt)
+    job.exit_code = exit_code
+    if state in {JobState.FAILED, JobState.CRASHED}:
+        job.reason = reason or (row.reason if row else None)
+        job.cause = cause or (row.cause if row else None)
+    if row is not None:
+        row.finished_at = utc_now()
+        row.exit_code = exit_code
+        row.reason, row.cause = job.reason, job.cause
+        session.add(row)
+    move(session, job=job, to=state)
+    return True
+
+
+def resume(session: Session, *, job_id: str, data_root: Path, checkpoint_step: int | None = None) -> Job:
+    """Queue a new attempt from a checkpoint: the named one, else the newest, else from the start.
+
+    Metrics and rollouts behind the checkpoint belong to a way that is not continued; they
+    are removed, so that the new attempt's steps follow on.
+    """
+    job = get_locked_job(session, job_id=job_id)
+    if job.state not in RESUMABLE:
+        raise JobNotResumable(f"The job is {job.state.value}; only a stopped or failed one can be resumed.")
+    checkpoint = _choose_checkpoint(session, job=job, step=checkpoint_step, data_root=data_root)
+    job.resume_from = checkpoint.path if checkpoint else None
+    job.resume_step = checkpoint.step if checkpoint else None
+    last_step = checkpoint.step if checkpoint else -1
+    metric_store.truncate(session, job=job, last_step=last_step)
+    rollout_store.truncate(session, job_id=job.id, last_step=last_step)
+    job.attempt += 1
+    job.queued_at = utc_now()
+    job.launched_at = job.started_at = job.finished_at = job.stop_requested_at = None
+    job.exit_code = job.reason = job.cause = job.phase = None
+    job.first_step = job.first_step_at = job.last_step_at = None
+    job.step = max(last_step, 0)
+    move(session, job=job, to=JobState.QUEUED)
+    events.publish(session, job=job, kind="reset", data=StreamReset(at=utc_now()))
+    session.flush()
+    return job
+
+
+def delete_job(session: Session, *, job_id: str) -> None:
+    """Forget a finished job; the tombstone that stays tells the workers to remove its files."""
+    job = get_locked_job(session, job_id=job_id)
+    if job.state in ACTIVE:
+        raise JobStillActive(f"The job is {job.state.value}; stop it first.")
+    repository.delete_job(session, job_id=job_id)
+    session.expunge(job)
+
+
+def is_overdue(job: Job, attempt: Attempt | None, *, timeout_s: float, now: datetime | None = None) -> bool:
+    """Whether a running attempt has been silent for longer than it may."""
+    if job.state not in HOLDS_SLOTS or attempt is None or attempt.heartbeat_at is None:
+        return False
+    return ((now or utc_now()) - attempt.heartbeat_at).total_seconds() > timeout_s
+
+
+def has_files(checkpoint: Checkpoint, *, data_root: Path) -> bool:
+    """Whether a checkpoint can be continued from: its folder is there, and among the job's own."""
+    return find_folder(checkpoint, checkpoint.path, data_root=data_root) is not None
+
+
+def find_folder(checkpoint: Checkpoint, path: str, *, data_root: Path) -> Path | None:
+    """The folder that a run named for its checkpoint, links followed; None unless it is the job's own."""
+    try:
+        folder = (data_root / path).resolve()
+        is_own = folder.is_relative_to(locate_checkpoints(data_root, checkpoint.job_id))
+        return folder if is_own and folder.is_dir() else None
+    except (OSError, ValueError, RuntimeError):  # a path that no file system has
+        return None
+
+
+def _choose_checkpoint(session: Session, *, job: Job, step: int | None, data_root: Path) -> Checkpoint | None:
+    if step is not None:
+        checkpoint = repository.find_checkpoint(session, job_id=job.id, step=step)
+        if checkpoint is None:
+            raise CheckpointNotFound(f"The job has no checkpoint of step {step}.")
+        if not has_files(checkpoint, data_root=data_root):
+            raise CheckpointNotFound(f"The files of the checkpoint of step {step} are gone.")
+        return checkpoint
+    checkpoints = repository.list_checkpoints(session, job_id=job.id)
+    return next((found for found in checkpoints if has_files(found, data_root=data_root)), None)
+
+
+def _issue_token(session: Session, *, job: Job) -> Claim:
+    token = new_secret(JOB_TOKEN_PREFIX)
+    attempt = repository.find_attempt(session, job_id=job.id, number=job.attempt)
+    if attempt is None:
+        attempt = Attempt(job_id=job.id, number=job.attempt, resume_from=job.resume_from)
+    attempt.token_hash = hash_secret(token)
+    session.add(attempt)
+    session.add(job)
+    session.flush()
+    return Claim(job=job, submission_id=submission_id(job), token=token)

@@ -1,0 +1,100 @@
+"""Builds the API: ``uvicorn trellis_api.main:create_app --factory``."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import APIRouter, Depends, FastAPI
+from fastapi.concurrency import run_in_threadpool
+
+from trellis_api import health
+from trellis_api.auth.admin_token import ensure_admin_token
+from trellis_api.auth.dependencies import require_user
+from trellis_api.auth.rate_limit import LoginRateLimit
+from trellis_api.auth.router import router as auth_router
+from trellis_api.core.database import Database
+from trellis_api.core.errors import ERROR_RESPONSES, install_error_handlers
+from trellis_api.core.frontend import mount_frontend
+from trellis_api.core.redaction import install_log_redaction
+from trellis_api.core.security_headers import SecurityHeaders
+from trellis_api.core.settings import Settings
+from trellis_api.core.tasks import TaskQueue
+from trellis_api.datasets.router import router as datasets_router
+from trellis_api.datasets.upload import discard_stale_uploads
+from trellis_api.ingest.router import router as ingest_router
+from trellis_api.jobs.results_router import router as results_router
+from trellis_api.jobs.router import router as jobs_router
+from trellis_api.jobs.stream import EventHub
+from trellis_api.jobs.warm_up import warm_up_later
+from trellis_api.models.router import router as models_router
+from trellis_api.monitoring.dependencies import install_probes
+from trellis_api.monitoring.prometheus import PrometheusMiddleware
+from trellis_api.monitoring.router import metrics_router
+from trellis_api.monitoring.router import router as monitoring_router
+from trellis_api.openapi_contracts import describe_contracts
+from trellis_api.recipes.router import router as recipes_router
+
+log = logging.getLogger(__name__)
+
+API_PREFIX = "/api/v1"
+#: Routers for logged-in users.
+ROUTERS: list[APIRouter] = [
+    jobs_router,
+    results_router,
+    recipes_router,
+    datasets_router,
+    models_router,
+    monitoring_router,
+]
+
+
+def create_app(settings: Settings | None = None, database: Database | None = None) -> FastAPI:
+    """The application; the database is first touched when it starts."""
+    settings = settings or Settings()
+    app = FastAPI(
+        title="Trellis",
+        version="0.1.0",
+        description="Train large language models: launch, watch and compare runs.",
+        lifespan=_run,
+        responses={422: ERROR_RESPONSES[422]},
+        docs_url=None,  # core/frontend.py serves it: FastAPI's page loads scripts from elsewhere
+        redoc_url=None,
+        openapi_url=f"{API_PREFIX}/openapi.json",
+    )
+    app.state.settings = settings
+    app.state.database = database or Database(settings)
+    app.state.tasks = TaskQueue(settings)
+    app.state.event_hub = EventHub(app.state.database, poll_interval_s=settings.event_poll_interval_s)
+    install_probes(app, settings, app.state.database)
+    app.state.login_rate_limit = LoginRateLimit()
+    install_error_handlers(app)
+    app.add_middleware(SecurityHeaders)
+    app.add_middleware(PrometheusMiddleware)
+    app.include_router(health.router)
+    app.include_router(metrics_router)
+    app.include_router(auth_router, prefix=API_PREFIX)
+    app.include_router(ingest_router, prefix=API_PREFIX)
+    for router in ROUTERS:
+        app.include_router(
+            router,
+            prefix=API_PREFIX,
+            dependencies=[Depends(require_user)],
+            responses={403: ERROR_RESPONSES[403]},
+        )
+    mount_frontend(app, settings.frontend_path, docs_path=f"{API_PREFIX}/docs")
+    describe_contracts(app)
+    return app
+
+
+@asynccontextmanager
+async def _run(app: FastAPI) -> AsyncIterator[None]:
+    install_log_redaction()
+    settings: Settings = app.state.settings
+    ensure_admin_token(app.state.database, path=settings.admin_token_path)
+    discard_stale_uploads(settings)
+    app.state.probes.start()
+    warm_up_later()
+    yield
+    await run_in_threadpool(app.state.probes.stop)
+    await app.state.event_hub.close()
+    app.state.database.dispose()

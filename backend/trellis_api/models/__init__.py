@@ -1,0 +1,1 @@
+"""Models: weights that jobs start from, wherever they came from."""

@@ -1,0 +1,45 @@
+"""What can go wrong with models."""
+
+from trellis_api.core.errors import Conflict, InvalidRequest, NotFound
+
+
+class ModelNotFound(NotFound):
+    """No model has this id."""
+
+    code = "model_not_found"
+
+
+class ModelNameTaken(Conflict):
+    """Another model has this name."""
+
+    code = "model_name_taken"
+
+
+class ModelInUse(Conflict):
+    """An unfinished job reads the model."""
+
+    code = "model_in_use"
+
+
+class ModelPathOutside(InvalidRequest):
+    """The path leads out of the data root."""
+
+    code = "model_path_outside"
+
+
+class ModelFolderInvalid(InvalidRequest):
+    """The folder does not hold a model that can be trained; ``details.code`` says what is wrong."""
+
+    code = "model_folder_invalid"
+
+
+class CheckpointNotUsable(InvalidRequest):
+    """The checkpoint does not exist or has no weights in Hugging Face format."""
+
+    code = "checkpoint_not_usable"
+
+
+class ModelNotRetryable(Conflict):
+    """There is no failed fetch to try again."""
+
+    code = "model_not_retryable"

@@ -1,0 +1,232 @@
+"""Looks into a model folder without loading it: configuration, tokenizer, weights, chat template."""
+
+import json
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from trellis_api.models.fingerprint import fingerprint
+from trellis_api.models.safetensors_header import DamagedWeights, read_header
+
+_MAX_FILES = 10_000
+_MAX_JSON_BYTES = 64 * 1024**2
+#: Any of these sets is a complete tokenizer.
+_TOKENIZERS = (
+    {"tokenizer.json"},
+    {"tokenizer.model"},
+    {"vocab.json", "merges.txt"},
+    {"vocab.txt"},
+    {"tiktoken.model"},
+)
+_CONTEXT_KEYS = ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length", "n_ctx")
+_INDEX = "model.safetensors.index.json"
+_CHAT_TEMPLATE_FILES = ("chat_template.jinja", "chat_template.json")
+
+
+class UnusableFolder(Exception):
+    """The folder cannot be trained from."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class OutsideRoot(Exception):
+    """A path, or a link behind it, leads out of the data root."""
+
+
+@dataclass
+class ModelFacts:
+    """What the folder says of itself."""
+
+    architecture: str | None
+    parameter_count: int
+    dtype: str
+    context_length: int | None
+    vocabulary_size: int | None
+    has_chat_template: bool
+    size_bytes: int
+    sha256: str
+    sha256_kind: Literal["content", "sampled"]
+    warnings: list[dict[str, str]] = field(default_factory=list)
+
+
+def resolve_folder(root: Path, relative: str) -> Path:
+    """The folder that a client named, with links followed; refuses everything outside ``root``."""
+    root = root.resolve()
+    if Path(relative).is_absolute():
+        raise OutsideRoot(f"The path '{relative}' is absolute; give it relative to the data root.")
+    try:
+        folder = (root / relative).resolve()
+        is_inside = folder.is_relative_to(root)
+        is_folder = is_inside and folder.is_dir()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise UnusableFolder("folder_missing", f"The path '{relative[:200]}' cannot be followed.") from error
+    if not is_inside:
+        raise OutsideRoot(f"The path '{relative}' leads out of the data root.")
+    if not is_folder:
+        raise UnusableFolder("folder_missing", f"There is no folder '{relative}' under the data root.")
+    return folder
+
+
+def inspect_folder(folder: Path, *, root: Path) -> ModelFacts:
+    """Check the folder and collect its facts. Raises UnusableFolder and OutsideRoot."""
+    try:
+        return _inspect(folder, root.resolve())
+    except OSError as error:
+        message = f"A file of the folder cannot be read: {error.strerror}."
+        raise UnusableFolder("folder_unreadable", message) from error
+
+
+def _inspect(folder: Path, root: Path) -> ModelFacts:
+    files = list(list_files(folder, root=root))
+    names = {path.relative_to(folder).as_posix() for path in files}
+    if "config.json" not in names:
+        hint = (
+            " It is an adapter; merge it into its base model first." if "adapter_config.json" in names else ""
+        )
+        raise UnusableFolder("config_missing", f"The folder has no config.json.{hint}")
+    config = _read_json(folder / "config.json", "config_invalid")
+    architecture = _architecture(config)
+    if not any(tokenizer <= names for tokenizer in _TOKENIZERS):
+        raise UnusableFolder(
+            "tokenizer_missing",
+            "The folder has no tokenizer (tokenizer.json, tokenizer.model or a vocabulary).",
+        )
+    parameters = _count_parameters(folder, names)
+    has_chat_template = _has_chat_template(folder, names)
+    sha256, sha256_kind = fingerprint(folder, files)
+    return ModelFacts(
+        architecture=architecture,
+        parameter_count=sum(parameters.values()),
+        dtype=max(parameters, key=lambda dtype: parameters[dtype]),
+        context_length=_number(config, *_CONTEXT_KEYS),
+        vocabulary_size=_number(config, "vocab_size"),
+        has_chat_template=has_chat_template,
+        size_bytes=sum(path.stat().st_size for path in files),
+        sha256=sha256,
+        sha256_kind=sha256_kind,
+        warnings=_collect_warnings(config, has_chat_template),
+    )
+
+
+def list_files(folder: Path, *, root: Path) -> Iterator[Path]:
+    """The regular files of the folder, hidden ones left out; a link out of the root is refused."""
+    root = root.resolve()
+    pending = [folder]
+    count = 0
+    while pending:
+        for path in sorted(pending.pop().iterdir()):
+            if path.name.startswith("."):
+                continue
+            count += 1
+            if count > _MAX_FILES:
+                raise UnusableFolder("too_many_files", f"The folder has more than {_MAX_FILES} files.")
+            if path.is_symlink() and not path.resolve().is_relative_to(root):
+                raise OutsideRoot(f"The link '{path.relative_to(folder)}' leads out of the data root.")
+            mode = path.stat().st_mode
+            if stat.S_ISDIR(mode):
+                if path.is_symlink():
+                    raise UnusableFolder(
+                        "linked_folder", f"'{path.relative_to(folder)}' is a link to a folder."
+                    )
+                pending.append(path)
+            elif stat.S_ISREG(mode):
+                yield path
+            else:
+                raise UnusableFolder("special_file", f"'{path.relative_to(folder)}' is not a regular file.")
+
+
+def _read_json(path: Path, code: str) -> dict[str, Any]:
+    if path.stat().st_size > _MAX_JSON_BYTES:
+        raise UnusableFolder(code, f"{path.name} is too large.")
+    try:
+        value = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise UnusableFolder(code, f"{path.name} is not valid JSON.") from error
+    if not isinstance(value, dict):
+        raise UnusableFolder(code, f"{path.name} is not a JSON object.")
+    return value
+
+
+def _architecture(config: dict[str, Any]) -> str:
+    architectures = config.get("architectures")
+    named = (
+        architectures[0] if isinstance(architectures, list) and architectures else config.get("model_type")
+    )
+    if not isinstance(named, str) or not named:
+        raise UnusableFolder("config_invalid", "config.json names neither architectures nor model_type.")
+    return named[:120]
+
+
+def _number(config: dict[str, Any], *keys: str) -> int | None:
+    """The first of the keys, at the top or among the settings of a multimodal model's text part."""
+    inner = config.get("text_config")
+    for part in (config, inner if isinstance(inner, dict) else {}):
+        for key in keys:
+            value = part.get(key)
+            if type(value) is int and 0 < value < 2**62:
+                return value
+    return None
+
+
+def _count_parameters(folder: Path, names: set[str]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    tensors: set[str] = set()
+    shards = _weight_files(folder, names)
+    for name in shards:
+        try:
+            weights = read_header(folder / name)
+        except DamagedWeights as error:
+            raise UnusableFolder("weights_damaged", f"The weights are damaged: {error}.") from error
+        if repeated := tensors & weights.tensor_names:
+            raise UnusableFolder("weights_damaged", f"Two files hold the tensor '{min(repeated)[:120]}'.")
+        tensors |= weights.tensor_names
+        for dtype, count in weights.parameters_by_dtype.items():
+            counts[dtype] = counts.get(dtype, 0) + count
+    if not sum(counts.values()):
+        raise UnusableFolder("weights_missing", "The weight files hold no parameters.")
+    return counts
+
+
+def _weight_files(folder: Path, names: set[str]) -> list[str]:
+    if _INDEX in names:
+        mapping = _read_json(folder / _INDEX, "weights_damaged").get("weight_map")
+        shards = sorted({str(shard) for shard in mapping.values()}) if isinstance(mapping, dict) else []
+        missing = [shard for shard in shards if shard not in names]
+        if missing or not shards:
+            what = f"lists {missing[0][:120]}, which is not there" if missing else "lists no files"
+            raise UnusableFolder("weights_missing", f"{_INDEX} {what}.")
+        return shards
+    if "model.safetensors" in names:
+        return ["model.safetensors"]
+    found = sorted(name for name in names if name.endswith(".safetensors") and "/" not in name)
+    if found:
+        return found
+    pickled = [name for name in names if name.endswith((".bin", ".pt", ".pth", ".ckpt"))]
+    hint = (
+        " Pickled weights can run code when they are loaded; convert them to safetensors." if pickled else ""
+    )
+    raise UnusableFolder("weights_missing", f"The folder has no safetensors weights.{hint}")
+
+
+def _has_chat_template(folder: Path, names: set[str]) -> bool:
+    if any(name in names for name in _CHAT_TEMPLATE_FILES):
+        return True
+    if "tokenizer_config.json" not in names:
+        return False
+    return bool(_read_json(folder / "tokenizer_config.json", "tokenizer_invalid").get("chat_template"))
+
+
+def _collect_warnings(config: dict[str, Any], has_chat_template: bool) -> list[dict[str, str]]:
+    warnings = []
+    if not has_chat_template:
+        message = "The tokenizer has no chat template: prompts made of messages cannot be formatted."
+        warnings.append({"code": "chat_template_missing", "message": message})
+    if config.get("auto_map"):
+        message = "The model needs Python code from its own folder; the platform does not run it."
+        warnings.append({"code": "custom_code", "message": message})
+    return warnings

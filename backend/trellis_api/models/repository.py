@@ -1,0 +1,109 @@
+"""Queries on models."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from sqlalchemy import update
+from sqlmodel import Session, col, func, or_, select, tuple_
+
+from trellis_api.core.columns import utc_now
+from trellis_api.core.ids import is_id
+from trellis_api.models.models import Model
+from trellis_api.models.schemas import ModelState
+
+
+def find_model(session: Session, *, model_id: str) -> Model | None:
+    """The model of this id; None for anything that is no id."""
+    return session.get(Model, model_id) if is_id(model_id, prefix="mdl") else None
+
+
+def lock_model(session: Session, *, model_id: str, is_shared: bool = False) -> Model | None:
+    """The model as it stands now, kept until the transaction ends: from deletion where the lock is shared.
+
+    (On SQLite the writing transaction holds the lock of the whole database already.)
+    """
+    if not is_id(model_id, prefix="mdl"):
+        return None
+    return session.get(Model, model_id, with_for_update={"read": is_shared}, populate_existing=True)
+
+
+def map_model_names(session: Session, *, model_ids: Iterable[str]) -> dict[str, str]:
+    """The names of those models that exist."""
+    wanted = col(Model.id).in_(list(model_ids))
+    return dict(session.exec(select(Model.id, Model.name).where(wanted)).all())
+
+
+def find_model_named(session: Session, *, name: str) -> Model | None:
+    """The model of this name."""
+    return session.exec(select(Model).where(Model.name == name)).first()
+
+
+def list_models(
+    session: Session,
+    *,
+    text: str | None,
+    state: ModelState | None,
+    after: tuple[datetime, str] | None,
+    limit: int,
+) -> list[Model]:
+    """Newest first; ``text`` is looked for in names, descriptions and architectures."""
+    query = select(Model)
+    if text:
+        fields = (Model.name, Model.description, Model.architecture)
+        query = query.where(or_(*(col(field).icontains(text, autoescape=True) for field in fields)))
+    if state:
+        query = query.where(Model.state == state.value)
+    if after:
+        query = query.where(tuple_(col(Model.created_at), col(Model.id)) < after)
+    query = query.order_by(col(Model.created_at).desc(), col(Model.id).desc())
+    return list(session.exec(query.limit(limit)))
+
+
+def list_fetchable(session: Session, *, lost_before: datetime) -> list[str]:
+    """Ids of models that wait to be fetched, or whose fetch has shown no sign of life since then."""
+    waits = or_(
+        col(Model.state) == ModelState.PENDING.value,
+        (col(Model.state) == ModelState.FETCHING.value) & (col(Model.state_changed_at) < lost_before),
+    )
+    return list(session.exec(select(Model.id).where(waits).order_by(col(Model.created_at))))
+
+
+def claim_fetch(session: Session, *, model_id: str, lost_before: datetime) -> bool:
+    """Take the fetch of a model; False where another worker has it or there is nothing to fetch."""
+    waits = or_(
+        col(Model.state) == ModelState.PENDING.value,
+        (col(Model.state) == ModelState.FETCHING.value) & (col(Model.state_changed_at) < lost_before),
+    )
+    claimed = session.exec(
+        update(Model)
+        .where(col(Model.id) == model_id, waits)
+        .values(state=ModelState.FETCHING.value, state_changed_at=utc_now(), state_reason=None)
+    )
+    return claimed.rowcount == 1
+
+
+def touch_fetch(session: Session, *, model_id: str) -> bool:
+    """Show a sign of life; False where the model is gone."""
+    touched = session.exec(
+        update(Model)
+        .where(col(Model.id) == model_id, col(Model.state) == ModelState.FETCHING.value)
+        .values(state_changed_at=utc_now())
+    )
+    return touched.rowcount == 1
+
+
+def count_models(session: Session) -> int:
+    """How many there are."""
+    return session.exec(select(func.count()).select_from(Model)).one()
+
+
+def add_model(session: Session, model: Model) -> None:
+    """Insert; IntegrityError where the name is taken."""
+    session.add(model)
+    session.flush()
+
+
+def delete_model(session: Session, model: Model) -> None:
+    """Delete the row."""
+    session.delete(model)
+    session.flush()

@@ -1,0 +1,116 @@
+"""Models as clients see them."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+ModelName = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=120, pattern=r"^[^\x00-\x1f\x7f]+$"),
+]
+
+
+class ModelState(StrEnum):
+    """Whether the weights are here."""
+
+    PENDING = "pending"
+    FETCHING = "fetching"
+    READY = "ready"
+    FAILED = "failed"
+
+
+class LocalSource(BaseModel):
+    """A folder under the data root, used where it lies."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Literal["local"] = "local"
+    path: Annotated[str, StringConstraints(min_length=1, max_length=1000, pattern=r"^[^\x00]+$")] = Field(
+        description="Relative to the data root, e.g. models/starter."
+    )
+
+
+class HubSource(BaseModel):
+    """A repository of a model hub; fetched by a worker."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Literal["hub"] = "hub"
+    repo_id: Annotated[
+        str,
+        StringConstraints(
+            max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,95}(/[A-Za-z0-9][A-Za-z0-9._-]{0,95})?$"
+        ),
+    ] = Field(description="owner/name.")
+    revision: Annotated[str, StringConstraints(max_length=120, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")] = (
+        Field(default="main", description="Branch, tag or commit.")
+    )
+
+
+class CheckpointSource(BaseModel):
+    """A checkpoint of a job, kept when the job is deleted."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Literal["checkpoint"] = "checkpoint"
+    job_id: Annotated[str, StringConstraints(max_length=32, pattern=r"^job_[a-z2-7]{12}$")]
+    step: int = Field(ge=0, le=2**31 - 1)
+
+
+ModelOrigin = Annotated[LocalSource | HubSource | CheckpointSource, Field(discriminator="kind")]
+
+
+class ModelCreate(BaseModel):
+    """Register a model."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: ModelName
+    description: Annotated[str, StringConstraints(max_length=2000, pattern=r"^[^\x00]*$")] = ""
+    source: ModelOrigin
+
+
+class ModelWarning(BaseModel):
+    """Something that limits what the model can be used for."""
+
+    code: str = Field(description="chat_template_missing, tokenizer_missing ...")
+    message: str
+
+
+class Lineage(BaseModel):
+    """What the weights were made from; nulls for weights that came from elsewhere."""
+
+    job_id: str | None = None
+    step: int | None = None
+    model_id: str | None = None
+
+
+class ModelRead(BaseModel):
+    """A registered model. Facts about the weights are null until they are here."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: str
+    name: str
+    description: str
+    state: ModelState
+    state_reason: str | None = Field(description="Why fetching failed.")
+    source: ModelOrigin
+    lineage: Lineage
+    path: str | None = Field(description="Folder, relative to the data root.")
+    architecture: str | None
+    parameter_count: int | None
+    dtype: str | None = Field(description="Type of most of the weights, e.g. bfloat16.")
+    context_length: int | None = Field(description="Longest sequence, in tokens.")
+    vocabulary_size: int | None
+    has_chat_template: bool | None
+    size_bytes: int | None
+    sha256: str | None
+    sha256_kind: Literal["content", "sampled"] | None = Field(
+        description="content: every byte; sampled: sizes and evenly spaced blocks of large weight files."
+    )
+    warnings: list[ModelWarning]
+    revision: str | None = Field(description="Commit that was fetched, for hub models.")
+    created_at: datetime

@@ -1,0 +1,1 @@
+"""Monitoring: the state of the platform, measured in the background, for people and for Prometheus."""

@@ -1,0 +1,168 @@
+"""What a probe found, and the probes themselves: each asks one part of the platform one short question.
+
+They run on a background thread (``probes.py``), never inside a request.
+"""
+
+import logging
+import os
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import redis
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
+from trellis_contracts.presence import BEAT_KEY, LIFETIME_S, WORKER_KEY_PREFIX
+
+from trellis_api.core.database import Database
+from trellis_api.core.settings import Settings
+from trellis_api.monitoring.schemas import ComponentHealth
+
+log = logging.getLogger(__name__)
+TIMEOUT_S = 1.5
+#: Below this multiple of the space that launching needs, the disk is worth a warning.
+_DISK_WARNING_FACTOR = 3
+_WORKERS_COUNTED = 1000
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One answer. ``at`` is monotonic time, for the age."""
+
+    health: ComponentHealth
+    message: str
+    latency_ms: float | None = None
+    at: float = field(default_factory=time.monotonic)
+
+
+Probe = Callable[[], Measurement]
+
+
+def component_probes(settings: Settings, database: Database) -> dict[str, Probe]:
+    """A probe for each part of the platform, in the order in which they are shown."""
+    broker = _open_redis(settings)
+    return {
+        "database": lambda: probe_database(database),
+        "redis": lambda: probe_redis(broker),
+        "workers": lambda: probe_workers(broker),
+        "beat": lambda: probe_beat(broker),
+        "ray": lambda: probe_ray(settings),
+        "disk": lambda: probe_disk(settings),
+    }
+
+
+def probe_database(database: Database) -> Measurement:
+    """One query over a pooled connection."""
+    started = time.perf_counter()
+    try:
+        with database.engine.connect() as connection:
+            connection.execute(text("SELECT 1"))
+    except SQLAlchemyError as error:
+        log.warning("the database does not answer: %s", error)
+        return Measurement(ComponentHealth.DOWN, "The database does not answer.")
+    kind = "SQLite" if database.is_sqlite else "PostgreSQL"
+    return Measurement(ComponentHealth.OK, f"{kind} answers.", _elapsed_ms(started))
+
+
+def probe_redis(broker: redis.Redis | None) -> Measurement:
+    """PING."""
+    if broker is None:
+        return Measurement(ComponentHealth.NOT_CONFIGURED, "TRELLIS_REDIS_URL is not set.")
+    started = time.perf_counter()
+    try:
+        broker.ping()
+    except redis.RedisError as error:
+        log.debug("redis does not answer: %s", error)
+        return Measurement(ComponentHealth.DOWN, "Redis does not answer; jobs stay queued until it is back.")
+    return Measurement(ComponentHealth.OK, "Redis answers.", _elapsed_ms(started))
+
+
+def probe_workers(broker: redis.Redis | None) -> Measurement:
+    """Count the workers that renewed their key."""
+    if broker is None:
+        return Measurement(ComponentHealth.NOT_CONFIGURED, "Without Redis there are no workers.")
+    try:
+        keys = broker.scan_iter(match=f"{WORKER_KEY_PREFIX}*", count=_WORKERS_COUNTED)
+        count = sum(1 for _ in keys)
+    except redis.RedisError:
+        return Measurement(ComponentHealth.DOWN, "Redis does not answer, so workers cannot be counted.")
+    if not count:
+        message = f"No worker has reported for {LIFETIME_S} s; queued jobs do not start."
+        return Measurement(ComponentHealth.DOWN, message)
+    return Measurement(ComponentHealth.OK, f"{count} worker{'s are' if count > 1 else ' is'} alive.")
+
+
+def probe_beat(broker: redis.Redis | None) -> Measurement:
+    """Look for beat's key."""
+    if broker is None:
+        return Measurement(ComponentHealth.NOT_CONFIGURED, "Without Redis there is no beat.")
+    try:
+        is_alive = bool(broker.exists(BEAT_KEY))
+    except redis.RedisError:
+        return Measurement(ComponentHealth.DOWN, "Redis does not answer, so beat cannot be seen.")
+    if not is_alive:
+        message = f"Beat has not reported for {LIFETIME_S} s; finished jobs are not settled."
+        return Measurement(ComponentHealth.DOWN, message)
+    return Measurement(ComponentHealth.OK, "Beat is alive.")
+
+
+def probe_ray(settings: Settings) -> Measurement:
+    """Ask the Jobs API for its version, with Ray's own token where it wants one."""
+    if not settings.ray_dashboard_url:
+        return Measurement(ComponentHealth.NOT_CONFIGURED, "TRELLIS_RAY_DASHBOARD_URL is not set.")
+    started = time.perf_counter()
+    try:
+        answer = httpx.get(
+            f"{settings.ray_dashboard_url}/api/version", headers=_ray_headers(), timeout=TIMEOUT_S
+        )
+        version = answer.raise_for_status().json()["ray_version"]
+    except httpx.HTTPStatusError as error:
+        status = error.response.status_code
+        hint = "the token is missing or wrong" if status in {401, 403} else "not the Jobs API"
+        return Measurement(ComponentHealth.DOWN, f"Ray answers with status {status}: {hint}.")
+    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        log.debug("ray does not answer: %s", error)
+        return Measurement(ComponentHealth.DOWN, "Ray's Jobs API does not answer; no job can start.")
+    except (ValueError, KeyError, TypeError):
+        return Measurement(ComponentHealth.DOWN, "Something else than Ray answers at the address of Ray.")
+    return Measurement(ComponentHealth.OK, f"Ray {str(version)[:40]} answers.", _elapsed_ms(started))
+
+
+def probe_disk(settings: Settings) -> Measurement:
+    """Compare the free space with what launching needs, and see whether files can be written."""
+    try:
+        free = shutil.disk_usage(settings.data_root).free
+    except OSError as error:
+        return Measurement(ComponentHealth.DOWN, f"The data root cannot be read: {error.strerror}.")
+    if not os.access(settings.data_root, os.W_OK | os.X_OK):
+        return Measurement(ComponentHealth.DOWN, "The data root cannot be written.")
+    needed = settings.min_free_disk_bytes
+    message = f"{free / 1024**3:.1f} GiB are free."
+    if free < needed:
+        return Measurement(ComponentHealth.DOWN, f"{message} Launching needs {needed / 1024**3:.1f} GiB.")
+    health = ComponentHealth.DEGRADED if free < _DISK_WARNING_FACTOR * needed else ComponentHealth.OK
+    return Measurement(health, message)
+
+
+def _open_redis(settings: Settings) -> redis.Redis | None:
+    if not settings.redis_url:
+        return None
+    return redis.Redis.from_url(
+        settings.redis_url, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S
+    )
+
+
+def _ray_headers() -> dict[str, str]:
+    """Ray reads its token from RAY_AUTH_TOKEN or the file RAY_AUTH_TOKEN_PATH names; so do we."""
+    token = os.environ.get("RAY_AUTH_TOKEN", "").strip()
+    path = os.environ.get("RAY_AUTH_TOKEN_PATH")
+    if not token and path:
+        token = Path(path).read_text().strip()
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def _elapsed_ms(started: float) -> float:
+    return round((time.perf_counter() - started) * 1000, 2)

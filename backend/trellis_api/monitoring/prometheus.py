@@ -1,0 +1,95 @@
+"""Figures for Prometheus: counters that the process keeps, and a look at jobs and probes at each scrape."""
+
+import time
+from collections.abc import Callable, Iterable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from trellis_contracts.states import JobState
+
+from trellis_api.monitoring.probes import Probes
+from trellis_api.monitoring.schemas import ComponentHealth
+
+REGISTRY = CollectorRegistry()
+REQUESTS = Counter(
+    "trellis_http_requests",
+    "Requests, by route and status.",
+    ["method", "route", "status"],
+    registry=REGISTRY,
+)
+LATENCY = Histogram(
+    "trellis_http_request_seconds",
+    "Time from a request to the first byte of its response.",
+    ["method", "route"],
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+    registry=REGISTRY,
+)
+INGEST_BATCHES = Counter(
+    "trellis_ingest_batches", "Batches that jobs sent (accepted, repeated).", ["outcome"], registry=REGISTRY
+)
+INGEST_POINTS = Counter("trellis_ingest_points", "Metric points that were stored.", registry=REGISTRY)
+SSE_CLIENTS = Gauge("trellis_sse_clients", "Open event streams.", registry=REGISTRY)
+
+
+class StateCollector(Collector):
+    """Jobs by state and health by component, read when Prometheus asks."""
+
+    def __init__(self, count_jobs: Callable[[], dict[JobState, int]], probes: Probes) -> None:
+        self._count_jobs = count_jobs
+        self._probes = probes
+
+    def collect(self) -> Iterable[Metric]:
+        """The figures of this moment."""
+        jobs = GaugeMetricFamily("trellis_jobs", "Jobs, by state.", labels=["state"])
+        for state, count in self._count_jobs().items():
+            jobs.add_metric([state.value], count)
+        up = GaugeMetricFamily("trellis_component_up", "1 while a component works.", labels=["component"])
+        age = GaugeMetricFamily(
+            "trellis_component_age_seconds", "Age of a component's measurement.", labels=["component"]
+        )
+        for component in self._probes.components():
+            if component.health is ComponentHealth.NOT_CONFIGURED or component.age_s is None:
+                continue
+            works = component.health in {ComponentHealth.OK, ComponentHealth.DEGRADED}
+            up.add_metric([component.name], float(works))
+            age.add_metric([component.name], component.age_s)
+        return [jobs, up, age]
+
+
+def render(collector: StateCollector) -> bytes:
+    """All figures in the text format, version 0.0.4."""
+    momentary = CollectorRegistry()
+    momentary.register(collector)
+    return generate_latest(REGISTRY) + generate_latest(momentary)
+
+
+class PrometheusMiddleware:
+    """Counts requests by the route's template, so that ids in paths make no new series."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass everything through; note status and time of HTTP requests."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.perf_counter()
+
+        async def send_and_note(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _note(scope, message["status"], time.perf_counter() - started)
+            await send(message)
+
+        await self._app(scope, receive, send_and_note)
+
+
+def _note(scope: Scope, status: int, elapsed_s: float) -> None:
+    route = getattr(scope.get("route"), "path", None) or "unmatched"
+    # Anything may stand where a method is expected.
+    known = {"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"}
+    method = scope["method"] if scope["method"] in known else "other"
+    REQUESTS.labels(method, route, str(status)).inc()
+    LATENCY.labels(method, route).observe(elapsed_s)

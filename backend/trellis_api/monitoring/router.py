@@ -1,0 +1,36 @@
+"""``/monitoring/dashboard`` for people, ``/metrics`` for Prometheus."""
+
+from fastapi import APIRouter, Response
+from trellis_contracts.states import JobState
+
+from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep
+from trellis_api.core.errors import ERROR_RESPONSES
+from trellis_api.monitoring import prometheus, service
+from trellis_api.monitoring.dependencies import ProbesDep
+from trellis_api.monitoring.schemas import DashboardRead
+
+router = APIRouter(prefix="/monitoring", tags=["monitoring"], responses={401: ERROR_RESPONSES[401]})
+#: At the root and without login, like the health checks: it holds counts and no names.
+metrics_router = APIRouter(tags=["health"])
+
+
+@router.get("/dashboard")
+def read_dashboard(session: ReadSession, settings: SettingsDep, probes: ProbesDep) -> DashboardRead:
+    """Jobs, queue, slots, failures, and the state of every part of the platform with its age."""
+    return service.read_dashboard(session, settings, probes)
+
+
+@metrics_router.get(
+    "/metrics",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Figures"}},
+)
+def read_metrics(database: DatabaseDep, probes: ProbesDep) -> Response:
+    """Figures in the text format of Prometheus."""
+
+    def count_jobs() -> dict[JobState, int]:
+        with database.read() as session:
+            return service.count_jobs(session)
+
+    content = prometheus.render(prometheus.StateCollector(count_jobs, probes))
+    return Response(content, media_type="text/plain; version=0.0.4")

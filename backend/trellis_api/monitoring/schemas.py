@@ -1,0 +1,82 @@
+"""The platform's state as clients see it."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from pydantic import BaseModel, Field
+from trellis_contracts.states import JobState
+
+from trellis_api.jobs.schemas import JobRead
+
+
+class ComponentHealth(StrEnum):
+    """The state of one part of the platform."""
+
+    OK = "ok"
+    #: Works, but something should be looked at.
+    DEGRADED = "degraded"
+    DOWN = "down"
+    #: Not set up, so there is nothing to measure.
+    NOT_CONFIGURED = "not_configured"
+    #: The first measurement has not been made yet.
+    UNKNOWN = "unknown"
+
+
+class ComponentRead(BaseModel):
+    """One part of the platform, as it was measured ``age_s`` ago."""
+
+    name: str = Field(description="database, redis, workers, beat, ray, disk, memory.")
+    health: ComponentHealth
+    message: str = Field(description="One sentence: what was found.")
+    latency_ms: float | None = Field(default=None, description="Time that the measurement's answer took.")
+    age_s: float | None = Field(description="Time since the measurement; null before the first.")
+
+
+class SlotsRead(BaseModel):
+    """Slots that jobs share."""
+
+    used: int
+    total: int
+
+
+class GpuRead(BaseModel):
+    """One NVIDIA device."""
+
+    index: int
+    name: str
+    utilization_percent: float | None
+    memory_used_bytes: int | None
+    memory_total_bytes: int | None
+    temperature_celsius: float | None
+
+
+class ResourcesRead(BaseModel):
+    """This machine; nulls before the first measurement."""
+
+    cpu_percent: float | None
+    cpu_count: int
+    load_1m: float | None
+    memory_used_bytes: int | None
+    memory_total_bytes: int | None
+    disk_free_bytes: int | None = Field(description="Free where the data root lies.")
+    disk_total_bytes: int | None
+    gpus: list[GpuRead]
+    age_s: float | None
+
+
+class DashboardRead(BaseModel):
+    """Everything that the overview shows."""
+
+    health: ComponentHealth = Field(description="The worst of the components that are set up.")
+    time: datetime
+    platform: str = Field(description="cpu or cuda.")
+    jobs_by_state: dict[JobState, int]
+    slots: SlotsRead
+    running: list[JobRead] = Field(description="Jobs that hold slots.")
+    queue: list[JobRead] = Field(description="The first that wait, in the order of launch.")
+    recent_failures: list[JobRead] = Field(description="Failed and crashed jobs, the latest first.")
+    dataset_count: int
+    model_count: int
+    components: list[ComponentRead]
+    resources: ResourcesRead
+    versions: dict[str, str] = Field(description="Installed versions of the packages that matter.")

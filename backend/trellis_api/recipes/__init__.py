@@ -1,0 +1,1 @@
+"""Recipes: the algorithms that can be launched, as the catalogue describes them."""

@@ -1,0 +1,26 @@
+"""``/recipes``: the catalogue that forms, CLI and documentation are made from."""
+
+from fastapi import APIRouter
+from trellis_contracts.recipe import Recipe
+from trellis_recipes.catalogue import UnknownRecipe, get_recipe, list_recipes
+
+from trellis_api.core.errors import ERROR_RESPONSES
+from trellis_api.recipes.errors import RecipeNotFound
+from trellis_api.recipes.schemas import RecipeList
+
+router = APIRouter(prefix="/recipes", tags=["recipes"], responses={401: ERROR_RESPONSES[401]})
+
+
+@router.get("")
+def read_recipes() -> RecipeList:
+    """All recipes, with their knobs and presets."""
+    return RecipeList(items=list_recipes())
+
+
+@router.get("/{recipe_id}", responses={404: ERROR_RESPONSES[404]})
+def read_recipe(recipe_id: str) -> Recipe:
+    """One recipe."""
+    try:
+        return get_recipe(recipe_id)
+    except UnknownRecipe as error:
+        raise RecipeNotFound(f"There is no recipe '{recipe_id}'.") from error

@@ -1,0 +1,11 @@
+"""Every module with tables, so that Alembic and tests see the whole schema."""
+
+from sqlmodel import SQLModel
+
+import trellis_api.auth.models
+import trellis_api.datasets.models
+import trellis_api.jobs.metric_tables
+import trellis_api.jobs.models
+import trellis_api.models.models  # noqa: F401
+
+metadata = SQLModel.metadata

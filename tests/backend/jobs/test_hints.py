@@ -1,0 +1,27 @@
+"""Every cause that a run can report has a hint, in both languages."""
+
+import re
+from pathlib import Path
+
+from trellis_api.jobs.hints import HINTS, find_hint
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_every_known_cause_of_the_supervisor_has_a_hint() -> None:
+    source = (ROOT / "verl" / "trellis_train" / "supervise" / "causes.py").read_text()
+    causes = set(re.findall(r'_known\(\s*"(\w+)"', source))
+
+    assert len(causes) > 10
+    assert causes - HINTS.keys() == set()
+
+
+def test_hints_speak_both_languages() -> None:
+    for cause, hint in HINTS.items():
+        assert re.search(r"[a-z]{3}", hint.en), cause
+        assert re.search(r"[\u4e00-\u9fff]{3}", hint.zh), cause
+
+
+def test_an_unknown_cause_has_none() -> None:
+    assert find_hint("something new") is None
+    assert find_hint(None) is None

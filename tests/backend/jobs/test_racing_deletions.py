@@ -1,0 +1,106 @@
+"""A dataset or model that is deleted while a job that needs it is being created: one of the two waits."""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlmodel import Session
+from trellis_api.core.database import Database
+from trellis_api.core.errors import DomainError
+from trellis_api.core.settings import Settings
+from trellis_api.datasets import service as datasets
+from trellis_api.datasets.errors import DatasetInUse
+from trellis_api.datasets.models import Dataset
+from trellis_api.jobs import repository, submit
+from trellis_api.jobs.errors import UnknownDataset, UnknownModel
+from trellis_api.jobs.schemas import JobCreate
+from trellis_api.models import service as models
+from trellis_api.models.errors import ModelInUse
+from trellis_api.models.models import Model
+
+#: Long enough for a thread to run into a lock.
+PAUSE_S = 0.3
+
+
+@pytest.fixture
+def database(settings: Settings, migrated: Database) -> Iterator[Database]:
+    """Transactions of their own, which really commit; what they leave is removed."""
+    settings.data_root.mkdir(parents=True, exist_ok=True)
+    yield migrated
+    with migrated.write() as session:
+        for job in repository.list_queued(session):
+            repository.delete_job(session, job_id=job.id)
+            repository.delete_purge(session, job_id=job.id)
+        for row in datasets.repository.list_datasets(session, text=None, after=None, limit=99):
+            session.delete(row)
+        for left in models.repository.list_models(session, text=None, state=None, after=None, limit=99):
+            session.delete(left)
+
+
+@pytest.fixture
+def create(settings: Settings, model: Model, dataset: Dataset) -> Callable[[Session], object]:
+    request = JobCreate(name="a job", recipe="grpo", preset="cpu-tiny", model=model.id, dataset=dataset.id)
+    return lambda session: submit.submit(session, request=request, settings=settings)
+
+
+@pytest.fixture(params=["dataset", "model"])
+def delete(
+    request: pytest.FixtureRequest, settings: Settings, model: Model, dataset: Dataset
+) -> Callable[[Session], object]:
+    if request.param == "dataset":
+        return lambda session: datasets.delete(session, settings, dataset_id=dataset.id)
+    return lambda session: models.delete(session, settings, model_id=model.id)
+
+
+def race(
+    database: Database, first: Callable[[Session], object], second: Callable[[Session], object]
+) -> DomainError | None:
+    """Begin ``second`` when ``first`` has done its work but has not committed; what ``second`` raises."""
+    has_begun = threading.Event()
+
+    def follow() -> DomainError | None:
+        has_begun.set()
+        try:
+            with database.write() as session:
+                second(session)
+        except DomainError as error:
+            return error
+        return None
+
+    with ThreadPoolExecutor(1) as pool:
+        with database.write() as session:
+            first(session)
+            outcome = pool.submit(follow)
+            has_begun.wait(10)
+            threading.Event().wait(PAUSE_S)
+            assert not outcome.done()
+        return outcome.result(30)
+
+
+def test_a_job_that_is_being_created_keeps_what_it_needs(
+    database: Database, create: Callable[[Session], object], delete: Callable[[Session], object]
+) -> None:
+    error = race(database, create, delete)
+
+    assert isinstance(error, DatasetInUse | ModelInUse)
+
+
+def test_a_job_does_not_get_what_is_being_deleted(
+    database: Database, create: Callable[[Session], object], delete: Callable[[Session], object]
+) -> None:
+    error = race(database, delete, create)
+
+    assert isinstance(error, UnknownDataset | UnknownModel)
+
+
+def test_jobs_that_need_the_same_do_not_wait_for_each_other(
+    database: Database, model: Model, dataset: Dataset
+) -> None:
+    if database.is_sqlite:
+        pytest.skip("SQLite has one writer at a time")
+
+    with database.write() as one, database.write() as other:
+        for session in (one, other):
+            assert datasets.repository.lock_dataset(session, dataset_id=dataset.id, is_shared=True)
+            assert models.repository.lock_model(session, model_id=model.id, is_shared=True)

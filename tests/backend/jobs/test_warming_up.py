@@ -1,0 +1,68 @@
+"""The API reads the engines' configuration when it starts, without waiting for it."""
+
+import logging
+import threading
+from collections.abc import Callable
+
+import pytest
+from fastapi.testclient import TestClient
+from trellis_api.core.database import Database
+from trellis_api.core.settings import Settings
+from trellis_api.jobs import warm_up
+from trellis_api.main import create_app
+from trellis_contracts.recipe import Engine
+from trellis_recipes.schema import VerlNotInstalled, load_schema
+
+
+@pytest.fixture
+def start(
+    settings: Settings, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], TestClient]:
+    def build() -> TestClient:
+        app = create_app(settings, database)
+        monkeypatch.setattr(app.state.probes, "start", lambda: None)
+        return TestClient(app)
+
+    return build
+
+
+def test_starting_loads_every_engine(start: Callable[[], TestClient]) -> None:
+    load_schema.cache_clear()
+
+    with start() as client:
+        client.get("/healthz")
+        for thread in threading.enumerate():
+            if thread.name == "warm-up":
+                thread.join(30)
+
+    assert load_schema.cache_info().currsize == len(Engine)
+
+
+def test_the_api_answers_while_it_loads(
+    start: Callable[[], TestClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_end = threading.Event()
+    monkeypatch.setattr(warm_up, "load_schema", lambda _engine: may_end.wait(30))
+
+    with start() as client:
+        response = client.get("/healthz")
+        is_loading = any(thread.name == "warm-up" for thread in threading.enumerate())
+        may_end.set()
+
+    assert response.status_code == 200
+    assert is_loading
+
+
+@pytest.mark.parametrize("error", [VerlNotInstalled("verl is missing"), OSError("the disk is gone")])
+def test_a_failure_is_logged_and_not_fatal(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_engine: Engine) -> None:
+        raise error
+
+    monkeypatch.setattr(warm_up, "load_schema", fail)
+
+    warm_up.warm_up_later().join(30)
+
+    assert [record.levelno >= logging.WARNING for record in caplog.records] == [True]
+    assert str(error) in caplog.text

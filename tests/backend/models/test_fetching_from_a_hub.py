@@ -1,0 +1,310 @@
+"""A worker fetches a hub model; the hub is a stand-in that speaks what the client needs of its API."""
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from trellis_api.core.columns import utc_now
+from trellis_api.core.database import Database
+from trellis_api.core.ids import new_id
+from trellis_api.core.settings import Settings
+from trellis_api.models import repository
+from trellis_api.models.models import Model
+from trellis_workers.models import fetch
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+TOKEN = "hf_secret_of_the_test"
+
+
+class StandInHub:
+    """Serves one repository, ``team/tiny``, at one commit that is also called main."""
+
+    def __init__(self, files: dict[str, bytes]) -> None:
+        self.files = files
+        self.required_token: str | None = None
+        self.is_gated = False
+        self.is_broken = False
+        self.downloaded: list[str] = []
+        self.before_download: Callable[[], None] = lambda: None
+        hub = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                hub.answer(self, has_body=True)
+
+            def do_HEAD(self) -> None:
+                hub.answer(self, has_body=False)
+
+            def log_message(self, *_arguments: Any) -> None:
+                """Tests are quiet."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+    def answer(self, request: BaseHTTPRequestHandler, *, has_body: bool) -> None:
+        path = unquote(urlsplit(request.path).path)
+        if self.is_broken:
+            return self._send(request, 500, b"", {}, has_body)
+        token = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        if self.is_gated:
+            return self._refuse(request, 403, "GatedRepo", has_body)
+        if self.required_token and token != self.required_token:
+            return self._refuse(request, 401, "RepoNotFound", has_body)
+        if not path.startswith(("/api/models/team/tiny", "/team/tiny/")):
+            return self._refuse(request, 404, "RepoNotFound", has_body)
+        revision, _, name = path.removeprefix("/team/tiny/resolve/").partition("/")
+        if path.startswith("/api/"):
+            revision = path.split("/")[6] if "/revision/" in path or "/tree/" in path else "main"
+        if revision not in {"main", COMMIT}:
+            return self._refuse(request, 404, "RevisionNotFound", has_body)
+        if path.startswith("/api/"):
+            return self._describe(request, is_tree="/tree/" in path, has_body=has_body)
+        return self._serve_file(request, name, has_body)
+
+    def _describe(self, request: BaseHTTPRequestHandler, *, is_tree: bool, has_body: bool) -> None:
+        tree = [
+            {"type": "file", "path": name, "size": len(data), "oid": self._etag(data)}
+            for name, data in self.files.items()
+        ]
+        siblings = [{"rfilename": name, "size": len(data)} for name, data in self.files.items()]
+        info = {"id": "team/tiny", "sha": COMMIT, "siblings": siblings, "private": False, "tags": []}
+        body = json.dumps(tree if is_tree else info).encode()
+        self._send(request, 200, body, {"Content-Type": "application/json"}, has_body)
+
+    def _serve_file(self, request: BaseHTTPRequestHandler, name: str, has_body: bool) -> None:
+        if name not in self.files:
+            return self._refuse(request, 404, "EntryNotFound", has_body)
+        data = self.files[name]
+        if has_body:
+            self.before_download()
+            self.downloaded.append(name)
+        headers = {"ETag": f'"{self._etag(data)}"', "X-Repo-Commit": COMMIT}
+        return self._send(request, 200, data, headers, has_body)
+
+    def _refuse(self, request: BaseHTTPRequestHandler, status: int, code: str, has_body: bool) -> None:
+        self._send(request, status, b"", {"X-Error-Code": code, "X-Error-Message": code}, has_body)
+
+    @staticmethod
+    def _send(
+        request: BaseHTTPRequestHandler, status: int, body: bytes, headers: dict[str, str], has_body: bool
+    ) -> None:
+        request.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            request.send_header(name, value)
+        request.end_headers()
+        if has_body:
+            request.wfile.write(body)
+
+    @staticmethod
+    def _etag(data: bytes) -> str:
+        return hashlib.sha1(data, usedforsecurity=False).hexdigest()
+
+
+@pytest.fixture
+def hub(
+    tmp_path: Path, write_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[StandInHub]:
+    folder = write_model(tmp_path / "source")
+    (folder / "pytorch_model.bin").write_bytes(b"a pickle")
+    hub = StandInHub({path.name: path.read_bytes() for path in folder.iterdir()})
+    monkeypatch.setenv("HF_ENDPOINT", hub.url)
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    yield hub
+    hub.close()
+
+
+@pytest.fixture
+def add_model(database: Database) -> Callable[..., str]:
+    """Writes a hub model that waits to be fetched; returns its id."""
+
+    def add(repo_id: str = "team/tiny", revision: str = "main", **changes: Any) -> str:
+        model_id = new_id("mdl")
+        source = {"kind": "hub", "repo_id": repo_id, "revision": revision}
+        values = {"state": "pending", "source": source, "lineage": {}, "warnings": [], **changes}
+        with database.write() as session:
+            session.add(Model(id=model_id, name=model_id, **values))
+        return model_id
+
+    return add
+
+
+def read(database: Database, model_id: str) -> Model:
+    with database.read() as session:
+        model = repository.find_model(session, model_id=model_id)
+    assert model is not None
+    return model
+
+
+def test_a_waiting_model_is_fetched_and_ready(
+    settings: Settings, database: Database, hub: StandInHub, add_model: Callable[..., str]
+) -> None:
+    model_id = add_model()
+
+    assert fetch.fetch_pending(settings, database) == [model_id]
+
+    model = read(database, model_id)
+    assert (model.state, model.revision, model.path) == ("ready", COMMIT, f"models/{model_id}")
+    assert model.parameter_count == 10_010
+    assert (settings.data_root / "models" / model_id / "model.safetensors").is_file()
+
+
+def test_pickles_are_never_downloaded(
+    settings: Settings, database: Database, hub: StandInHub, add_model: Callable[..., str]
+) -> None:
+    fetch.fetch_model(settings, database, model_id=add_model())
+
+    assert "model.safetensors" in hub.downloaded
+    assert "pytorch_model.bin" not in hub.downloaded
+
+
+def test_a_model_is_fetched_once_by_two_workers(
+    settings: Settings, database: Database, hub: StandInHub, add_model: Callable[..., str]
+) -> None:
+    model_id = add_model(state="fetching")
+
+    assert not fetch.fetch_model(settings, database, model_id=model_id)
+
+    assert read(database, model_id).state == "fetching"
+    assert hub.downloaded == []
+
+
+def test_a_fetch_whose_worker_died_is_taken_over(
+    settings: Settings, database: Database, hub: StandInHub, add_model: Callable[..., str]
+) -> None:
+    model_id = add_model(state="fetching", state_changed_at=utc_now() - timedelta(minutes=5))
+
+    assert fetch.fetch_pending(settings, database) == [model_id]
+
+    assert read(database, model_id).state == "ready"
+
+
+def test_a_private_model_needs_the_token_which_is_stored_nowhere(
+    settings: Settings,
+    database: Database,
+    hub: StandInHub,
+    add_model: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hub.required_token = TOKEN
+    refused, accepted = add_model(), add_model()
+
+    fetch.fetch_model(settings, database, model_id=refused)
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    fetch.fetch_model(settings, database, model_id=accepted)
+
+    assert "HF_TOKEN may not read it" in (read(database, refused).state_reason or "")
+    assert read(database, accepted).state == "ready"
+    assert TOKEN not in read(database, accepted).model_dump_json()
+    written = [path for path in settings.data_root.rglob("*") if path.is_file()]
+    assert [path for path in written if TOKEN.encode() in path.read_bytes()] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ({"repo_id": "team/other"}, "has no 'team/other'"),
+        ({"revision": "v9"}, "'team/tiny' has no revision 'v9'."),
+    ],
+)
+def test_what_the_hub_lacks_is_named(
+    settings: Settings,
+    database: Database,
+    hub: StandInHub,
+    add_model: Callable[..., str],
+    source: dict[str, str],
+    reason: str,
+) -> None:
+    model_id = add_model(**source)
+
+    fetch.fetch_model(settings, database, model_id=model_id)
+
+    model = read(database, model_id)
+    assert model.state == "failed"
+    assert reason in (model.state_reason or "")
+
+
+def test_a_gated_model_says_what_to_do(
+    settings: Settings, database: Database, hub: StandInHub, add_model: Callable[..., str]
+) -> None:
+    hub.is_gated = True
+    model_id = add_model()
+
+    fetch.fetch_model(settings, database, model_id=model_id)
+
+    assert "accept its terms" in (read(database, model_id).state_reason or "")
+
+
+def test_a_broken_hub_fails_the_fetch_with_its_status(
+    settings: Settings, database: Database, hub: StandInHub, add_model: Callable[..., str]
+) -> None:
+    hub.is_broken = True
+    model_id = add_model()
+
+    fetch.fetch_model(settings, database, model_id=model_id)
+
+    assert read(database, model_id).state_reason == "The hub 127.0.0.1 answered with status 500."
+
+
+def test_a_hub_that_is_away_fails_the_fetch(
+    settings: Settings, database: Database, hub: StandInHub, add_model: Callable[..., str]
+) -> None:
+    hub.close()
+    model_id = add_model()
+
+    fetch.fetch_model(settings, database, model_id=model_id)
+
+    assert read(database, model_id).state_reason == "The hub 127.0.0.1 cannot be reached."
+
+
+def test_a_repository_without_a_model_fails_with_what_is_missing(
+    settings: Settings, database: Database, hub: StandInHub, add_model: Callable[..., str]
+) -> None:
+    del hub.files["model.safetensors"]
+    model_id = add_model()
+
+    fetch.fetch_model(settings, database, model_id=model_id)
+
+    assert "no safetensors weights" in (read(database, model_id).state_reason or "")
+
+
+def test_a_model_that_does_not_fit_on_the_disk_is_not_begun(
+    settings: Settings, database: Database, hub: StandInHub, add_model: Callable[..., str]
+) -> None:
+    settings.min_free_disk_bytes = 2**62
+    model_id = add_model()
+
+    fetch.fetch_model(settings, database, model_id=model_id)
+
+    assert "are free under the data root" in (read(database, model_id).state_reason or "")
+    assert hub.downloaded == []
+
+
+def test_a_model_deleted_during_its_fetch_leaves_nothing(
+    settings: Settings, database: Database, hub: StandInHub, add_model: Callable[..., str]
+) -> None:
+    model_id = add_model()
+    deletion = threading.Lock()
+
+    def delete() -> None:
+        with deletion, database.write() as session:
+            model = repository.find_model(session, model_id=model_id)
+            if model is not None:
+                repository.delete_model(session, model)
+
+    hub.before_download = delete
+
+    assert fetch.fetch_model(settings, database, model_id=model_id)
+
+    assert not (settings.data_root / "models" / model_id).exists()

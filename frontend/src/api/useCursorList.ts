@@ -1,0 +1,82 @@
+/** A list that the server hands out page by page. */
+import { computed, ref, shallowRef, watch } from 'vue'
+import type { WatchSource } from 'vue'
+
+import { type ApiError, asApiError } from './errors'
+import { useResource } from './useResource'
+
+export interface CursorPage<T> {
+  items: T[]
+  next_cursor?: string | null
+}
+
+interface CursorListOptions<T> {
+  watch?: WatchSource | WatchSource[]
+  /** Rereads the first page; pages loaded by hand stay as they were read. May depend on what is there. */
+  intervalMs?: number | ((items: readonly T[]) => number | null)
+}
+
+export function useCursorList<T extends { id: string }>(
+  load: (cursor: string | undefined, signal: AbortSignal) => Promise<CursorPage<T>>,
+  options: CursorListOptions<T> = {},
+) {
+  const later = shallowRef<CursorPage<T>[]>([])
+  const isLoadingMore = ref(false)
+  const moreError = shallowRef<ApiError | null>(null)
+  // Grows with every reset, so that a late answer for other filters is dropped.
+  let generation = 0
+
+  // What is there, as the interval sees it: the first reading asks for the interval before `items` exists.
+  const known = shallowRef<readonly T[]>([])
+
+  function intervalMs(): number | null {
+    const wish = options.intervalMs ?? null
+    return typeof wish === 'function' ? wish(known.value) : wish
+  }
+
+  const first = useResource((signal) => load(undefined, signal), {
+    intervalMs,
+    watch: options.watch,
+    onReset: () => {
+      generation += 1
+      later.value = []
+      moreError.value = null
+      isLoadingMore.value = false
+    },
+  })
+
+  const items = computed<T[]>(() => {
+    const seen = new Map<string, T>()
+    for (const page of [first.data.value, ...later.value]) {
+      for (const item of page?.items ?? []) if (!seen.has(item.id)) seen.set(item.id, item)
+    }
+    return [...seen.values()]
+  })
+  watch(items, (now) => (known.value = now), { flush: 'sync' })
+
+  const nextCursor = computed(() => (later.value.at(-1) ?? first.data.value)?.next_cursor ?? null)
+
+  async function loadMore(): Promise<void> {
+    if (nextCursor.value === null || isLoadingMore.value) return
+    const mine = generation
+    isLoadingMore.value = true
+    moreError.value = null
+    try {
+      const page = await load(nextCursor.value, new AbortController().signal)
+      if (mine === generation) later.value = [...later.value, page]
+    } catch (cause) {
+      if (mine === generation) moreError.value = asApiError(cause)
+    } finally {
+      if (mine === generation) isLoadingMore.value = false
+    }
+  }
+
+  /** Forgets the pages that were loaded by hand, so that what was deleted is gone from them too. */
+  async function reload(): Promise<void> {
+    generation += 1
+    later.value = []
+    await first.refresh()
+  }
+
+  return { first, items, hasMore: computed(() => nextCursor.value !== null), isLoadingMore, moreError, loadMore, reload }
+}

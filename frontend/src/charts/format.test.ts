@@ -1,0 +1,81 @@
+import { describe, expect, it } from 'vitest'
+
+import { formatElapsedTick, formatNumber, formatPercent, formatStepTick, formatTick, timeUnit } from './format'
+
+describe('numbers in tables and tooltips', () => {
+  it.each([
+    [0, '0'],
+    [0.123456, '0.1235'],
+    [0.5, '0.5'],
+    [12.3456, '12.35'],
+    [0.99998, '0.99998'],
+    [3, '3'],
+    [-0.000012345, '-1.234e-5'],
+    [1e-6, '1e-6'],
+    [123456.7, '123\u202f457'],
+    [-1234567, '-1\u202f234\u202f567'],
+    [3.2e11, '3.2e11'],
+  ])('shows %d as %s', (value, text) => {
+    expect(formatNumber(value)).toBe(text)
+  })
+
+  it('names what is not a number', () => {
+    expect(formatNumber(NaN)).toBe('NaN')
+    expect(formatNumber(Infinity)).toBe('+∞')
+    expect(formatNumber(-Infinity)).toBe('−∞')
+    expect(formatNumber(null)).toBe('–')
+  })
+})
+
+describe('labels of axes', () => {
+  it.each([
+    [0, '0'],
+    [0.25, '0.25'],
+    [1500, '1.5k'],
+    [20_000_000, '20M'],
+    [-2500, '-2.5k'],
+    [0.99996, '0.99996'],
+    [12_345, '12.345k'],
+    [0.00001, '1e-5'],
+    [100, '100'],
+  ])('shortens %d to %s', (value, text) => {
+    expect(formatTick(value)).toBe(text)
+  })
+
+  it.each([
+    [45, 1, '45s'],
+    [10, 60, '10m'],
+    [2.5, 3600, '2.5h'],
+  ] as const)('writes %d units of %d seconds as %s', (amount, unit, text) => {
+    expect(formatElapsedTick(amount, unit)).toBe(text)
+  })
+
+  it.each([
+    [100, 1],
+    [900, 60],
+    [20_000, 3600],
+  ])('counts %d seconds in units of %d', (seconds, unit) => {
+    expect(timeUnit(seconds)).toBe(unit)
+  })
+})
+
+describe('steps on an axis', () => {
+  it.each([
+    [140, '140'],
+    [12_500, '12\u202f500'],
+    [1_250_000, '1.25M'],
+  ])('shows %d as %s', (step, text) => {
+    expect(formatStepTick(step)).toBe(text)
+  })
+})
+
+describe('percentages', () => {
+  it.each([
+    [0, '0%'],
+    [0.034, '3.4%'],
+    [0.5, '50%'],
+    [0.999, '100%'],
+  ])('shows the ratio %d as %s', (value, text) => {
+    expect(formatPercent(value)).toBe(text)
+  })
+})

@@ -1,0 +1,16 @@
+/** 图表的文字。 */
+export default {
+  step: '第 {step} 步',
+  elapsed: '训练 {time}',
+  log: '对数',
+  logHelp: '纵轴取对数',
+  resetZoom: '重置缩放',
+  noPoints: '暂无数据',
+  count: '数量',
+  broken: '{count} 个值不是数字（▲）',
+  belowZero: '{count} 个 ≤ 0 的值未显示',
+  binSummary: '{bin}：{count}',
+  summaryEmpty: '{run}：暂无数据。',
+  summary:
+    '{run}：第 {first} 至 {end} 步共 {count} 个值；最新 {last}，最低 {lowest}（第 {lowestStep} 步），最高 {highest}（第 {highestStep} 步）。',
+}

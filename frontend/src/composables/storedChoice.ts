@@ -1,0 +1,20 @@
+/** Small choices that the browser remembers; a browser without storage simply forgets them. */
+
+export function readChoice<T extends string>(key: string, allowed: readonly T[]): T | null {
+  try {
+    const stored = window.localStorage.getItem(key)
+    return allowed.find((one) => one === stored) ?? null
+  } catch (cause) {
+    if (cause instanceof DOMException) return null
+    throw cause
+  }
+}
+
+export function writeChoice(key: string, value: string): void {
+  try {
+    window.localStorage.setItem(key, value)
+  } catch (cause) {
+    // Storage is full or forbidden: the choice lasts until the tab closes.
+    if (!(cause instanceof DOMException)) throw cause
+  }
+}

@@ -1,0 +1,61 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { describe, expect, it } from 'vitest'
+
+import { messages } from './messages'
+
+interface Tree {
+  [key: string]: string | Tree
+}
+
+function leaves(tree: Tree, prefix = ''): Map<string, string> {
+  const found = new Map<string, string>()
+  for (const [key, value] of Object.entries(tree)) {
+    const path = prefix === '' ? key : `${prefix}.${key}`
+    if (typeof value === 'string') found.set(path, value)
+    else for (const [inner, text] of leaves(value, path)) found.set(inner, text)
+  }
+  return found
+}
+
+function placeholders(text: string): string[] {
+  // Plural forms may leave a placeholder out, so the set counts, not the number.
+  return [...new Set(text.match(/\{\w+\}/g) ?? [])].sort()
+}
+
+const en = leaves(messages.en)
+const zh = leaves(messages.zh)
+
+function sources(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => /\.(vue|ts)$/.test(name) && !/\.test\.ts$|schema\.d\.ts$|locales/.test(name))
+    .map((name) => join(folder, name))
+}
+
+describe('the texts of the dashboard', () => {
+  it('have the same keys in both languages', () => {
+    expect([...zh.keys()].sort()).toEqual([...en.keys()].sort())
+  })
+
+  it('have the same placeholders in both languages', () => {
+    const different = [...en.keys()].filter((key) => {
+      return JSON.stringify(placeholders(en.get(key) ?? '')) !== JSON.stringify(placeholders(zh.get(key) ?? ''))
+    })
+    expect(different).toEqual([])
+  })
+
+  it('are nowhere empty', () => {
+    expect([...en, ...zh].filter(([, text]) => text.trim() === '')).toEqual([])
+  })
+
+  it('hold every key that a component asks for by name', () => {
+    const missing: string[] = []
+    for (const file of sources(join(process.cwd(), 'src'))) {
+      for (const [, key] of readFileSync(file, 'utf8').matchAll(/(?<![\w.])\$?t[ce]?\(\s*'([\w.-]+)'/g)) {
+        if (key !== undefined && !en.has(key)) missing.push(`${file}: ${key}`)
+      }
+    }
+    expect(missing).toEqual([])
+  })
+})

@@ -1,0 +1,41 @@
+/** Every domain brings its own texts; here they meet under the domain's name. */
+import authEn from '@/auth/locales/en'
+import authZh from '@/auth/locales/zh'
+import chartsEn from '@/charts/locales/en'
+import chartsZh from '@/charts/locales/zh'
+import datasetsEn from '@/datasets/locales/en'
+import datasetsZh from '@/datasets/locales/zh'
+import jobsEn from '@/jobs/locales/en'
+import jobsZh from '@/jobs/locales/zh'
+import layoutEn from '@/layout/locales/en'
+import layoutZh from '@/layout/locales/zh'
+import modelsEn from '@/models/locales/en'
+import modelsZh from '@/models/locales/zh'
+import overviewEn from '@/overview/locales/en'
+import overviewZh from '@/overview/locales/zh'
+
+import commonEn from './locales/en'
+import commonZh from './locales/zh'
+
+export const messages = {
+  en: {
+    ...commonEn,
+    auth: authEn,
+    charts: chartsEn,
+    datasets: datasetsEn,
+    jobs: jobsEn,
+    layout: layoutEn,
+    models: modelsEn,
+    overview: overviewEn,
+  },
+  zh: {
+    ...commonZh,
+    auth: authZh,
+    charts: chartsZh,
+    datasets: datasetsZh,
+    jobs: jobsZh,
+    layout: layoutZh,
+    models: modelsZh,
+    overview: overviewZh,
+  },
+}

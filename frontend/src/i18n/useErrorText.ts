@@ -1,0 +1,23 @@
+/** The sentence for an error: translated by its code, else the API's own message. */
+import { useI18n } from 'vue-i18n'
+
+import type { ApiError } from '@/api/errors'
+
+import { fillIn, zhByCause, zhByCode } from './apiErrors'
+
+function sayInChinese(error: ApiError): string {
+  const cause = error.details.code
+  const exact = typeof cause === 'string' ? zhByCause[cause] : undefined
+  const text = exact ?? zhByCode[error.code]
+  return (text === undefined ? null : fillIn(text, error.details)) ?? error.message
+}
+
+export function useErrorText() {
+  const { t, te, locale } = useI18n()
+
+  return function errorText(error: ApiError): string {
+    // Failures that the dashboard itself noticed.
+    if (te(`error.${error.code}`)) return t(`error.${error.code}`)
+    return locale.value === 'zh' ? sayInChinese(error) : error.message
+  }
+}

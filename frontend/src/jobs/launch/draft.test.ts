@@ -1,0 +1,153 @@
+import { describe, expect, it } from 'vitest'
+
+import type { Issue, Job, Knob, Recipe } from '../types'
+import {
+  applySuggestion, type Draft, draftOfJob, emptyDraft, inheritedValue, overrideRow, presetForMachine, presetOf, readValue, setParam,
+  toRequest, writeValue,
+} from './draft'
+
+function knobOf(name: string, type: Knob['type'], fallback: Knob['default']): Knob {
+  const text = { en: name, zh: name }
+  return {
+    name, type, default: fallback, title: text, help: text, unit: null, minimum: null, maximum: null,
+    exclusive_minimum: null, choices: [], advanced: false, group: 'run', engine_keys: [],
+  }
+}
+
+const text = { en: 'x', zh: 'x' }
+const recipe: Recipe = {
+  id: 'grpo', family: 'rl', engine: 'verl-ppo', title: text, description: text, paper: null,
+  data_formats: ['verl-rl'], headline_metrics: [], fixed: {},
+  knobs: [knobOf('group_size', 'int', 8), knobOf('learning_rate', 'float', 1e-6), knobOf('use_kl', 'bool', true)],
+  presets: [
+    { id: 'cpu-tiny', title: text, gpus: 1, params: { group_size: 4 }, overrides: {} },
+    { id: 'gpu-24gb', title: text, gpus: 1, params: {}, overrides: {} },
+    { id: 'gpu-8x80gb', title: text, gpus: 8, params: {}, overrides: {} },
+  ],
+}
+
+function knob(name: string): Knob {
+  const found = recipe.knobs.find((one) => one.name === name)
+  if (found === undefined) throw new Error(`no knob ${name}`)
+  return found
+}
+
+function draft(part: Partial<Draft> = {}): Draft {
+  return { ...emptyDraft(), recipe: 'grpo', preset: 'cpu-tiny', model: 'mdl_a', dataset: 'ds_a', ...part }
+}
+
+function issue(field: string, code: string, suggestion: string): Issue {
+  return { field, code, suggestion, message: '' }
+}
+
+describe('values of engine keys', () => {
+  it.each([
+    ['0.5', 0.5],
+    ['1e-6', 1e-6],
+    ['true', true],
+    ['False', false],
+    ['None', null],
+    ['[1, 2]', [1, 2]],
+    ['"8"', '8'],
+    ['cosine', 'cosine'],
+  ])('reads %s', (typed, value) => {
+    expect(readValue(typed)).toEqual(value)
+  })
+
+  it.each([['8'], [8], [true], [null], ['cosine'], [{ a: 1 }]])('writes %j so that it reads the same', (value) => {
+    expect(readValue(writeValue(value))).toEqual(value)
+  })
+})
+
+describe('knobs', () => {
+  it('have the preset\'s value before the recipe\'s', () => {
+    expect(inheritedValue(knob('group_size'), presetOf(recipe, 'cpu-tiny'))).toBe(4)
+    expect(inheritedValue(knob('group_size'), presetOf(recipe, 'gpu-24gb'))).toBe(8)
+  })
+
+  it('are sent only where they were turned', () => {
+    const one = draft()
+
+    setParam(one, knob('group_size'), presetOf(recipe, 'cpu-tiny'), 16)
+    setParam(one, knob('learning_rate'), presetOf(recipe, 'cpu-tiny'), 1e-6)
+
+    expect(toRequest(one, 'fallback').params).toEqual({ group_size: 16 })
+  })
+
+  it('forget a turn that leads back', () => {
+    const one = draft({ params: { group_size: 16 } })
+
+    setParam(one, knob('group_size'), presetOf(recipe, 'cpu-tiny'), 4)
+
+    expect(one.params).toEqual({})
+  })
+})
+
+describe('the preset for a machine', () => {
+  it.each([
+    ['cpu', 1, 'cpu-tiny'],
+    ['cuda', 1, 'gpu-24gb'],
+    ['cuda', 8, 'gpu-8x80gb'],
+  ])('on %s with %d slots is %s', (platform, slots, preset) => {
+    expect(presetForMachine(recipe, platform, slots)).toBe(preset)
+  })
+})
+
+describe('the request', () => {
+  it('carries what the form says and leaves out rows without a key', () => {
+    const request = toRequest(draft({ overrides: [overrideRow('a.b', '2'), overrideRow('', 'x')], tags: ['t'] }), 'fallback')
+
+    expect(request).toEqual({
+      name: 'fallback', recipe: 'grpo', preset: 'cpu-tiny', model: 'mdl_a', dataset: 'ds_a', params: {},
+      overrides: { 'a.b': 2 }, seed: 1, resources: { gpus: 1 }, tags: ['t'], priority: 0,
+    })
+  })
+
+  it('of a cloned job is the job\'s own', () => {
+    const job = {
+      recipe: 'grpo', preset: 'gpu-24gb', model: { id: 'mdl_b', name: 'tiny' }, dataset: { id: 'ds_gone', name: null },
+      validation_dataset: null, params: { group_size: 2 }, overrides: { 'a.b': '7' }, seed: 5, resources: { gpus: 2 }, tags: ['t'], priority: 3,
+    } as unknown as Job
+
+    const request = toRequest(draftOfJob(job, 'again'), '')
+
+    expect(request).toMatchObject({
+      name: 'again', model: 'mdl_b', dataset: '', params: { group_size: 2 }, overrides: { 'a.b': '7' }, seed: 5, resources: { gpus: 2 },
+    })
+  })
+})
+
+describe('a suggestion', () => {
+  it('renames a knob that was misspelt and keeps its value', () => {
+    const one = draft({ params: { groupsize: 16 } })
+
+    applySuggestion(one, recipe, issue('params.groupsize', 'unknown_knob', 'group_size'))
+
+    expect(one.params).toEqual({ group_size: 16 })
+  })
+
+  it('puts a number in the place of one that does not fit', () => {
+    const one = draft({ params: { group_size: 7 } })
+
+    applySuggestion(one, recipe, issue('params.group_size', 'micro_batch_not_divisor', '8'))
+
+    expect(one.params.group_size).toBe(8)
+  })
+
+  it('renames an engine key', () => {
+    const one = draft({ overrides: [overrideRow('actor.lr', '1')] })
+
+    applySuggestion(one, recipe, issue('overrides.actor.lr', 'unknown_engine_key', 'actor.optim.lr'))
+
+    expect(one.overrides.map((row) => [row.key, row.text])).toEqual([['actor.optim.lr', '1']])
+  })
+
+  it('turns the knob instead of the key behind it', () => {
+    const one = draft({ overrides: [overrideRow('actor_rollout_ref.rollout.n', '32')] })
+
+    applySuggestion(one, recipe, issue('overrides.actor_rollout_ref.rollout.n', 'shadows_knob', 'group_size'))
+
+    expect(one.overrides).toEqual([])
+    expect(one.params).toEqual({ group_size: 32 })
+  })
+})

@@ -1,0 +1,192 @@
+/** What stands in the launch form, and how it becomes a request. */
+import type { Issue, Job, JobCreate, Knob, Preset, Recipe } from '../types'
+
+export type KnobValue = number | boolean | string | null
+
+export interface OverrideRow {
+  id: number
+  key: string
+  /** As typed: `0.5`, `true`, `[a, b]`, or plain text. */
+  text: string
+}
+
+export interface Draft {
+  name: string
+  recipe: string
+  preset: string | null
+  model: string | null
+  dataset: string | null
+  validationDataset: string | null
+  /** Knobs that were turned away from what the preset or the recipe gives. */
+  params: Record<string, KnobValue>
+  overrides: OverrideRow[]
+  seed: number
+  gpus: number
+  tags: string[]
+  priority: number
+}
+
+let lastRowId = 0
+
+export function overrideRow(key = '', text = ''): OverrideRow {
+  lastRowId += 1
+  return { id: lastRowId, key, text }
+}
+
+export function emptyDraft(): Draft {
+  return {
+    name: '',
+    recipe: '',
+    preset: null,
+    model: null,
+    dataset: null,
+    validationDataset: null,
+    params: {},
+    overrides: [],
+    seed: 1,
+    gpus: 1,
+    tags: [],
+    priority: 0,
+  }
+}
+
+function isKnobValue(value: unknown): value is KnobValue {
+  return value === null || ['number', 'boolean', 'string'].includes(typeof value)
+}
+
+/** A draft that asks for the same as a job did. */
+export function draftOfJob(job: Job, name: string): Draft {
+  return {
+    name,
+    recipe: job.recipe,
+    preset: job.preset,
+    model: job.model.name === null ? null : job.model.id,
+    dataset: job.dataset.name === null ? null : job.dataset.id,
+    validationDataset: job.validation_dataset?.name == null ? null : job.validation_dataset.id,
+    params: Object.fromEntries(Object.entries(job.params).filter((entry): entry is [string, KnobValue] => isKnobValue(entry[1]))),
+    overrides: Object.entries(job.overrides).map(([key, value]) => overrideRow(key, writeValue(value))),
+    seed: job.seed,
+    gpus: job.resources.gpus,
+    tags: [...job.tags],
+    priority: job.priority,
+  }
+}
+
+/** The value of an override as typed: JSON where it is JSON, else text. */
+export function readValue(text: string): unknown {
+  const trimmed = text.trim()
+  // Python's and YAML's spellings, because people copy from there.
+  if (['True', 'False', 'None'].includes(trimmed)) return { True: true, False: false, None: null }[trimmed]
+  try {
+    return JSON.parse(trimmed) as unknown
+  } catch (cause) {
+    if (cause instanceof SyntaxError) return trimmed
+    throw cause
+  }
+}
+
+export function writeValue(value: unknown): string {
+  return typeof value === 'string' && typeof readValue(value) === 'string' ? value : JSON.stringify(value)
+}
+
+export function presetOf(recipe: Recipe, id: string | null): Preset | null {
+  return recipe.presets.find((preset) => preset.id === id) ?? null
+}
+
+/** What a knob is without being turned. */
+export function inheritedValue(knob: Knob, preset: Preset | null): KnobValue {
+  const fromPreset: unknown = preset?.params?.[knob.name]
+  return fromPreset !== undefined && isKnobValue(fromPreset) ? fromPreset : knob.default
+}
+
+/** The preset that suits the machine: on a CPU the tiny one, else the largest that its GPUs carry. */
+export function presetForMachine(recipe: Recipe, platform: string, slots: number): string | null {
+  const fitting = recipe.presets.filter((preset) => (preset.id === 'cpu-tiny') === (platform === 'cpu') && preset.gpus <= Math.max(1, slots))
+  const largest = fitting.reduce<Preset | null>((best, preset) => (best === null || preset.gpus > best.gpus ? preset : best), null)
+  return largest?.id ?? recipe.presets[0]?.id ?? null
+}
+
+export function toRequest(draft: Draft, fallbackName: string): JobCreate {
+  const overrides = draft.overrides.filter((row) => row.key.trim() !== '')
+  const request: JobCreate = {
+    name: draft.name.trim() === '' ? fallbackName : draft.name.trim(),
+    recipe: draft.recipe,
+    preset: draft.preset,
+    model: draft.model ?? '',
+    dataset: draft.dataset ?? '',
+    params: { ...draft.params },
+    overrides: Object.fromEntries(overrides.map((row) => [row.key.trim(), readValue(row.text)])),
+    seed: draft.seed,
+    resources: { gpus: draft.gpus },
+    tags: draft.tags,
+    priority: draft.priority,
+  }
+  if (draft.validationDataset !== null) request.validation_dataset = draft.validationDataset
+  return request
+}
+
+/** Sets a knob; a value that the knob has anyway is not kept, so that a later change of preset still moves it. */
+export function setParam(draft: Draft, knob: Knob, preset: Preset | null, value: KnobValue): void {
+  const params = { ...draft.params, [knob.name]: value }
+  if (value === inheritedValue(knob, preset)) draft.params = without(params, knob.name)
+  else draft.params = params
+}
+
+function without(params: Record<string, KnobValue>, name: string): Record<string, KnobValue> {
+  return Object.fromEntries(Object.entries(params).filter(([key]) => key !== name))
+}
+
+function readKnob(knob: Knob | undefined, text: string): KnobValue {
+  if (knob?.type === 'int' || knob?.type === 'float') return Number(text)
+  if (knob?.type === 'bool') return text === 'true' || text === 'True'
+  return text
+}
+
+/** Puts an issue's suggestion in place; false where the form does not know how. */
+export function applySuggestion(draft: Draft, recipe: Recipe, issue: Issue): boolean {
+  const suggestion = issue.suggestion
+  if (suggestion === null || suggestion === undefined) return false
+  const [area, name] = splitField(issue.field)
+  const preset = presetOf(recipe, draft.preset)
+  if (area === 'params') {
+    const value = draft.params[name]
+    if (issue.code === 'unknown_knob') {
+      draft.params = without(draft.params, name)
+      const knob = recipe.knobs.find((one) => one.name === suggestion)
+      if (knob !== undefined && value !== undefined) setParam(draft, knob, preset, value)
+      return true
+    }
+    draft.params = { ...draft.params, [name]: readKnob(recipe.knobs.find((one) => one.name === name), suggestion) }
+    return true
+  }
+  if (area === 'overrides') return suggestOverride(draft, recipe, name, issue.code, suggestion)
+  if (issue.field === 'recipe' || issue.field === 'preset') {
+    draft[issue.field] = suggestion
+    return true
+  }
+  if (issue.field === 'resources.gpus') {
+    draft.gpus = Number(suggestion)
+    return true
+  }
+  return false
+}
+
+function suggestOverride(draft: Draft, recipe: Recipe, key: string, code: string, suggestion: string): boolean {
+  const row = draft.overrides.find((one) => one.key.trim() === key)
+  if (row === undefined) return false
+  const knob = recipe.knobs.find((one) => one.name === suggestion)
+  const value = readValue(row.text)
+  if (code === 'shadows_knob' && knob !== undefined && isKnobValue(value)) {
+    draft.overrides = draft.overrides.filter((one) => one !== row)
+    setParam(draft, knob, presetOf(recipe, draft.preset), value)
+  } else {
+    row.key = suggestion
+  }
+  return true
+}
+
+/** `params.clip_ratio` → `['params', 'clip_ratio']`; override keys keep their own dots. */
+export function splitField(field: string): [string, string] {
+  const dot = field.indexOf('.')
+  return dot < 0 ? [field, ''] : [field.slice(0, dot), field.slice(dot + 1)]
+}

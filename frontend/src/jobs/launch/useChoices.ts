@@ -1,0 +1,61 @@
+/** Models and datasets that a job can be given. */
+import { computed } from 'vue'
+import { useI18n } from 'vue-i18n'
+
+import { api, unwrap } from '@/api/client'
+import { useResource } from '@/api/useResource'
+import { useFormat } from '@/format/useFormat'
+
+import type { Recipe } from '../types'
+
+/** More than a person scrolls through; the list narrows as one types. */
+const LIMIT = 200
+
+export interface Choice {
+  value: string
+  label: string
+  /** Said in the list beside the name. */
+  note: string
+  disabled: boolean
+}
+
+export function useChoices(recipe: () => Recipe | null) {
+  const { t, te } = useI18n()
+  const format = useFormat()
+  const models = useResource((signal) => unwrap(api.GET('/api/v1/models', { params: { query: { limit: LIMIT } }, signal })))
+  const datasets = useResource((signal) => unwrap(api.GET('/api/v1/datasets', { params: { query: { limit: LIMIT } }, signal })))
+
+  const modelChoices = computed<Choice[]>(() =>
+    (models.data.value?.items ?? []).map((model) => ({
+      value: model.id,
+      label: model.name,
+      note: model.state === 'ready' ? parameterText(model.parameter_count) : t(`jobs.launch.modelState.${model.state}`),
+      disabled: model.state !== 'ready',
+    })),
+  )
+
+  const datasetChoices = computed<Choice[]>(() => {
+    const accepted: readonly string[] = recipe()?.data_formats ?? []
+    return (datasets.data.value?.items ?? [])
+      .map((dataset) => ({
+        value: dataset.id,
+        label: dataset.name,
+        note: `${formatName(dataset.format)} · ${t('jobs.launch.rows', { count: format.integer(dataset.row_count) })}`,
+        disabled: !accepted.includes(dataset.format),
+      }))
+      .sort((a, b) => Number(a.disabled) - Number(b.disabled))
+  })
+
+  function formatName(name: string): string {
+    const key = `jobs.launch.format.${name}`
+    return te(key) ? t(key) : name
+  }
+
+  function parameterText(count: number | null): string {
+    if (count === null) return ''
+    const [factor, suffix] = count >= 1e9 ? [1e9, 'B'] : count >= 1e6 ? [1e6, 'M'] : [1e3, 'K']
+    return `${format.number(count / factor, 3)}${suffix}`
+  }
+
+  return { models, datasets, modelChoices, datasetChoices, formatName }
+}

@@ -1,0 +1,120 @@
+/** The draft of a launch: prefilled from a job or with what suits the machine, kept sound while choices change. */
+import { computed, reactive, ref, shallowRef, watch } from 'vue'
+import { useI18n } from 'vue-i18n'
+import { useRoute } from 'vue-router'
+
+import { api, unwrap } from '@/api/client'
+import { type ApiError, asApiError } from '@/api/errors'
+import { usePlatform } from '@/overview/usePlatform'
+
+import { useRecipes } from '../shared/useRecipes'
+import type { Job, Recipe } from '../types'
+import { type Draft, draftOfJob, emptyDraft, inheritedValue, presetForMachine, presetOf } from './draft'
+import { useChoices } from './useChoices'
+
+const FIRST_RECIPE = 'grpo'
+
+function fromQuery(value: unknown): string | null {
+  return typeof value === 'string' && value !== '' ? value : null
+}
+
+export function useLaunchDraft() {
+  const { t } = useI18n()
+  const route = useRoute()
+  const catalogue = useRecipes()
+  const platform = usePlatform()
+  const draft = reactive<Draft>(emptyDraft())
+  const source = shallowRef<Job | null>(null)
+  const sourceError = shallowRef<ApiError | null>(null)
+  const isPrefilling = ref(false)
+  const hasChosenPreset = ref(false)
+
+  const recipe = computed<Recipe | null>(() => catalogue.recipes.value.find((one) => one.id === draft.recipe) ?? null)
+  const choices = useChoices(() => recipe.value)
+  const slots = computed(() => platform.data.value?.slots.total ?? null)
+
+  async function prefill(jobId: string): Promise<void> {
+    isPrefilling.value = true
+    try {
+      const job = await unwrap(api.GET('/api/v1/jobs/{job_id}', { params: { path: { job_id: jobId } } }))
+      source.value = job
+      hasChosenPreset.value = job.preset !== null
+      Object.assign(draft, draftOfJob(job, t('jobs.launch.cloneName', { name: job.name })))
+    } catch (cause) {
+      sourceError.value = asApiError(cause)
+    } finally {
+      isPrefilling.value = false
+    }
+  }
+
+  /** Another algorithm: knobs that both have keep their turns, the others are forgotten. */
+  function chooseRecipe(id: string): void {
+    draft.recipe = id
+    const next = catalogue.recipes.value.find((one) => one.id === id)
+    if (next === undefined) return
+    const known = new Set(next.knobs.map((knob) => knob.name))
+    draft.params = Object.fromEntries(Object.entries(draft.params).filter(([name]) => known.has(name)))
+    if (!hasChosenPreset.value || presetOf(next, draft.preset) === null) suggestPreset(next)
+  }
+
+  function choosePreset(id: string): void {
+    hasChosenPreset.value = true
+    draft.preset = id
+    const preset = recipe.value === null ? null : presetOf(recipe.value, id)
+    if (preset !== null && recipe.value !== null) {
+      draft.gpus = preset.gpus
+      // A turn that the new preset makes anyway is no turn any more.
+      const knobs = new Map(recipe.value.knobs.map((knob) => [knob.name, knob]))
+      draft.params = Object.fromEntries(
+        Object.entries(draft.params).filter(([name, value]) => {
+          const knob = knobs.get(name)
+          return knob === undefined || inheritedValue(knob, preset) !== value
+        }),
+      )
+    }
+  }
+
+  function suggestPreset(of: Recipe): void {
+    const machine = platform.data.value
+    if (machine === null || hasChosenPreset.value) return
+    // A copied job keeps its size: the preset is what the platform took for it unasked.
+    const isCopy = source.value !== null && source.value.recipe === of.id
+    draft.preset = presetForMachine(of, machine.platform, isCopy ? draft.gpus : machine.slots.total)
+    if (!isCopy) draft.gpus = presetOf(of, draft.preset)?.gpus ?? 1
+  }
+
+  // The catalogue, the platform's state and the job to copy arrive in any order.
+  watch([catalogue.recipes, platform.data, isPrefilling], ([recipes]) => {
+    if (recipes.length === 0 || isPrefilling.value) return
+    if (draft.recipe === '') {
+      const wanted = fromQuery(route.query.recipe) ?? FIRST_RECIPE
+      chooseRecipe(recipes.find((one) => one.id === wanted)?.id ?? recipes[0]?.id ?? '')
+    } else if (draft.preset === null && recipe.value !== null) {
+      suggestPreset(recipe.value)
+    }
+  }, { immediate: true })
+
+  // A choice of one is no choice; a dataset that the recipe cannot learn from is none either.
+  watch([choices.modelChoices, choices.datasetChoices], ([models, datasets]) => {
+    const usable = (list: typeof models) => list.filter((choice) => !choice.disabled)
+    const wantedModel = fromQuery(route.query.model)
+    const wantedDataset = fromQuery(route.query.dataset)
+    if (draft.model === null) draft.model = pick(usable(models), wantedModel)
+    if (draft.dataset === null) draft.dataset = pick(usable(datasets), wantedDataset)
+  }, { immediate: true })
+
+  function pick(list: readonly { value: string }[], wanted: string | null): string | null {
+    const asked = list.find((choice) => choice.value === wanted)
+    return asked?.value ?? (list.length === 1 ? (list[0]?.value ?? null) : null)
+  }
+
+  const cloneId = fromQuery(route.query.clone)
+  if (cloneId !== null) void prefill(cloneId)
+
+  const suggestedName = computed(() => {
+    const dataset = choices.datasetChoices.value.find((choice) => choice.value === draft.dataset)
+    return [draft.recipe === '' ? t('jobs.launch.job') : draft.recipe, dataset?.label].filter((part) => part !== undefined).join(' · ').slice(0, 200)
+  })
+
+  return { draft, recipe, catalogue, choices, slots, source, sourceError, isPrefilling, suggestedName, chooseRecipe, choosePreset }
+}

@@ -1,0 +1,26 @@
+import { describe, expect, it } from 'vitest'
+
+import { hasFilters, readFilters, writeFilters } from './filters'
+
+describe('the filters in the address', () => {
+  it('come back as they were written', () => {
+    const filters = { states: ['running' as const, 'failed' as const], recipe: 'grpo', tag: 'night', text: 'add' }
+
+    expect(readFilters(JSON.parse(JSON.stringify(writeFilters(filters))))).toEqual(filters)
+  })
+
+  it('take a single state as well as several', () => {
+    expect(readFilters({ state: 'running' }).states).toEqual(['running'])
+  })
+
+  it('leave out a state that does not exist', () => {
+    expect(readFilters({ state: ['running', 'dancing'] }).states).toEqual(['running'])
+  })
+
+  it('are nothing for an empty address', () => {
+    const filters = readFilters({})
+
+    expect(writeFilters(filters)).toEqual({})
+    expect(hasFilters(filters)).toBe(false)
+  })
+})

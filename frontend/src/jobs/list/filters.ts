@@ -1,0 +1,41 @@
+/** Filters of the job list, as the address bar keeps them. */
+import type { LocationQuery, LocationQueryRaw } from 'vue-router'
+
+import { JOB_STATES, type JobState } from '../types'
+
+export interface JobFilters {
+  states: JobState[]
+  recipe: string | null
+  tag: string | null
+  text: string
+}
+
+function single(value: LocationQuery[string] | undefined): string | null {
+  const first = Array.isArray(value) ? value[0] : value
+  return first === undefined || first === null || first === '' ? null : first
+}
+
+/** Reads the filters; what the list does not know is left out. */
+export function readFilters(query: LocationQuery): JobFilters {
+  const asked = [query.state].flat()
+  return {
+    states: JOB_STATES.filter((state) => asked.includes(state)),
+    recipe: single(query.recipe),
+    tag: single(query.tag),
+    text: single(query.text) ?? '',
+  }
+}
+
+/** The shortest query that says the same: no empty filters. */
+export function writeFilters(filters: JobFilters): LocationQueryRaw {
+  const query: LocationQueryRaw = {}
+  if (filters.states.length > 0) query.state = filters.states
+  if (filters.recipe !== null) query.recipe = filters.recipe
+  if (filters.tag !== null) query.tag = filters.tag
+  if (filters.text !== '') query.text = filters.text
+  return query
+}
+
+export function hasFilters(filters: JobFilters): boolean {
+  return Object.keys(writeFilters(filters)).length > 0
+}

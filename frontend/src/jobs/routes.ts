@@ -1,0 +1,24 @@
+/** Pages of the jobs domain. */
+import type { RouteRecordRaw } from 'vue-router'
+
+export const jobRoutes: RouteRecordRaw[] = [
+  {
+    path: 'jobs',
+    name: 'jobs',
+    component: () => import('./list/JobsPage.vue'),
+    meta: { title: 'jobs.title' },
+  },
+  {
+    path: 'jobs/new',
+    name: 'launch',
+    component: () => import('./launch/LaunchPage.vue'),
+    meta: { title: 'jobs.launch.title' },
+  },
+  {
+    path: 'jobs/:id',
+    name: 'job',
+    component: () => import('./page/JobPage.vue'),
+    props: true,
+    meta: { title: 'jobs.one' },
+  },
+]

@@ -1,0 +1,38 @@
+/** Short names for the generated types of this domain. */
+import type { components } from '@/api/schema'
+
+type Schemas = components['schemas']
+
+export type Job = Schemas['JobRead']
+export type JobCreate = Schemas['JobCreate']
+export type JobState = Schemas['JobState']
+export type JobPreview = Schemas['JobPreview']
+export type Issue = Schemas['Issue']
+export type Recipe = Schemas['Recipe']
+export type Knob = Schemas['Knob']
+export type Preset = Schemas['Preset']
+export type MetricSeries = Schemas['MetricSeries']
+export type LogLine = Schemas['LogLineRead']
+export type Checkpoint = Schemas['CheckpointRead']
+export type Rollout = Schemas['RolloutRead']
+export type RolloutStep = Schemas['RolloutStep']
+export type Manifest = Schemas['ManifestRead']
+export type StreamEvents = Schemas['StreamEvents']
+
+export const JOB_STATES = [
+  'queued',
+  'launching',
+  'running',
+  'stopping',
+  'stopped',
+  'succeeded',
+  'failed',
+  'crashed',
+] as const satisfies readonly JobState[]
+
+const ACTIVE: ReadonlySet<JobState> = new Set<JobState>(['queued', 'launching', 'running', 'stopping'])
+
+/** States from which a job still moves without anybody asking. */
+export function isActive(state: JobState): boolean {
+  return ACTIVE.has(state)
+}

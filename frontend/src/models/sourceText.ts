@@ -1,0 +1,19 @@
+/** Where a model is from, in a few words. */
+import { useI18n } from 'vue-i18n'
+
+import type { ModelSource } from './types'
+
+export function useSourceText() {
+  const { t } = useI18n()
+
+  return function sourceText(source: ModelSource): string {
+    switch (source.kind) {
+      case 'local':
+        return source.path
+      case 'hub':
+        return source.repo_id
+      case 'checkpoint':
+        return `${source.job_id} · ${t('models.source.checkpointOf', { step: source.step })}`
+    }
+  }
+}

@@ -1,0 +1,89 @@
+/** All pages; each domain brings its own. */
+import { nextTick } from 'vue'
+import { createRouter, createWebHistory } from 'vue-router'
+
+import { asApiError } from '@/api/errors'
+import { onUnauthorized } from '@/api/client'
+import { useSessionStore } from '@/auth/store'
+import { datasetRoutes } from '@/datasets/routes'
+import { jobRoutes } from '@/jobs/routes'
+import AppShell from '@/layout/AppShell.vue'
+import { modelRoutes } from '@/models/routes'
+
+declare module 'vue-router' {
+  interface RouteMeta {
+    /** Locale key of the page's name, for the window title. */
+    title?: string
+    /** Reachable without a session. */
+    isPublic?: boolean
+  }
+}
+
+export const router = createRouter({
+  history: createWebHistory(),
+  routes: [
+    {
+      path: '/login',
+      name: 'login',
+      component: () => import('@/auth/LoginPage.vue'),
+      meta: { isPublic: true, title: 'auth.title' },
+    },
+    {
+      path: '/',
+      component: AppShell,
+      children: [
+        {
+          path: '',
+          name: 'overview',
+          component: () => import('@/overview/OverviewPage.vue'),
+          meta: { title: 'overview.title' },
+        },
+        ...jobRoutes,
+        ...datasetRoutes,
+        ...modelRoutes,
+        {
+          path: ':rest(.*)*',
+          name: 'not-found',
+          component: () => import('@/layout/NotFoundPage.vue'),
+          meta: { title: 'layout.notFound.title' },
+        },
+      ],
+    },
+  ],
+  scrollBehavior(to, from, saved) {
+    if (saved !== null) return saved
+    if (to.hash !== '') return { el: to.hash }
+    return to.path === from.path ? undefined : { top: 0 }
+  },
+})
+
+router.beforeEach(async (to) => {
+  if (to.meta.isPublic === true) return true
+  const session = useSessionStore()
+  try {
+    await session.ensureAsked()
+  } catch (cause) {
+    // Anything but a failed request is thrown on. The shell shows that the API is away; once it
+    // is back, its first 401 leads to the login page.
+    asApiError(cause)
+    return true
+  }
+  if (session.isLoggedIn) return true
+  return { name: 'login', query: to.fullPath === '/' ? {} : { next: to.fullPath } }
+})
+
+// A new page begins at its heading, for those who hear it and for those who scroll.
+router.afterEach((to, from, failure) => {
+  if (failure !== undefined || to.path === from.path || from.matched.length === 0) return
+  void nextTick(() => {
+    const target = document.querySelector<HTMLElement>('main h1') ?? document.querySelector<HTMLElement>('main')
+    target?.focus({ preventScroll: true })
+  })
+})
+
+onUnauthorized(() => {
+  useSessionStore().forget()
+  const here = router.currentRoute.value
+  if (here.name === 'login') return
+  void router.push({ name: 'login', query: { next: here.fullPath, why: 'expired' } })
+})

@@ -1,0 +1,5 @@
+"""Runs the command line: ``python -m trellis_cli``."""
+
+from trellis_cli.main import main
+
+main()

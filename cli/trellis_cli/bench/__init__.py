@@ -1,0 +1,1 @@
+"""Benchmarks: what the platform promises about speed, measured on this machine in one run."""

@@ -1,0 +1,59 @@
+"""Runs benchmarks by name and prints one line a figure."""
+
+from collections.abc import Callable
+
+from trellis_cli.bench import api, training
+from trellis_cli.bench.light_platform import LightPlatform, light_platform
+from trellis_cli.bench.result import Result
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.output import err, out, print_json
+
+API_BENCHMARKS: dict[str, Callable[[LightPlatform], Result]] = {
+    "post_jobs": api.measure_post_jobs,
+    "ingest": api.measure_ingest,
+    "chart_million_points": api.measure_chart,
+    "event_to_browser": api.measure_event,
+}
+#: Measured together: one run of each side gives both figures.
+TRAINING_BENCHMARKS = ("step_time", "time_to_first_step")
+NAMES = (*API_BENCHMARKS, *TRAINING_BENCHMARKS)
+
+
+def run_benchmarks(names: list[str], *, as_json: bool) -> bool:
+    """Run them; True when every promise was kept."""
+    unknown = set(names) - set(NAMES)
+    if unknown:
+        raise Problem(
+            f"no such benchmark: {', '.join(sorted(unknown))}",
+            hint=f"known: {', '.join(NAMES)}",
+            exit_code=ExitCode.USAGE,
+        )
+    wanted = names or list(NAMES)
+    results = []
+    if any(name in API_BENCHMARKS for name in wanted):
+        with light_platform() as platform:
+            for name in API_BENCHMARKS:
+                if name in wanted:
+                    results.append(tell(API_BENCHMARKS[name](platform), as_json=as_json))
+    if any(name in TRAINING_BENCHMARKS for name in wanted):
+        for result in training.measure_training():
+            if result.name in wanted:
+                results.append(tell(result, as_json=as_json))
+    return all(result.is_kept for result in results)
+
+
+def tell(result: Result, *, as_json: bool) -> Result:
+    """Print a figure when it is there; the next one may take minutes."""
+    if as_json:
+        print_json(result.as_json())
+    else:
+        verdict = "[green]kept[/green]" if result.is_kept else "[red]not kept[/red]"
+        sign = "≥" if result.is_more_better else "≤"
+        out.print(
+            f"{result.name:24} {result.ours:12.3f} {result.unit:9} against {result.theirs:.3f}"
+            f"   ratio {result.ratio:.3f} ({sign} {result.bound:g}: {verdict})",
+            soft_wrap=True,
+        )
+    if not result.is_kept:
+        err.print(f"[red]{result.name} does not keep its bound[/red]")
+    return result

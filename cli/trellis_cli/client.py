@@ -1,0 +1,112 @@
+"""The platform's public API, as scripts and this command line use it."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from trellis_cli.errors import ExitCode, Problem
+
+API = "/api/v1"
+
+
+class ApiClient:
+    """Speaks to the API with a bearer token; what it refuses becomes a `Problem` in the API's own words."""
+
+    def __init__(self, url: str, token: str, *, timeout_s: float = 60.0) -> None:
+        self.url = url.rstrip("/")
+        self.token_header = f"Bearer {token}"
+        self._http = httpx.Client(
+            base_url=self.url, headers={"Authorization": self.token_header}, timeout=timeout_s
+        )
+
+    def request(self, method: str, path: str, **options: Any) -> Any:
+        """The decoded answer of an endpoint below /api/v1 (None for an empty one)."""
+        try:
+            answer = self._http.request(method, f"{API}{path}", **options)
+        except httpx.HTTPError as error:
+            raise Problem(
+                f"the platform at {self.url} does not answer ({error})",
+                hint="start it with ./init.sh, or set TRELLIS_URL",
+                exit_code=ExitCode.UNREACHABLE,
+            ) from error
+        if answer.is_error:
+            raise Problem(describe_error(answer), exit_code=ExitCode.REFUSED)
+        return answer.json() if answer.content else None
+
+    def get(self, path: str, **params: Any) -> Any:
+        """GET with query parameters; those that are None are left out."""
+        return self.request(
+            "GET", path, params={name: each for name, each in params.items() if each is not None}
+        )
+
+    def post(self, path: str, body: Any = None) -> Any:
+        """POST a JSON body."""
+        return self.request("POST", path, json=body)
+
+    def delete(self, path: str) -> None:
+        """DELETE."""
+        self.request("DELETE", path)
+
+    def upload(self, path: str, file: Path, fields: dict[str, str]) -> Any:
+        """POST a file as a form; it is read while it is sent."""
+        with file.open("rb") as handle:
+            return self.request("POST", path, data=fields, files={"file": (file.name, handle)}, timeout=None)
+
+    def pages(self, path: str, **params: Any) -> Iterator[Any]:
+        """Every item of a paged list."""
+        cursor: str | None = None
+        while True:
+            page = self.get(path, cursor=cursor, **params)
+            yield from page["items"]
+            cursor = page.get("next_cursor")
+            if not cursor:
+                return
+
+
+def describe_error(answer: httpx.Response) -> str:
+    """The API's error in one or a few lines: its message, then each issue with its suggestion."""
+    try:
+        body = answer.json()
+        message, details = body["message"], body.get("details")
+    except (ValueError, KeyError, TypeError):
+        return f"{answer.request.method} {answer.request.url.path}: HTTP {answer.status_code}"
+    lines = [message]
+    issues = details if isinstance(details, list) else (details or {}).get("issues", [])
+    for issue in issues if isinstance(issues, list) else []:
+        if isinstance(issue, dict) and "message" in issue:
+            where = issue.get("field") or issue.get("loc") or ""
+            lines.append(f"  {where}: {issue['message']}" if where else f"  {issue['message']}")
+            if issue.get("suggestion"):
+                lines.append(f"    did you mean {issue['suggestion']}?")
+    return "\n".join(lines)
+
+
+def connect() -> ApiClient:
+    """The API of this environment: TRELLIS_URL and TRELLIS_TOKEN, else the platform of the data root."""
+    # Settings take longer to import than some commands take to run.
+    from trellis_cli.services.platform import load_platform
+
+    url, token = os.environ.get("TRELLIS_URL"), os.environ.get("TRELLIS_TOKEN")
+    if url and token:
+        return ApiClient(url, token)
+    platform = load_platform()
+    path = platform.settings.admin_token_path
+    if token is None:
+        try:
+            token = path.read_text().strip()
+        except FileNotFoundError:
+            raise Problem(
+                f"no platform was started in {platform.settings.data_root}",
+                hint="start it with ./init.sh, or set TRELLIS_DATA_ROOT to the one you mean",
+                exit_code=ExitCode.UNREACHABLE,
+            ) from None
+        except PermissionError:
+            raise Problem(
+                f"{path} is readable by its owner alone",
+                hint="run as that user, or set TRELLIS_TOKEN",
+                exit_code=ExitCode.UNREACHABLE,
+            ) from None
+    return ApiClient(url or platform.url, token)

@@ -1,0 +1,140 @@
+"""What a machine must have before anything is started, each check with what to do about it."""
+
+import os
+import platform as python_platform
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import psutil
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
+from trellis_api.core.database import Database
+from trellis_api.core.settings import Settings
+
+GIB = 1024**3
+MIN_SHARED_MEMORY_BYTES = 512 * 1024**2
+MIN_MEMORY_BYTES = 6 * GIB
+SUPPORTED = ((3, 11), (3, 12))
+
+
+@dataclass(frozen=True)
+class Check:
+    """One fact about the machine."""
+
+    name: str
+    state: Literal["ok", "warning", "failing"]
+    detail: str
+
+
+def examine(settings: Settings) -> list[Check]:
+    """Look at everything; quick enough for every start."""
+    return [
+        check_python(),
+        check_disk(settings),
+        check_shared_memory(),
+        check_memory(),
+        check_frontend(settings),
+        check_gpus(settings),
+    ]
+
+
+def check_python() -> Check:
+    """The interpreter that runs this."""
+    version = python_platform.python_version()
+    is_supported = sys.version_info[:2] in SUPPORTED
+    return Check(
+        "python",
+        "ok" if is_supported else "failing",
+        version if is_supported else f"{version}: 3.11 or 3.12 is needed",
+    )
+
+
+def check_disk(settings: Settings) -> Check:
+    """Room under the data root: a launch is refused below the same bound."""
+    folder = settings.data_root
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    found = f"{free / GIB:.1f} GiB free for {settings.data_root}"
+    if free < settings.min_free_disk_bytes:
+        return Check("disk", "failing", f"{found}: make room or move TRELLIS_DATA_ROOT")
+    if not os.access(folder, os.W_OK):
+        return Check("disk", "failing", f"{folder} cannot be written: choose another TRELLIS_DATA_ROOT")
+    return Check("disk", "ok" if free > 10 * GIB else "warning", found)
+
+
+def check_database(settings: Settings) -> Check:
+    """Whether the database answers; asked for the state of a platform, not before its first start."""
+    database = Database(settings)
+    name = "SQLite" if database.is_sqlite else database.url.render_as_string(hide_password=True)
+    if database.is_sqlite and not Path(database.url.database or "").exists():
+        return Check("database", "warning", "SQLite, not made yet: the first start makes it")
+    try:
+        with database.read() as session:
+            session.connection().execute(text("SELECT 1"))
+    except SQLAlchemyError as error:
+        return Check("database", "failing", f"{name} does not answer: {str(error).splitlines()[0]}")
+    finally:
+        database.dispose()
+    return Check("database", "ok", name)
+
+
+def check_shared_memory() -> Check:
+    """Weights travel to the rollout engine through /dev/shm."""
+    try:
+        total = shutil.disk_usage("/dev/shm").total  # noqa: S108
+    except FileNotFoundError:
+        return Check("shared memory", "failing", "there is no /dev/shm: weights travel through it")
+    found = f"{total / GIB:.1f} GiB in /dev/shm"
+    if total < MIN_SHARED_MEMORY_BYTES:
+        return Check(
+            "shared memory", "failing", f"{found}: 0.5 GiB are needed (in a container: --shm-size=2g)"
+        )
+    return Check("shared memory", "ok", found)
+
+
+def check_memory() -> Check:
+    """Memory for the engine's processes, each of which loads PyTorch."""
+    memory = psutil.virtual_memory()
+    found = f"{memory.available / GIB:.1f} of {memory.total / GIB:.1f} GiB available"
+    return Check("memory", "ok" if memory.available > MIN_MEMORY_BYTES else "warning", found)
+
+
+def check_frontend(settings: Settings) -> Check:
+    """The built dashboard."""
+    if settings.frontend_path is None:
+        return Check("dashboard", "warning", "not built: run ./init.sh (needs Node 20 or newer)")
+    return Check("dashboard", "ok", "built")
+
+
+def check_gpus(settings: Settings) -> Check:
+    """NVIDIA devices and what jobs will run on."""
+    count = settings.gpu_count
+    if count == 0:
+        return Check("gpus", "ok", f"none: jobs run on the CPU, {settings.total_slots} slot(s)")
+    names = gpu_names()
+    if not names:
+        return Check("gpus", "warning", f"{count} device file(s), but nvidia-smi does not answer")
+    return Check("gpus", "ok", f"{count} x {names[0]}, {settings.total_slots} slot(s)")
+
+
+def gpu_names() -> list[str]:
+    """Names as the driver's own tool tells them; empty without the tool."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return []
+    try:
+        done = subprocess.run(  # noqa: S603
+            [tool, "--query-gpu=name", "--format=csv,noheader"],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return []
+    return [line.strip() for line in done.stdout.splitlines() if line.strip()] if done.returncode == 0 else []

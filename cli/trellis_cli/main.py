@@ -1,0 +1,55 @@
+"""The command `trellis`: everything that the dashboard does, for terminals and scripts."""
+
+import sys
+
+import typer
+from rich.markup import escape
+
+from trellis_cli import data, jobs, models, platform_commands, quality, recipes
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.output import err
+
+HELP = """
+Train large language models from the terminal.
+
+[bold]First steps[/bold]
+
+  trellis up                              start the platform on this machine
+  trellis data upload rows.jsonl          upload training rows
+  trellis models register models/starter  register weights under the data root
+  trellis recipes list                    what can be trained
+  trellis jobs submit -f job.yaml --watch launch a job and follow it
+
+Every command takes --help; those that print results take --json.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the platform does not answer, 4 the platform refused.
+Settings: TRELLIS_DATA_ROOT, TRELLIS_PORT and the others of docs/configuration.md; for a platform elsewhere
+TRELLIS_URL and TRELLIS_TOKEN.
+"""
+
+app = typer.Typer(
+    name="trellis",
+    help=HELP,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(jobs.app, name="jobs", help="Launch, follow, stop, resume and delete jobs.")
+app.add_typer(data.app, name="data", help="Upload and look at datasets.")
+app.add_typer(models.app, name="models", help="Register and look at models.")
+app.add_typer(recipes.app, name="recipes", help="What can be trained, and with which knobs.")
+platform_commands.register(app)
+quality.register(app)
+
+
+def main() -> None:
+    """Run a command; a problem is told in a sentence and becomes the exit code."""
+    try:
+        app()
+    except Problem as problem:
+        err.print(f"[red]error:[/red] {escape(problem.message)}", highlight=False, soft_wrap=True)
+        if problem.hint:
+            err.print(f"[dim]{escape(problem.hint)}[/dim]", highlight=False, soft_wrap=True)
+        sys.exit(problem.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(ExitCode.FAILED)

@@ -1,0 +1,81 @@
+"""How commands print: tables and progress for people, JSON for scripts."""
+
+import json
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+#: Results go to stdout, everything about them to stderr: `trellis ... --json | jq` works.
+out = Console()
+err = Console(stderr=True)
+
+STATE_STYLE = {
+    "queued": "cyan",
+    "launching": "cyan",
+    "running": "blue",
+    "stopping": "yellow",
+    "stopped": "yellow",
+    "succeeded": "green",
+    "failed": "red",
+    "crashed": "red",
+    "ok": "green",
+    "external": "green",
+    "failing": "red",
+    "warning": "yellow",
+}
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on stdout."""
+    json.dump(value, sys.stdout, ensure_ascii=False)
+    sys.stdout.write("\n")
+    sys.stdout.flush()
+
+
+def styled(state: str) -> str:
+    """A state in its colour."""
+    style = STATE_STYLE.get(state)
+    return f"[{style}]{state}[/{style}]" if style else state
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """A plain table; empty cells for None."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*("" if cell is None else str(cell) for cell in row))
+    out.print(table)
+
+
+def age(moment: str | None) -> str:
+    """Time since an ISO moment: 12s, 5m, 3h, 2d."""
+    if not moment:
+        return ""
+    seconds = (datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds()
+    return duration(seconds)
+
+
+def duration(seconds: float | None) -> str:
+    """A time span in its largest whole unit."""
+    if seconds is None:
+        return ""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{seconds / size:.0f}{unit}"
+    return f"{max(0, seconds):.0f}s"
+
+
+def size(count: float | None) -> str:
+    """Bytes in binary units."""
+    if count is None:
+        return ""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"

@@ -1,0 +1,158 @@
+"""`trellis up | down | status | logs | login | doctor | demo`: the platform on this machine."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from trellis_cli import doctor as doctor_checks
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.output import err, out, print_json, print_table, styled
+from trellis_cli.services import logs as service_logs
+from trellis_cli.services.platform import Platform, load_platform
+from trellis_cli.services.supervisor import SERVICES, Supervisor
+
+Port = Annotated[
+    int | None, typer.Option("--port", min=1, max=65535, help="Port of the API and the dashboard.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def say(line: str) -> None:
+    """Progress, on stderr."""
+    err.print(line, style="dim", markup=False, highlight=False)
+
+
+def start(port: int | None) -> Platform:
+    """Check the machine, start what is not running, and wait until it answers."""
+    platform = load_platform(port)
+    platform.layout.prepare()
+    blocking = [each for each in doctor_checks.examine(platform.settings) if each.state == "failing"]
+    if blocking:
+        raise Problem("; ".join(f"{each.name}: {each.detail}" for each in blocking))
+    Supervisor(platform, say).up()
+    return platform
+
+
+def report(platform: Platform, as_json: bool) -> bool:
+    """Print the status table; True when nothing is wrong."""
+    services = Supervisor(platform, say).status()
+    checks = [doctor_checks.check_database(platform.settings), *doctor_checks.examine(platform.settings)]
+    is_healthy = all(each.is_healthy for each in services) and all(each.state != "failing" for each in checks)
+    if as_json:
+        value: dict[str, Any] = {
+            "healthy": is_healthy,
+            "url": platform.url,
+            "data_root": str(platform.settings.data_root),
+            "services": [vars(each) for each in services],
+            "checks": [vars(each) for each in checks],
+        }
+        print_json(value)
+        return is_healthy
+    rows = [(each.name, styled(each.state), each.pid, each.detail) for each in services]
+    rows += [(each.name, styled(each.state), None, each.detail) for each in checks]
+    print_table(("part", "state", "pid", ""), rows)
+    out.print(f"\n{platform.url}   data root {platform.settings.data_root}", highlight=False, soft_wrap=True)
+    return is_healthy
+
+
+def login_link(platform: Platform) -> str:
+    """A fresh one-time link that opens the dashboard logged in."""
+    from trellis_api.auth.login_link import create_login_link
+
+    settings = platform.settings.model_copy()
+    settings.public_url = settings.public_url or platform.url
+    return create_login_link(settings)
+
+
+def up(port: Port = None, as_json: Json = False) -> None:
+    """Start what is not running, then print the state of everything."""
+    platform = start(port)
+    is_healthy = report(platform, as_json)
+    if not as_json:
+        out.print(f"log in: {login_link(platform)}", highlight=False, soft_wrap=True)
+    if not is_healthy:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def down() -> None:
+    """End every process of this platform. Its data stays; running jobs end as crashed and can be resumed."""
+    ended = Supervisor(load_platform(), say).down()
+    out.print(f"ended: {', '.join(ended)}" if ended else "nothing was running")
+
+
+def status(port: Port = None, as_json: Json = False) -> None:
+    """How every part is; the exit code is 1 when something is wrong."""
+    if not report(load_platform(port), as_json):
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def logs(
+    service: Annotated[
+        list[str] | None, typer.Argument(help="redis, ray, api, worker, beat; default all.")
+    ] = None,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on as they grow.")] = False,
+    lines: Annotated[int, typer.Option("-n", min=1, help="Last lines of each to begin with.")] = 30,
+) -> None:
+    """The logs of the services."""
+    layout = load_platform().layout
+    known = [each.name for each in SERVICES]
+    unknown = set(service or ()) - set(known)
+    if unknown:
+        raise Problem(
+            f"no such service: {', '.join(sorted(unknown))}",
+            hint=f"known: {', '.join(known)}",
+            exit_code=ExitCode.USAGE,
+        )
+    paths = {name: layout.log_path(name) for name in service or known}
+    if follow:
+        for name, line in service_logs.follow(paths, lines):
+            out.print(f"{name:7}| {line}", markup=False, highlight=False, soft_wrap=True)
+    for name, path in paths.items():
+        for line in service_logs.tail(path, lines):
+            out.print(f"{name:7}| {line}", markup=False, highlight=False, soft_wrap=True)
+
+
+def login() -> None:
+    """Print a fresh login link, good once and for a quarter of an hour."""
+    out.print(login_link(load_platform()), highlight=False, soft_wrap=True)
+
+
+def doctor(as_json: Json = False) -> None:
+    """Check this machine: disk, memory, shared memory, Python, Node, GPUs."""
+    checks = doctor_checks.examine(load_platform().settings)
+    if as_json:
+        print_json([vars(each) for each in checks])
+    else:
+        print_table(("check", "state", ""), [(each.name, styled(each.state), each.detail) for each in checks])
+    if any(each.state == "failing" for each in checks):
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def demo(
+    port: Port = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the data, the model and both jobs.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """Train a model on this machine, SFT then GRPO, through the API; leaves the platform running."""
+    from trellis_cli.demo import run_demo
+
+    platform = start(port)
+    result = run_demo(platform, seed=seed)
+    link = login_link(platform)
+    result["url"] = link
+    out.print(
+        f"\nvalidation accuracy: {result['accuracy_before']:.3f} before GRPO, "
+        f"{result['accuracy_after']:.3f} after"
+        f"\ndashboard: {link}",
+        highlight=False,
+        soft_wrap=True,
+    )
+    if as_json:
+        print(json.dumps(result))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the root application."""
+    for command in (up, down, status, logs, login, doctor, demo):
+        app.command()(command)

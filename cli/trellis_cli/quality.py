@@ -1,0 +1,59 @@
+"""`trellis check | test | verify | bench | gpu-check`: how this checkout proves that it works."""
+
+from typing import Annotated
+
+import typer
+
+from trellis_cli.errors import ExitCode
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def check() -> None:
+    """Lint, types, borders, generated files, migrations, compose file: everything short of the tests."""
+    from trellis_cli.gate import run_checks
+
+    raise typer.Exit(ExitCode.OK if run_checks() else ExitCode.FAILED)
+
+
+def test(ctx: typer.Context) -> None:
+    """All tests: pytest (further arguments go to it) and vitest."""
+    from trellis_cli.gate import run_tests
+
+    raise typer.Exit(run_tests(ctx.args))
+
+
+def verify(
+    feature: Annotated[list[str] | None, typer.Argument(help="Ids such as ALG-002; default all.")] = None,
+) -> None:
+    """Run the acceptance tests of features and write `passes` in feature_list.json from the outcome."""
+    from trellis_cli.verify import verify_features
+
+    raise typer.Exit(ExitCode.OK if verify_features(feature or []) else ExitCode.FAILED)
+
+
+def bench(
+    name: Annotated[
+        list[str] | None, typer.Argument(help="Benchmarks; default all. `list` names them.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure this platform against its bounds and against the bare engine, in one run."""
+    from trellis_cli.bench.run import run_benchmarks
+
+    raise typer.Exit(ExitCode.OK if run_benchmarks(name or [], as_json=as_json) else ExitCode.FAILED)
+
+
+def gpu_check() -> None:
+    """On a machine with NVIDIA GPUs: driver, PyTorch, NCCL, vLLM, attention kernels."""
+    from trellis_cli.gpu_check import run_gpu_check
+
+    raise typer.Exit(ExitCode.OK if run_gpu_check() else ExitCode.FAILED)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the root application."""
+    for command in (check, verify, bench):
+        app.command()(command)
+    app.command("gpu-check")(gpu_check)
+    app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(test)

@@ -1,0 +1,39 @@
+"""The API process, which also serves the dashboard."""
+
+import httpx
+
+from trellis_cli.services.platform import python_command
+from trellis_cli.services.service import Service
+
+
+class ApiService(Service):
+    """FastAPI under uvicorn."""
+
+    name = "api"
+    start_timeout_s = 60.0
+    grace_s = 15.0
+
+    def command(self) -> list[str]:
+        settings = self.platform.settings
+        return python_command(
+            *("-m", "uvicorn", "trellis_api.main:create_app", "--factory"),
+            *("--host", settings.host, "--port", str(settings.port)),
+            # Streams to browsers never end by themselves.
+            *("--timeout-graceful-shutdown", "5", "--no-access-log", "--no-server-header"),
+        )
+
+    def probe(self) -> str | None:
+        try:
+            answer = httpx.get(f"{self.platform.url}/readyz", timeout=2.0)
+        except httpx.HTTPError as error:
+            return f"does not answer: {error}"
+        if answer.status_code == 200:
+            return None
+        try:
+            problems = answer.json()["problems"]
+            return "; ".join(f"{part} {problem}" for part, problem in problems.items() if problem)
+        except (ValueError, KeyError):
+            return f"answers {answer.status_code}"
+
+    def describe(self) -> str:
+        return self.platform.url

@@ -1,0 +1,23 @@
+"""Celery beat: asks the workers every few seconds to sweep."""
+
+from trellis_contracts.presence import BEAT_KEY
+
+from trellis_cli.services.platform import python_command
+from trellis_cli.services.presence import find_presence
+from trellis_cli.services.service import Service
+from trellis_cli.services.worker import CELERY_APP
+
+
+class BeatService(Service):
+    """The schedule. Two of them would only sweep twice as often."""
+
+    name = "beat"
+    start_timeout_s = 20.0
+
+    def command(self) -> list[str]:
+        return python_command(
+            *("-m", "celery", "-A", CELERY_APP, "beat", "--loglevel", "INFO", "--pidfile="),
+        )
+
+    def probe(self) -> str | None:
+        return find_presence(self.platform, BEAT_KEY, self.pid)

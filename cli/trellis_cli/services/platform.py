@@ -1,0 +1,124 @@
+"""One platform as its services see it: settings, files, and the addresses they tell each other."""
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pydantic import ValidationError
+from trellis_api.core.settings import Settings
+
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.services.layout import Layout, PlatformState
+from trellis_cli.services.process import MARK
+
+REPOSITORY_ROOT = Path(__file__).resolve().parents[3]
+#: Ray and what runs on it executes other people's models: it is told no address that carries a password.
+SECRET_SETTINGS = ("TRELLIS_DATABASE_URL", "TRELLIS_REDIS_URL", "TRELLIS_TOKEN")
+
+
+@dataclass
+class Platform:
+    """Everything that starting, asking and ending a service needs."""
+
+    settings: Settings
+    layout: Layout
+    state: PlatformState
+    #: What the caller's environment says; the rest is embedded.
+    external_redis_url: str | None
+    external_ray_address: str | None
+
+    @property
+    def redis_url(self) -> str:
+        """The broker's address."""
+        if self.external_redis_url:
+            return self.external_redis_url
+        return f"redis://:{self.state.redis_password}@127.0.0.1:{self.state.redis_port}/0"
+
+    @property
+    def ray_address(self) -> str:
+        """The GCS address of the cluster."""
+        return self.external_ray_address or f"127.0.0.1:{self.state.ray_ports.get('gcs', 0)}"
+
+    @property
+    def ray_dashboard_url(self) -> str:
+        """The address of Ray's Jobs API."""
+        if self.settings.ray_dashboard_url:
+            return self.settings.ray_dashboard_url
+        if self.external_ray_address:
+            host = urlsplit(f"//{self.external_ray_address}").hostname
+            return f"http://{host}:8265"
+        return f"http://127.0.0.1:{self.state.ray_ports.get('dashboard', 0)}"
+
+    @property
+    def url(self) -> str:
+        """Where this machine reaches the API."""
+        host = "127.0.0.1" if self.settings.host in ("0.0.0.0", "::", "localhost") else self.settings.host  # noqa: S104
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.settings.port}"
+
+    def mark(self, service: str) -> str:
+        """The value that marks a service's processes."""
+        return f"{self.state.instance}:{service}"
+
+    def environment(self, service: str) -> dict[str, str]:
+        """The environment of a service: the caller's, with every address spelled out."""
+        env = dict(os.environ)
+        env |= {
+            MARK: self.mark(service),
+            "TRELLIS_DATA_ROOT": str(self.settings.data_root),
+            "TRELLIS_HOST": self.settings.host,
+            "TRELLIS_PORT": str(self.settings.port),
+            # Jobs report there, also where the API listens on one address that is not the loopback's.
+            "TRELLIS_PUBLIC_URL": self.settings.public_url or self.url,
+            "TRELLIS_SLOTS": str(self.settings.total_slots),
+            "TRELLIS_REDIS_URL": self.redis_url,
+            "TRELLIS_RAY_ADDRESS": self.ray_address,
+            "TRELLIS_RAY_DASHBOARD_URL": self.ray_dashboard_url,
+            "PYTHONUNBUFFERED": "1",
+        }
+        if not self.external_ray_address:
+            env |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(self.layout.ray_token_path)}
+            # Ray would listen on the machine's outward address; this switch keeps it on loopback.
+            env |= {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+            ports = self.state.ray_ports
+            # Fixed ports otherwise: a second head on this machine would find them taken.
+            env |= {
+                "AUTOSCALER_METRIC_PORT": str(ports.get("autoscaler_metrics", 0)),
+                "DASHBOARD_METRIC_PORT": str(ports.get("dashboard_metrics", 0)),
+            }
+            env.pop("RAY_AUTH_TOKEN", None)
+            env.pop("RAY_ADDRESS", None)
+        if service == "ray":
+            for name in SECRET_SETTINGS:
+                env.pop(name, None)
+        return env
+
+
+def python_command(*arguments: str) -> list[str]:
+    """Run a module with this interpreter; scripts in bin/ break in paths with spaces."""
+    return [sys.executable, *arguments]
+
+
+def load_platform(port: int | None = None) -> Platform:
+    """The platform of this environment. The port: asked for, else set, else the one used last."""
+    try:
+        settings = Settings()
+    except ValidationError as error:
+        wrong = "; ".join(
+            f"TRELLIS_{'_'.join(map(str, each['loc'])).upper()}: {each['msg']}" for each in error.errors()
+        )
+        raise Problem(f"the settings are not valid: {wrong}", exit_code=ExitCode.USAGE) from error
+    layout = Layout(settings.data_root)
+    state = layout.read_state()
+    if port is not None:
+        settings.port = port
+    elif "TRELLIS_PORT" not in os.environ and state.api_port is not None:
+        settings.port = state.api_port
+    return Platform(
+        settings=settings,
+        layout=layout,
+        state=state,
+        external_redis_url=settings.redis_url,
+        external_ray_address=settings.ray_address,
+    )

@@ -1,0 +1,70 @@
+"""Free ports, and the name of whoever holds a taken one."""
+
+import errno
+import socket
+import time
+from collections.abc import Iterable
+
+import psutil
+
+
+def is_free(port: int, host: str = "127.0.0.1") -> bool:
+    """Whether a server could listen there now."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        # Servers set this too; without it a port in TIME_WAIT would look taken.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            if error.errno in (errno.EADDRINUSE, errno.EACCES):
+                return False
+            raise
+    return True
+
+
+def wait_until_free(ports: Iterable[int], timeout_s: float, host: str = "127.0.0.1") -> bool:
+    """Whether servers could listen on all of them, now or within the timeout."""
+    wanted = list(ports)
+    deadline = time.monotonic() + timeout_s
+    while not all(is_free(port, host) for port in wanted):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def pick_free(count: int, avoid: Iterable[int] = ()) -> list[int]:
+    """Different ports that are free now, from the range that the kernel hands out."""
+    avoided = set(avoid)
+    held: list[socket.socket] = []
+    picked: list[int] = []
+    try:
+        while len(picked) < count:
+            probe = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            held.append(probe)
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+            if port not in avoided:
+                picked.append(port)
+    finally:
+        for probe in held:
+            probe.close()
+    return picked
+
+
+def holder_of(port: int) -> str:
+    """Who listens on a port, in words: "nginx (pid 812)", or "another process" when it is not visible."""
+    try:
+        connections = psutil.net_connections("tcp")
+    except psutil.AccessDenied:
+        connections = []
+    for connection in connections:
+        if connection.status != psutil.CONN_LISTEN or not connection.laddr or not connection.pid:
+            continue
+        if connection.laddr.port == port:
+            try:
+                return f"{psutil.Process(connection.pid).name()} (pid {connection.pid})"
+            except psutil.Error:
+                return f"pid {connection.pid}"
+    return "another process"

@@ -1,0 +1,99 @@
+"""The cluster: a Ray head of our own on this machine, or one that TRELLIS_RAY_ADDRESS names."""
+
+import os
+import shutil
+
+import httpx
+import psutil
+
+from trellis_cli.services.layout import settle_ray_ports
+from trellis_cli.services.platform import python_command
+from trellis_cli.services.service import Service
+
+#: Logical CPUs: verl's placement groups ask for three a slot, its storage units and runner for more.
+#: With as many as a small machine really has, a run would wait for them for ever without a word.
+LOGICAL_CPUS = 32
+GIB = 1024**3
+#: Folders of earlier heads, kept for their logs.
+KEPT_SESSIONS = 2
+
+
+class RayService(Service):
+    """The Ray head with its Jobs API."""
+
+    name = "ray"
+    start_timeout_s = 120.0
+    grace_s = 20.0
+
+    @property
+    def is_external(self) -> bool:
+        return self.platform.external_ray_address is not None
+
+    def settle(self) -> None:
+        settle_ray_ports(self.platform.state, self.patience_s)
+
+    def prepare(self) -> None:
+        self.platform.layout.ray_token()
+        sessions = sorted(self.platform.layout.ray_temp_dir().glob("session_2*"), reverse=True)
+        for session in sessions[KEPT_SESSIONS:]:
+            shutil.rmtree(session, ignore_errors=True)
+
+    def command(self) -> list[str]:
+        platform, ports = self.platform, self.platform.state.ray_ports
+        options = {
+            "node-ip-address": "127.0.0.1",
+            "port": ports["gcs"],
+            "dashboard-host": "127.0.0.1",
+            "dashboard-port": ports["dashboard"],
+            "dashboard-agent-listen-port": ports["dashboard_agent"],
+            "dashboard-agent-grpc-port": ports["dashboard_agent_grpc"],
+            "runtime-env-agent-port": ports["runtime_env_agent"],
+            "object-manager-port": ports["object_manager"],
+            "node-manager-port": ports["node_manager"],
+            "metrics-export-port": ports["metrics_export"],
+            "ray-client-server-port": ports["client_server"],
+            "num-cpus": LOGICAL_CPUS,
+            "num-gpus": platform.settings.total_slots,
+            "object-store-memory": object_store_bytes(),
+            "temp-dir": platform.layout.ray_temp_dir(),
+        }
+        # The head needs the dashboard's process for the Jobs API.
+        flags = ["--head", "--block", "--include-dashboard=true", "--disable-usage-stats"]
+        return python_command(
+            "-m",
+            "ray.scripts.scripts",
+            "start",
+            *flags,
+            *(f"--{name}={value}" for name, value in options.items()),
+        )
+
+    def probe(self) -> str | None:
+        headers = {}
+        if not self.is_external:
+            headers["Authorization"] = f"Bearer {self.platform.layout.ray_token()}"
+        elif token := os.environ.get("RAY_AUTH_TOKEN"):
+            headers["Authorization"] = f"Bearer {token}"
+        try:
+            with httpx.Client(
+                base_url=self.platform.ray_dashboard_url, headers=headers, timeout=3.0
+            ) as client:
+                jobs = client.get("/api/jobs/").raise_for_status()
+                nodes = client.get("/nodes?view=summary").raise_for_status().json()["data"]["summary"]
+        except (httpx.HTTPError, KeyError, ValueError) as error:
+            return f"the Jobs API does not answer: {error}"
+        is_alive = any(node.get("raylet", {}).get("state") == "ALIVE" for node in nodes)
+        return None if is_alive and jobs.is_success else "no node has joined the cluster yet"
+
+    def describe(self) -> str:
+        kind = "external, " if self.is_external else ""
+        return f"{kind}{self.platform.ray_address}, {self.platform.settings.total_slots} slot(s)"
+
+
+def object_store_bytes() -> int:
+    """Shared memory for Ray's objects: a tenth of the memory, at most 30 % of /dev/shm, at least 100 MB.
+
+    The engine's weights and batches travel beside it, so it must leave them room.
+    """
+    memory: int = psutil.virtual_memory().total // 10
+    shared = int(shutil.disk_usage("/dev/shm").total * 0.3) if os.path.isdir("/dev/shm") else memory  # noqa: S108
+    return max(100 * 1024**2, min(memory, shared, 16 * GIB))

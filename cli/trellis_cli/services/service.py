@@ -1,0 +1,65 @@
+"""What the supervisor needs to know of a service."""
+
+from abc import ABC, abstractmethod
+
+from trellis_cli.services.platform import Platform
+from trellis_cli.services.process import ProcessIdentity, read_record
+
+
+#: A killed process keeps its port until its last thread has left the kernel, which a busy disk delays.
+_DYING_TIMEOUT_S = 10.0
+
+
+class Service(ABC):
+    """One process that the platform consists of."""
+
+    #: Name in commands, pid files and logs.
+    name: str
+    #: How long it may take to answer after its start, and to leave after being asked to.
+    start_timeout_s: float = 60.0
+    grace_s: float = 10.0
+
+    def __init__(self, platform: Platform) -> None:
+        self.platform = platform
+
+    @property
+    def record(self) -> ProcessIdentity | None:
+        """Its running process, or None."""
+        return read_record(self.platform.layout.pid_path(self.name))
+
+    @property
+    def pid(self) -> int | None:
+        """The pid of its running process."""
+        record = self.record
+        return record.pid if record else None
+
+    @property
+    def is_external(self) -> bool:
+        """Whether somebody else runs it and this platform only attaches."""
+        return False
+
+    @property
+    def patience_s(self) -> float:
+        """How long its ports are waited for: an unfinished record tells that it was killed, maybe just now.
+
+        The kernel shows its first thread as ended while others still hold the port.
+        """
+        return _DYING_TIMEOUT_S if self.platform.layout.pid_path(self.name).exists() else 0.0
+
+    def settle(self) -> None:  # noqa: B027 - most services have nothing to settle
+        """Pick the ports that the service needs; called only while it is not running."""
+
+    def prepare(self) -> None:  # noqa: B027 - most services need no files
+        """Write what the service reads at its start."""
+
+    @abstractmethod
+    def command(self) -> list[str]:
+        """The command line that runs it in the foreground."""
+
+    @abstractmethod
+    def probe(self) -> str | None:
+        """Ask it whether it works: None, or what is wrong. Returns within about a second."""
+
+    def describe(self) -> str:
+        """Its address or size, for the status table."""
+        return ""

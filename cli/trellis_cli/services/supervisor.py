@@ -1,0 +1,166 @@
+"""Bring a platform up, say how it is, and end exactly what was started."""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Literal
+
+from trellis_cli.errors import Problem
+from trellis_cli.services import logs
+from trellis_cli.services.api import ApiService
+from trellis_cli.services.beat import BeatService
+from trellis_cli.services.platform import REPOSITORY_ROOT, Platform, python_command
+from trellis_cli.services.ports import holder_of, wait_until_free
+from trellis_cli.services.process import end, start_detached, write_record
+from trellis_cli.services.ray import RayService
+from trellis_cli.services.redis import RedisService
+from trellis_cli.services.service import Service
+from trellis_cli.services.worker import WorkerService
+
+SERVICES: tuple[type[Service], ...] = (RedisService, RayService, ApiService, WorkerService, BeatService)
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class ServiceStatus:
+    """How one service is."""
+
+    name: str
+    state: Literal["running", "starting", "external", "stopped", "failing"]
+    detail: str
+    pid: int | None = None
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether it does its work."""
+        return self.state in ("running", "external")
+
+
+class Supervisor:
+    """Starts and ends the services of one platform."""
+
+    def __init__(self, platform: Platform, say: Say) -> None:
+        self.platform = platform
+        self.say = say
+        self.services = [service(platform) for service in SERVICES]
+
+    def up(self) -> None:
+        """Start what is not running and wait until it all answers."""
+        platform = self.platform
+        with platform.layout.locked():
+            platform.state = platform.layout.read_state()
+            stopped = [each for each in self.services if not each.is_external and each.record is None]
+            for service in stopped:
+                # What a killed service left behind would hold its ports and slots.
+                end(None, platform.mark(service.name), grace_s=service.grace_s)
+            self._check_api(next((each for each in stopped if isinstance(each, ApiService)), None))
+            for service in stopped:
+                service.settle()
+            platform.state.api_port = platform.settings.port
+            platform.layout.write_state(platform.state)
+            if stopped:
+                migrate(platform)
+            for service in stopped:
+                self._start(service)
+            self._wait(self.services)
+
+    def _check_api(self, stopped: ApiService | None) -> None:
+        settings, state = self.platform.settings, self.platform.state
+        if stopped is not None:
+            if not wait_until_free([settings.port], stopped.patience_s, settings.host):
+                raise Problem(
+                    f"port {settings.port} is taken by {holder_of(settings.port)}",
+                    hint="choose another one: ./init.sh --port 8002 (or TRELLIS_PORT=8002)",
+                )
+        elif state.api_port is not None and state.api_port != settings.port:
+            raise Problem(
+                f"this platform is running on port {state.api_port}",
+                hint="end it first (./init.sh down), or set another TRELLIS_DATA_ROOT for a second platform",
+            )
+
+    def _start(self, service: Service) -> None:
+        layout = self.platform.layout
+        logs.rotate(layout.log_path(service.name))
+        service.prepare()
+        identity = start_detached(
+            service.command(),
+            env=self.platform.environment(service.name),
+            log_path=layout.log_path(service.name),
+            cwd=self.platform.settings.data_root,
+        )
+        write_record(layout.pid_path(service.name), identity)
+
+    def _wait(self, services: list[Service]) -> None:
+        """Wait for all at the same time; the first that cannot be waited for is the problem that is told."""
+        with ThreadPoolExecutor(len(services)) as pool:
+            problems = [problem for problem in pool.map(self._wait_for, services) if problem]
+        if problems:
+            raise Problem(problems[0], hint="; ".join(problems[1:]) or None)
+
+    def _wait_for(self, service: Service) -> str | None:
+        started = time.monotonic()
+        problem: str | None = "was never asked"
+        while time.monotonic() - started < service.start_timeout_s:
+            if not service.is_external and service.record is None:
+                log = self.platform.layout.log_path(service.name)
+                last = "\n  ".join(logs.tail(log, 12))
+                return f"{service.name} ended while starting; the end of {log}:\n  {last}"
+            problem = service.probe()
+            if problem is None:
+                self.say(f"{service.name}: ready after {time.monotonic() - started:.1f} s")
+                return None
+            time.sleep(0.2)
+        return f"{service.name} is not ready after {service.start_timeout_s:.0f} s: {problem}"
+
+    def down(self) -> list[str]:
+        """End every process of this platform, the last started first; the answer names what was running."""
+        ended: list[str] = []
+        if not self.platform.layout.run_dir.exists():
+            return ended
+        with self.platform.layout.locked():
+            self.platform.state = self.platform.layout.read_state()
+            for service in reversed(self.services):
+                path = self.platform.layout.pid_path(service.name)
+                leader = service.record
+                killed = end(leader, self.platform.mark(service.name), grace_s=service.grace_s)
+                path.unlink(missing_ok=True)
+                if leader is not None or killed:
+                    self.say(f"{service.name}: ended")
+                    ended.append(service.name)
+        return ended
+
+    def status(self) -> list[ServiceStatus]:
+        """Ask every service now, all at the same time."""
+        for service in self.services:
+            logs.rotate(self.platform.layout.log_path(service.name))
+        with ThreadPoolExecutor(len(self.services)) as pool:
+            return list(pool.map(self._status_of, self.services))
+
+    def _status_of(self, service: Service) -> ServiceStatus:
+        identity = None if service.is_external else service.record
+        if identity is None and not service.is_external:
+            return ServiceStatus(service.name, "stopped", "not running")
+        problem = service.probe()
+        if problem:
+            return ServiceStatus(service.name, "failing", problem, identity.pid if identity else None)
+        state: Literal["external", "running"] = "external" if service.is_external else "running"
+        return ServiceStatus(service.name, state, service.describe(), identity.pid if identity else None)
+
+
+def migrate(platform: Platform) -> None:
+    """Bring the database to the newest schema, in a process of its own."""
+    done = subprocess.run(  # noqa: S603 - a fixed command
+        python_command("-m", "trellis_api.migrate"),
+        env=platform.environment("migrate"),
+        cwd=REPOSITORY_ROOT,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    if done.returncode:
+        last = (done.stderr or done.stdout).strip().splitlines()[-3:]
+        raise Problem("the database could not be migrated: " + os.linesep.join(last))

@@ -1,0 +1,31 @@
+"""The Celery worker: launches, settles and stops jobs."""
+
+from trellis_contracts.presence import WORKER_KEY_PREFIX
+
+from trellis_cli.services.platform import python_command
+from trellis_cli.services.presence import find_presence
+from trellis_cli.services.service import Service
+
+CELERY_APP = "trellis_workers.core.app"
+
+
+class WorkerService(Service):
+    """One worker with a few processes; no task ever waits for a training run."""
+
+    name = "worker"
+    grace_s = 15.0
+
+    @property
+    def node_name(self) -> str:
+        """Unique among all workers that share a broker."""
+        return f"trellis-{self.platform.state.instance}@localhost"
+
+    def command(self) -> list[str]:
+        return python_command(
+            *("-m", "celery", "-A", CELERY_APP, "worker"),
+            *("--hostname", self.node_name, "--concurrency", "2", "--loglevel", "INFO"),
+            *("--without-gossip", "--without-mingle"),
+        )
+
+    def probe(self) -> str | None:
+        return find_presence(self.platform, f"{WORKER_KEY_PREFIX}*", self.pid)

@@ -1,0 +1,98 @@
+"""`trellis verify`: feature_list.json says of a feature that it passes only after its tests have shown it."""
+
+import json
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.output import out
+from trellis_cli.services.platform import REPOSITORY_ROOT, python_command
+
+FEATURE_LIST = REPOSITORY_ROOT / "feature_list.json"
+CLAIM_FIELDS = ("id", "category", "priority", "description", "steps", "passes", "notes", "tests")
+
+
+def read_features(path: Path = FEATURE_LIST) -> list[dict[str, Any]]:
+    """The list, checked for its fields and for ids that occur twice."""
+    features: list[dict[str, Any]] = json.loads(path.read_text())
+    for feature in features:
+        if missing := [name for name in CLAIM_FIELDS if name not in feature]:
+            raise Problem(f"feature {feature.get('id')} lacks {', '.join(missing)}")
+        if feature["passes"] and not feature["tests"]:
+            raise Problem(f"feature {feature['id']} claims to pass and names no test")
+    ids = [feature["id"] for feature in features]
+    if len(set(ids)) != len(ids):
+        raise Problem("feature_list.json holds an id twice")
+    return features
+
+
+def select(features: list[dict[str, Any]], wanted: list[str]) -> list[dict[str, Any]]:
+    """The features with these ids; all for none."""
+    unknown = set(wanted) - {feature["id"] for feature in features}
+    if unknown:
+        raise Problem(f"no such feature: {', '.join(sorted(unknown))}", exit_code=ExitCode.USAGE)
+    return [feature for feature in features if not wanted or feature["id"] in wanted]
+
+
+def verify_features(wanted: list[str], path: Path = FEATURE_LIST) -> bool:
+    """Run the tests of features and write what they show; True when all of them pass."""
+    features = read_features(path)
+    selected = select(features, wanted)
+    for feature in selected:
+        feature["passes"] = run_tests(feature)
+    path.write_text(json.dumps(features, ensure_ascii=False, indent=2) + "\n")
+    return all(feature["passes"] for feature in selected)
+
+
+def find_false_claims(reports: list[Path], path: Path = FEATURE_LIST) -> list[str]:
+    """Ids that claim to pass although a test that they name did not pass in these reports."""
+    outcomes = {name: passed for report in reports for name, passed in read_outcomes(report).items()}
+    return [
+        feature["id"]
+        for feature in read_features(path)
+        if feature["passes"] and not all(is_shown(test, outcomes) for test in feature["tests"])
+    ]
+
+
+def is_shown(test: str, outcomes: dict[str, bool]) -> bool:
+    """Whether a test, or every test of a file or folder, is in the report and passed."""
+    file, _, name = test.partition("::")
+    module = file.removesuffix(".py").replace("/", ".")
+    wanted = ".".join([module, *name.split("::")]) if name else module
+    found = [
+        has_passed
+        for key, has_passed in outcomes.items()
+        if key == wanted or key.startswith((f"{wanted}.", f"{wanted}["))
+    ]
+    return bool(found) and all(found)
+
+
+def run_tests(feature: dict[str, Any]) -> bool:
+    """Whether every test that the feature names was run and passed; a skipped one shows nothing."""
+    if not feature["tests"]:
+        out.print(f"[yellow]no tests[/yellow]  {feature['id']}")
+        return False
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        command = python_command("-m", "pytest", "-q", f"--junitxml={report}", *feature["tests"])
+        done = subprocess.run(command, cwd=REPOSITORY_ROOT, stdout=sys.stderr, check=False)  # noqa: S603
+        outcomes = read_outcomes(report)
+    is_good = done.returncode == 0 and bool(outcomes) and all(outcomes.values())
+    verdict = "[green]passes[/green]" if is_good else "[red]fails[/red]"
+    out.print(f"{verdict}  {feature['id']}  {sum(outcomes.values())} of {len(outcomes)} tests passed")
+    return is_good
+
+
+def read_outcomes(report: Path) -> dict[str, bool]:
+    """Every test of pytest's JUnit report by dotted name, and whether it passed; a skipped one did not."""
+    if not report.exists():
+        return {}
+    outcomes = {}
+    for case in ElementTree.parse(report).iter("testcase"):  # noqa: S314 - written by pytest just now
+        has_passed = all(case.find(tag) is None for tag in ("failure", "error", "skipped"))
+        outcomes[f"{case.get('classname')}.{case.get('name')}"] = has_passed
+    return outcomes

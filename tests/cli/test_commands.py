@@ -1,0 +1,175 @@
+"""The commands as scripts use them, against a real API process: output, JSON and exit codes."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trellis_cli.bench import api as api_benchmarks
+from trellis_cli.bench.light_platform import LightPlatform, light_platform
+
+
+@pytest.fixture(scope="module")
+def platform() -> Iterator[LightPlatform]:
+    """An API without workers: jobs stay queued."""
+    with light_platform() as running:
+        yield running
+
+
+def trellis(
+    platform: LightPlatform, *arguments: str, stdin: str = "", **environment: str
+) -> "subprocess.CompletedProcess[str]":
+    env = {name: value for name, value in os.environ.items() if not name.startswith("TRELLIS_")}
+    env |= {
+        "TRELLIS_DATA_ROOT": str(platform.settings.data_root),
+        "TRELLIS_PORT": str(platform.settings.port),
+        "COLUMNS": "200",
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "trellis_cli", *arguments],
+        env=env | environment,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture
+def job(platform: LightPlatform) -> dict[str, Any]:
+    created: dict[str, Any] = platform.client.post("/jobs", platform.job_request())
+    return created
+
+
+def test_a_job_is_submitted_from_yaml_on_stdin(platform: LightPlatform) -> None:
+    request = (
+        "name: from yaml\nrecipe: grpo\npreset: cpu-tiny\n"
+        f"model: {platform.model}\ndataset: {platform.dataset}\n"
+    )
+
+    done = trellis(platform, "jobs", "submit", "-f", "-", "--json", stdin=request)
+
+    created = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert created["state"] == "queued"
+    assert platform.client.get(f"/jobs/{created['id']}")["name"] == "from yaml"
+
+
+def test_an_unknown_knob_is_refused_with_the_nearest_one(platform: LightPlatform) -> None:
+    request = json.dumps(platform.job_request(params={"learning_rat": 0.001}))
+
+    done = trellis(platform, "jobs", "submit", "-f", "-", stdin=request)
+
+    assert done.returncode == 4
+    assert "learning_rat" in done.stderr
+    assert "learning_rate" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_preview_prints_the_command_and_launches_nothing(platform: LightPlatform) -> None:
+    before = len(list(platform.client.pages("/jobs")))
+
+    done = trellis(platform, "jobs", "preview", "-f", "-", stdin=json.dumps(platform.job_request()))
+
+    assert done.returncode == 0
+    assert "verl.trainer.main_ppo" in done.stdout
+    assert len(list(platform.client.pages("/jobs"))) == before
+
+
+def test_jobs_are_listed_as_json_and_as_a_table(platform: LightPlatform, job: dict[str, Any]) -> None:
+    as_json = trellis(platform, "jobs", "list", "--json")
+    as_table = trellis(platform, "jobs", "list", "--state", "queued")
+
+    assert job["id"] in [each["id"] for each in json.loads(as_json.stdout)]
+    assert job["id"] in as_table.stdout
+
+
+def test_a_queued_job_is_stopped_and_deleted(platform: LightPlatform, job: dict[str, Any]) -> None:
+    stopped = trellis(platform, "jobs", "stop", job["id"])
+    watched = trellis(platform, "jobs", "watch", job["id"])
+    deleted = trellis(platform, "jobs", "delete", job["id"])
+    shown = trellis(platform, "jobs", "show", job["id"])
+
+    assert stopped.stdout.strip() == "stopped"
+    assert watched.returncode == 1
+    assert deleted.returncode == 0
+    assert shown.returncode == 4
+
+
+def test_rows_are_uploaded_and_read_back(platform: LightPlatform, tmp_path: Path) -> None:
+    file = tmp_path / "sums.jsonl"
+    file.write_text('{"prompt": "1+1=", "answer": "2"}\n{"prompt": "1+2=", "answer": "3"}\n')
+
+    uploaded = json.loads(trellis(platform, "data", "upload", str(file), "--json").stdout)
+    rows = trellis(platform, "data", "rows", uploaded["id"], "--limit", "1").stdout
+
+    assert uploaded["row_count"] == 2
+    assert json.loads(rows) == {"prompt": "1+1=", "answer": "2"}
+
+
+def test_a_bad_row_is_named_by_its_line(platform: LightPlatform, tmp_path: Path) -> None:
+    file = tmp_path / "broken.jsonl"
+    file.write_text('{"prompt": "1+1=", "answer": "2"}\n{"prompt": \n')
+
+    done = trellis(platform, "data", "upload", str(file))
+
+    assert done.returncode == 4
+    assert "2" in done.stderr
+    assert "line" in done.stderr.lower()
+
+
+def test_recipes_show_their_knobs(platform: LightPlatform) -> None:
+    listed = json.loads(trellis(platform, "recipes", "list", "--json").stdout)
+    shown = trellis(platform, "recipes", "show", "grpo").stdout
+
+    assert {"sft", "grpo"} <= {each["id"] for each in listed}
+    assert "group_size" in shown
+
+
+def test_a_platform_that_is_away_has_an_exit_code_of_its_own(platform: LightPlatform) -> None:
+    done = trellis(platform, "jobs", "list", TRELLIS_URL="http://127.0.0.1:9", TRELLIS_TOKEN="t")
+
+    assert done.returncode == 3
+    assert "does not answer" in done.stderr
+
+
+def test_a_wrong_token_is_refused(platform: LightPlatform) -> None:
+    done = trellis(platform, "jobs", "list", TRELLIS_URL=platform.client.url, TRELLIS_TOKEN="wrong")
+
+    assert done.returncode == 4
+
+
+def test_a_wrong_setting_is_named(platform: LightPlatform) -> None:
+    done = trellis(platform, "status", TRELLIS_PORT="eighty")
+
+    assert done.returncode == 2
+    assert "TRELLIS_PORT" in done.stderr
+
+
+def test_the_login_link_opens_a_session_once(platform: LightPlatform) -> None:
+    import httpx
+
+    link = trellis(platform, "login").stdout.strip()
+    code = link.partition("code=")[2]
+    login = f"{platform.client.url}/api/v1/auth/login"
+
+    first = httpx.post(login, json={"code": code})
+    second = httpx.post(login, json={"code": code})
+
+    assert link.startswith(f"{platform.client.url}/login?code=")
+    assert first.status_code == 200
+    assert second.status_code == 401
+
+
+@pytest.mark.parametrize("measure", [api_benchmarks.measure_post_jobs, api_benchmarks.measure_event])
+def test_a_benchmark_measures_something_and_names_its_unit(platform: LightPlatform, measure: Any) -> None:
+    result = measure(platform).as_json()
+
+    assert set(result) == {"name", "ours", "theirs", "ratio", "unit"}
+    assert result["ours"] > 0
+    assert result["ratio"] == pytest.approx(result["ours"] / result["theirs"], abs=0.01)

@@ -1,0 +1,88 @@
+"""What the cluster is told: everything on this machine alone, and no address that carries a password."""
+
+import stat
+from pathlib import Path
+
+import pytest
+from trellis_cli.services.layout import settle_ray_ports
+from trellis_cli.services.platform import Platform, load_platform
+from trellis_cli.services.ray import RayService
+
+
+@pytest.fixture
+def platform(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Platform:
+    monkeypatch.setenv("TRELLIS_DATA_ROOT", str(tmp_path / "data"))
+    platform = load_platform()
+    platform.layout.prepare()
+    settle_ray_ports(platform.state)
+    return platform
+
+
+def test_the_cluster_is_not_told_where_database_and_broker_are(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRELLIS_DATABASE_URL", "postgresql://trellis:secret@db/trellis")
+    monkeypatch.setenv("TRELLIS_TOKEN", "secret")
+
+    env = RayService(platform).platform.environment("ray")
+
+    assert "TRELLIS_DATABASE_URL" not in env
+    assert "TRELLIS_REDIS_URL" not in env
+    assert not any("secret" in value for value in env.values())
+
+
+def test_the_cluster_has_a_token_of_its_own(platform: Platform) -> None:
+    service = RayService(platform)
+
+    service.prepare()
+
+    env = platform.environment("ray")
+    path = Path(env["RAY_AUTH_TOKEN_PATH"])
+    assert env["RAY_AUTH_MODE"] == "token"
+    assert path.is_relative_to(platform.settings.data_root)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert len(path.read_text()) >= 32
+
+
+def test_jobs_report_to_the_address_that_the_api_listens_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TRELLIS_DATA_ROOT", str(tmp_path))
+    monkeypatch.setenv("TRELLIS_HOST", "192.0.2.7")
+
+    one_address = load_platform(8123).environment("worker")["TRELLIS_PUBLIC_URL"]
+    monkeypatch.setenv("TRELLIS_HOST", "0.0.0.0")
+    all_addresses = load_platform(8123).environment("worker")["TRELLIS_PUBLIC_URL"]
+    monkeypatch.setenv("TRELLIS_PUBLIC_URL", "https://trellis.example")
+    behind_a_proxy = load_platform(8123).environment("worker")["TRELLIS_PUBLIC_URL"]
+
+    assert one_address == "http://192.0.2.7:8123"
+    assert all_addresses == "http://127.0.0.1:8123"
+    assert behind_a_proxy == "https://trellis.example"
+
+
+def test_every_port_of_the_head_is_ours_and_different(platform: Platform) -> None:
+    command = RayService(platform).command()
+
+    ports = [int(option.partition("=")[2]) for option in command if "port=" in option]
+
+    assert len(ports) == 9
+    assert len(set(ports)) == len(ports)
+    assert "--node-ip-address=127.0.0.1" in command
+
+
+def test_sockets_stay_within_the_kernels_limit_however_long_the_path(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TRELLIS_DATA_ROOT", str(tmp_path / ("a long name " * 12).strip()))
+    platform = load_platform()
+    platform.layout.prepare()
+
+    folder = platform.layout.ray_temp_dir()
+
+    assert len(str(folder)) + 70 <= 107
+    assert " " not in str(folder)
+    assert stat.S_IMODE(folder.parent.stat().st_mode) == 0o700
+    assert (platform.settings.data_root / "ray" / "head").resolve() == folder
+    folder.rmdir()
+    folder.parent.rmdir()

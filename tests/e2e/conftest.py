@@ -1,0 +1,302 @@
+"""One real platform for the tests of this folder: Redis, Ray, API, worker and beat in a folder of its own.
+
+It is started when the first test asks for it and ended by pid after the last. Nothing is replaced: jobs
+are launched over HTTP, and what trains is the engine. The tests kill its processes and look at what is left.
+"""
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psutil
+import pytest
+from pydantic import TypeAdapter
+from trellis_cli import demo
+from trellis_cli.client import ApiClient
+from trellis_cli.services.platform import Platform, load_platform
+from trellis_cli.services.ports import pick_free
+from trellis_cli.services.process import marked
+from trellis_cli.services.supervisor import Supervisor
+from trellis_contracts.attempt import EVENTS_FOLDER
+from trellis_contracts.events import Event
+
+Found = TypeVar("Found")
+EVENT: TypeAdapter[Any] = TypeAdapter(Event)
+FINISHED = ("stopped", "succeeded", "failed", "crashed")
+#: Processes of Ray that belong to no job.
+RESTING = ("ray::IDLE", "ray::DashboardAgent", "ray::RuntimeEnvAgent")
+#: Long enough for a first start on two busy cores.
+JOB_TIMEOUT_S = 420.0
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests that take minutes come last, and the platform lives only as long as they need it."""
+    items.sort(key=lambda item: item.get_closest_marker("e2e") is not None)
+
+
+def wait_until(look: Callable[[], Found], timeout_s: float, what: str, pause_s: float = 0.1) -> Found:
+    """Look until there is something to see; the answer is what was seen."""
+    deadline = time.monotonic() + timeout_s
+    while not (found := look()):
+        assert time.monotonic() < deadline, f"not within {timeout_s:.0f} s: {what}"
+        time.sleep(pause_s)
+    return found
+
+
+@dataclass
+class Rig:
+    """A running platform, and hands to break it with."""
+
+    platform: Platform
+    supervisor: Supervisor
+    environment: dict[str, str]
+    client: ApiClient = field(init=False)
+
+    # -- the platform ----------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def inside(self, **more: str) -> Iterator[None]:
+        """The environment of this platform, with further settings, instead of the caller's."""
+        with pytest.MonkeyPatch.context() as patch:
+            for name in [name for name in os.environ if name.startswith("TRELLIS_")]:
+                patch.delenv(name)
+            for name, value in {**self.environment, **more}.items():
+                patch.setenv(name, value)
+            yield
+
+    def start(self, **settings: str) -> None:
+        """Start what is not running."""
+        with self.inside(**settings):
+            self.supervisor.up()
+
+    def end(self) -> None:
+        """End everything."""
+        with self.inside():
+            self.supervisor.down()
+
+    def kill(self, *names: str) -> None:
+        """SIGKILL services with all their processes, at the same moment."""
+        leaders = [service.pid for service in self.supervisor.services if service.name in names]
+        assert len(leaders) == len(names)
+        assert all(leaders), f"{names} do not all run"
+        doomed = [each for pid in leaders for each in list_tree(pid)]
+        for process in doomed:
+            process.kill()
+        wait_until(lambda: not any(is_running(each) for each in doomed), 10, f"{names} are dead", 0.02)
+
+    def count_used_slots(self) -> int:
+        return int(self.client.get("/monitoring/dashboard")["slots"]["used"])
+
+    # -- what jobs need --------------------------------------------------------------------
+
+    def starter(self, seed: int = 1) -> dict[str, str]:
+        """Ids of the starter model and of its datasets; made and uploaded at the first call."""
+        root = self.platform.settings.data_root
+        folder = root / "starter" / f"seed-{seed}"
+        demo.make_starter(folder, seed)
+        source = {"kind": "local", "path": str((folder / "model").relative_to(root))}
+        ids = {"model": demo.ensure_model(self.client, f"starter-seed{seed}", source)}
+        for name in ("sft", "rl_train", "rl_validation"):
+            file = folder / "data" / f"{name}.jsonl"
+            ids[name] = demo.ensure_dataset(self.client, file, f"addition-{name}-seed{seed}")
+        return ids
+
+    def launch(self, recipe: str, name: str, **params: Any) -> str:
+        """A job of the starter model that neither validates nor saves before its end unless told to."""
+        starter = self.starter()
+        quiet = {"validate_every": 0, "save_every": 0}
+        if recipe == "grpo":
+            quiet["validate_before"] = False
+        request = {
+            "name": name,
+            "recipe": recipe,
+            "preset": demo.PRESET,
+            "model": starter["model"],
+            "dataset": starter["sft" if recipe == "sft" else "rl_train"],
+            "params": {**quiet, **params},
+        }
+        return str(self.client.post("/jobs", request)["id"])
+
+    # -- what jobs do ----------------------------------------------------------------------
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        return dict(self.client.get(f"/jobs/{job_id}"))
+
+    def wait_for_state(
+        self, job_id: str, *states: str, timeout_s: float = JOB_TIMEOUT_S, pause_s: float = 0.1
+    ) -> dict[str, Any]:
+        """The job once it is in one of the states; one that ended in another tells its reason."""
+
+        def look() -> dict[str, Any] | None:
+            job = self.job(job_id)
+            if job["state"] in FINISHED and job["state"] not in states:
+                failure = job["failure"] or {}
+                lines = "\n".join(failure.get("last_lines", [])[-20:])
+                pytest.fail(f"{job['name']} {job['state']}: {failure.get('reason')}\n{lines}")
+            return job if job["state"] in states else None
+
+        found = wait_until(look, timeout_s, f"{job_id} in {states}", pause_s)
+        assert found is not None
+        return found
+
+    def wait_for_step(self, job_id: str, step: int) -> int:
+        """The step once the run has come so far, by its own account: the API may be away."""
+
+        def look() -> int:
+            latest = self.latest_step(job_id)
+            if latest < step:
+                ends = [event for event in self.spool(job_id) if event.kind == "outcome"]
+                assert not ends, f"it ended before step {step}: {ends[-1].reason}"
+            return latest if latest >= step else 0
+
+        return wait_until(look, JOB_TIMEOUT_S, f"{job_id} at step {step}")
+
+    def latest_step(self, job_id: str) -> int:
+        """The last step whose metrics the run has written to its spool."""
+        return max((event.step for event in self.spool(job_id) if event.kind == "metrics"), default=0)
+
+    def spool(self, job_id: str, attempt: int | None = None) -> list[Any]:
+        """Everything that the processes of the run wrote down, whether or not the platform got it."""
+        folder = self.platform.settings.job_dir(job_id)
+        files = sorted(folder.glob(f"attempt-{attempt or '*'}/{EVENTS_FOLDER}/*.jsonl"))
+        lines = [line for file in files for line in file.read_bytes().split(b"\n")[:-1]]
+        return [EVENT.validate_json(line) for line in lines if line]
+
+    def stored_metrics(self, job_id: str) -> dict[tuple[str, int], float]:
+        """Every point that the API has; one that it has twice fails here."""
+        points = {}
+        for series in self.client.get(f"/jobs/{job_id}/metrics", max_points=20_000)["series"]:
+            assert series["total_points"] == len(series["steps"]) == len(set(series["steps"])), series["key"]
+            for step, value in zip(series["steps"], series["values"], strict=True):
+                points[series["key"], step] = value
+        return points
+
+    def stored_lines(self, job_id: str) -> list[str]:
+        """Every line of output that the API has, numbered without a gap."""
+        lines: list[dict[str, Any]] = []
+        while True:
+            page = self.client.get(f"/jobs/{job_id}/logs", after=len(lines), limit=5000)
+            lines += page["lines"]
+            if not page["lines"]:
+                break
+        assert [each["line"] for each in lines] == list(range(1, len(lines) + 1))
+        return [f"{each['stream']}: {each['text']}" for each in lines]
+
+    # -- what jobs are made of -------------------------------------------------------------
+
+    def find_process(self, job_id: str, module: str) -> psutil.Process | None:
+        """The process of a job that runs a module of ours (not the leash that holds it)."""
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                command = process.cmdline()
+                if module in command and job_id in command[-1] and "leash.py" not in " ".join(command):
+                    return process
+        return None
+
+    def list_processes(self, job_id: str) -> list[str]:
+        """What still runs of a job: by its id, and whatever is busy on this platform's cluster."""
+        head = next(service.pid for service in self.supervisor.services if service.name == "ray")
+        candidates = {each.pid for each in marked(self.platform.mark("ray"))}
+        candidates |= {each.pid for each in list_tree(head)} if head else set()
+        found = []
+        for pid in sorted(candidates):
+            with contextlib.suppress(psutil.Error):
+                process = psutil.Process(pid)
+                command = " ".join(process.cmdline())
+                is_busy = command.startswith(("ray::", "VLLM"))
+                is_named = job_id in command or job_id in " ".join(process.environ().values())
+                if (is_busy or is_named) and not command.startswith(RESTING) and is_running(process):
+                    found.append(f"{pid} {command[:150]}")
+        return found
+
+    def expect_nothing_left(self, job_id: str) -> None:
+        """No process of the job runs, and its slot is free."""
+        left: list[str] = ["?"]
+
+        def look() -> bool:
+            left[:] = self.list_processes(job_id)
+            return not left
+
+        try:
+            wait_until(look, 20, "no process of the job is left", 0.5)
+        except AssertionError as error:
+            raise AssertionError("\n".join([str(error), *left])) from None
+        assert self.count_used_slots() == 0
+
+
+def is_running(process: psutil.Process) -> bool:
+    """Whether it still does something; a zombie, for which nobody waits, does not."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def list_tree(pid: int | None) -> list[psutil.Process]:
+    """A process and all that descend from it."""
+    try:
+        leader = psutil.Process(pid)
+        return [leader, *leader.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+@pytest.fixture(scope="session")
+def running_platform(request: pytest.FixtureRequest) -> Iterator[Rig]:
+    """The platform. Its folder has a short name, as Ray's sockets have little room for theirs."""
+    folder = Path(tempfile.mkdtemp(prefix="tre2e-", dir="/tmp"))
+    environment = {
+        "TRELLIS_DATA_ROOT": str(folder),
+        "TRELLIS_PORT": str(pick_free(1)[0]),
+        "TRELLIS_PLATFORM": "cpu",
+        "TRELLIS_SLOTS": "1",
+        "TRELLIS_LAUNCH_TIMEOUT_S": "5",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("TRELLIS_")]:
+            patch.delenv(name)
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        platform = load_platform()
+    rig = Rig(platform, Supervisor(platform, print), environment)
+    failures_before = request.session.testsfailed
+    try:
+        rig.start()
+        rig.client = ApiClient(platform.url, platform.settings.admin_token_path.read_text().strip())
+        yield rig
+    finally:
+        rig.end()
+        if request.session.testsfailed == failures_before:
+            shutil.rmtree(folder)
+        else:
+            print(f"\nlogs and jobs of the platform under test: {folder}")
+
+
+@pytest.fixture
+def rig(running_platform: Rig) -> Iterator[Rig]:
+    """The platform, whole at the start of each test and without jobs at its end."""
+    running_platform.start()
+    yield running_platform
+    running_platform.start()
+    client = running_platform.client
+    active = list(client.pages("/jobs", state=["queued", "launching", "running", "stopping"]))
+    for job in active:
+        process = running_platform.find_process(job["id"], "trellis_train.entrypoint")
+        client.post(f"/jobs/{job['id']}/stop")
+        if process is not None:
+            process.kill()  # the test is over: nobody waits for a checkpoint
+    for job in active:
+        running_platform.wait_for_state(job["id"], *FINISHED, timeout_s=90)
+
+
+@pytest.fixture(scope="session")
+def demonstration(running_platform: Rig) -> dict[str, Any]:
+    """What `./init.sh demo` does and prints, done once: SFT, then GRPO from its checkpoint."""
+    with running_platform.inside():
+        return demo.run_demo(running_platform.platform, seed=1)

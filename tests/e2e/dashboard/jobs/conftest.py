@@ -1,0 +1,217 @@
+"""A model, a dataset, and jobs that report as a training process does: through the ingest API."""
+
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+from trellis_api.core.database import Database
+from trellis_api.core.settings import Settings
+from trellis_api.jobs import service
+from trellis_contracts.states import JobState
+
+CallApi = Callable[..., Any]
+
+
+def now() -> str:
+    """This moment, as events carry it."""
+    return datetime.now(UTC).isoformat()
+
+
+@dataclass
+class ReportingJob:
+    """Stands where the worker and the training process would: claims the job, then reports."""
+
+    id: str
+    url: str
+    database: Database
+    attempt: int = 0
+    token: str = ""
+    sequence: int = 0
+    step: int = 0
+    steps: int = 100
+
+    def start(self) -> None:
+        """QUEUED → LAUNCHING, as the launching worker does it."""
+        with self.database.write() as session:
+            claim = service.claim_for_launch(session, job_id=self.id)
+        assert claim is not None, "the job was not queued"
+        self.attempt, self.token = claim.job.attempt, claim.token
+
+    def send(self, *events: dict[str, Any]) -> None:
+        """One batch."""
+        self.sequence += 1
+        batch = {"attempt": self.attempt, "sequence": self.sequence, "events": list(events)}
+        request = Request(
+            f"{self.url}/api/v1/ingest/jobs/{self.id}/batches",
+            method="POST",
+            data=gzip.compress(json.dumps(batch).encode()),
+            headers={
+                "Authorization": f"Bearer {self.token}",
+                "Content-Type": "application/json",
+                "Content-Encoding": "gzip",
+            },
+        )
+        with urlopen(request, timeout=30) as answer:
+            assert json.loads(answer.read())["accepted"]
+
+    def beat(self) -> bool:
+        """A heartbeat; whether the platform wants the run to stop."""
+        request = Request(
+            f"{self.url}/api/v1/ingest/jobs/{self.id}/heartbeat",
+            method="POST",
+            data=json.dumps({"attempt": self.attempt, "step": self.step}).encode(),
+            headers={"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"},
+        )
+        with urlopen(request, timeout=30) as answer:
+            return bool(json.loads(answer.read())["stop_requested"])
+
+    def train(self, steps: int) -> None:
+        """That many further steps, each with metrics, a line and progress."""
+        for _ in range(steps):
+            self.step += 1
+            values = {
+                "critic/score/mean": self.step / self.steps,
+                "actor/entropy": 1 - self.step / self.steps,
+                "timing_s/step": 2.0,
+                "actor/pg_clipfrac": 0.01 * self.step,
+            }
+            self.send(
+                {"kind": "metrics", "time": now(), "step": self.step, "values": values},
+                {"kind": "log", "time": now(), "stream": "stdout", "lines": [f"step:{self.step} done"]},
+                {
+                    "kind": "progress",
+                    "time": now(),
+                    "phase": "training",
+                    "step": self.step,
+                    "total_steps": self.steps,
+                },
+            )
+
+    def settle(self, state: str, **why: Any) -> None:
+        """The end, as the reconciling worker writes it."""
+        with self.database.write() as session:
+            service.settle(session, job_id=self.id, attempt=self.attempt, state=JobState(state), **why)
+
+
+@pytest.fixture(scope="session")
+def database(dashboard) -> Iterator[Database]:  # type: ignore[no-untyped-def]
+    """The platform's own database, as a worker opens it."""
+    opened = Database(Settings(data_root=dashboard.data_root))
+    yield opened
+    opened.dispose()
+
+
+def _write_model(folder: Path) -> None:
+    """The least that counts as a model with a chat template."""
+    folder.mkdir(parents=True)
+    config = {
+        "architectures": ["Qwen2ForCausalLM"],
+        "model_type": "qwen2",
+        "max_position_embeddings": 512,
+        "vocab_size": 100,
+    }
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "tokenizer.json").write_text("{}")
+    (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": "{{ messages }}"}))
+    header = json.dumps(
+        {"embed.weight": {"dtype": "F32", "shape": [100, 10], "data_offsets": [0, 4000]}}
+    ).encode()
+    weights = len(header).to_bytes(8, "little") + header + bytes(4000)
+    (folder / "model.safetensors").write_bytes(weights)
+
+
+@pytest.fixture
+def model(dashboard, call_api: CallApi) -> Iterator[dict[str, Any]]:  # type: ignore[no-untyped-def]
+    """A registered model; taken off the list afterwards."""
+    folder = dashboard.data_root / "models" / "tiny"
+    if not folder.exists():
+        _write_model(folder)
+    source = {"kind": "local", "path": "models/tiny"}
+    made = call_api("POST", "/models", {"name": "tiny", "source": source})
+    yield made
+    call_api("DELETE", f"/models/{made['id']}")
+
+
+@pytest.fixture
+def dataset_file(tmp_path: Path) -> Path:
+    """Questions and answers, enough for the smallest preset."""
+    rows = [{"question": f"What is {n} + {n + 1}?", "answer": f"#### {2 * n + 1}"} for n in range(400)]
+    path = tmp_path / "addition.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    return path
+
+
+@pytest.fixture
+def dataset(dashboard, dataset_file: Path, call_api: CallApi) -> Iterator[dict[str, Any]]:  # type: ignore[no-untyped-def]
+    """An uploaded dataset; deleted afterwards."""
+    boundary = "trellis-test"
+    body = (
+        f'--{boundary}\r\nContent-Disposition: form-data; name="name"\r\n\r\naddition\r\n'
+        f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="addition.jsonl"\r\n\r\n'
+        f"{dataset_file.read_text()}\r\n--{boundary}--\r\n"
+    )
+    request = Request(
+        f"{dashboard.url}/api/v1/datasets",
+        method="POST",
+        data=body.encode(),
+        headers={
+            "Authorization": f"Bearer {dashboard.token}",
+            "Content-Type": f"multipart/form-data; boundary={boundary}",
+        },
+    )
+    with urlopen(request, timeout=30) as answer:
+        made = json.loads(answer.read())
+    yield made
+    call_api("DELETE", f"/datasets/{made['id']}")
+
+
+@pytest.fixture
+def tidy(call_api: CallApi, database: Database) -> Iterator[None]:
+    """Ends and deletes every job, so that the next test finds an empty platform."""
+    yield
+    for job in call_api("GET", "/jobs?limit=200")["items"]:
+        if job["can_stop"]:
+            call_api("POST", f"/jobs/{job['id']}/stop")
+        if job["state"] in ("launching", "running", "stopping"):
+            with database.write() as session:
+                service.settle(session, job_id=job["id"], attempt=job["attempt"], state=JobState.STOPPED)
+        call_api("DELETE", f"/jobs/{job['id']}")
+
+
+@pytest.fixture
+def adopt(dashboard, database: Database) -> Callable[[str], ReportingJob]:  # type: ignore[no-untyped-def]
+    """Makes a queued job report: (job id) -> the job, running."""
+
+    def adopt_job(job_id: str) -> ReportingJob:
+        job = ReportingJob(job_id, dashboard.url, database)
+        job.start()
+        return job
+
+    return adopt_job
+
+
+@pytest.fixture
+def launch(
+    model: dict[str, Any],
+    dataset: dict[str, Any],
+    call_api: CallApi,
+    adopt: Callable[[str], ReportingJob],
+    tidy: None,
+) -> Callable[..., ReportingJob]:
+    """Launches a job over the API and lets it report: (name, **fields) -> the job, running."""
+
+    def launch_job(name: str, **fields: Any) -> ReportingJob:
+        request = {"name": name, "recipe": "grpo", "model": model["id"], "dataset": dataset["id"], **fields}
+        try:
+            return adopt(call_api("POST", "/jobs", request)["id"])
+        except HTTPError as error:
+            pytest.fail(f"the job was refused: {error.read().decode()}")
+
+    return launch_job

@@ -1,0 +1,91 @@
+"""The list of jobs: filters in the address, paging, actions."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+def queue(  # type: ignore[no-untyped-def]
+    model: dict[str, Any], dataset: dict[str, Any], call_api: Callable[..., Any], tidy: None
+):
+    """Queues a job over the API: (name, **fields) -> the job."""
+
+    def queue_job(name: str, **fields: Any) -> Any:
+        request = {"name": name, "recipe": "grpo", "model": model["id"], "dataset": dataset["id"], **fields}
+        return call_api("POST", "/jobs", request)
+
+    return queue_job
+
+
+def rows(page: Page):  # type: ignore[no-untyped-def]
+    """The jobs that are listed."""
+    return page.locator("tbody tr[data-job]")
+
+
+def test_filters_narrow_the_list_and_stay_in_the_address(logged_in: Page, dashboard, queue) -> None:  # type: ignore[no-untyped-def]
+    queue("red apple", tags=["fruit"])
+    queue("green apple", tags=["fruit", "green"])
+    queue("carrot")
+    logged_in.goto(f"{dashboard.url}/jobs")
+    expect(rows(logged_in)).to_have_count(3)
+
+    logged_in.get_by_label("Name or id").fill("apple")
+    expect(rows(logged_in)).to_have_count(2)
+    rows(logged_in).get_by_role("button", name="green", exact=True).click()
+    expect(rows(logged_in)).to_have_count(1)
+    expect(logged_in).to_have_url(re.compile(r"text=apple"))
+    expect(logged_in).to_have_url(re.compile(r"tag=green"))
+
+    logged_in.reload()
+    expect(rows(logged_in)).to_have_count(1)
+    logged_in.goto(f"{dashboard.url}/jobs?state=failed")
+    expect(logged_in.get_by_text("No job matches")).to_be_visible()
+    logged_in.get_by_role("button", name="Clear filters").last.click()
+    expect(rows(logged_in)).to_have_count(3)
+
+
+def test_more_jobs_than_a_page_are_loaded_on_demand(logged_in: Page, dashboard, queue) -> None:  # type: ignore[no-untyped-def]
+    for number in range(28):
+        queue(f"job {number}")
+    logged_in.goto(f"{dashboard.url}/jobs")
+    expect(rows(logged_in)).to_have_count(25)
+
+    logged_in.get_by_role("button", name="Load more").click()
+
+    expect(rows(logged_in)).to_have_count(28)
+    expect(logged_in.get_by_role("button", name="Load more")).to_have_count(0)
+
+
+def test_a_queued_job_is_stopped_and_deleted_from_the_list(logged_in: Page, dashboard, queue) -> None:  # type: ignore[no-untyped-def]
+    queue("short lived")
+    logged_in.goto(f"{dashboard.url}/jobs")
+    row = rows(logged_in).first
+    expect(row).to_contain_text("place 1 in the queue")
+
+    row.get_by_role("button", name="Stop").click()
+    logged_in.get_by_role("dialog").get_by_role("button", name="Stop").click()
+    expect(row).to_contain_text("Stopped")
+
+    row.get_by_role("button", name="More actions").click()
+    logged_in.get_by_text("Delete", exact=True).click()
+    logged_in.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(logged_in.get_by_text("No jobs yet")).to_be_visible()
+
+
+def test_the_list_follows_a_running_job(logged_in: Page, dashboard, launch) -> None:  # type: ignore[no-untyped-def]
+    job = launch("on its way")
+    job.train(20)
+    logged_in.goto(f"{dashboard.url}/jobs")
+    row = rows(logged_in).first
+    expect(row).to_contain_text("step 20 of 100")
+    expect(row.get_by_role("img", name="Score (mean), now 0.2")).to_be_visible()
+
+    job.train(30)
+
+    expect(row).to_contain_text("step 50 of 100")

@@ -1,0 +1,17 @@
+"""The API's reference page works under the strict content security policy, from our own server."""
+
+import pytest
+from playwright.sync_api import Page, Request, expect
+
+pytestmark = pytest.mark.e2e
+
+
+def test_the_reference_page_shows_every_operation_and_asks_no_other_server(page: Page, dashboard) -> None:  # type: ignore[no-untyped-def]
+    asked: list[Request] = []
+    page.on("request", lambda request: asked.append(request))
+
+    page.goto(f"{dashboard.url}/api/v1/docs")
+
+    expect(page.get_by_role("heading", name="Trellis")).to_be_visible()
+    expect(page.locator("[data-path='/api/v1/jobs']").first).to_be_visible()
+    assert all(each.url.startswith((dashboard.url, "data:", "blob:")) for each in asked)

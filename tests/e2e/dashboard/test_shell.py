@@ -1,0 +1,96 @@
+"""The frame around every page: languages, themes, keys, narrow screens, a lost connection."""
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+pytestmark = pytest.mark.e2e
+
+PAGES = ("/", "/jobs", "/jobs/new", "/datasets", "/models", "/no/such/page", "/datasets/ds_aaaaaaaaaaaa")
+
+
+def test_an_empty_platform_teaches_the_first_job(logged_in: Page) -> None:
+    expect(logged_in.get_by_text("Train your first model")).to_be_visible()
+
+    logged_in.get_by_role("main").get_by_role("button", name="Upload a dataset").click()
+
+    expect(logged_in.get_by_role("dialog")).to_contain_text("Drop a file here")
+
+
+def test_the_overview_says_how_old_each_measurement_is(logged_in: Page) -> None:
+    database = logged_in.locator("[data-component=database]")
+
+    expect(database).to_contain_text("Healthy")
+    expect(database).to_contain_text("measured")
+
+
+def test_language_and_theme_are_remembered(logged_in: Page) -> None:
+    logged_in.get_by_role("button", name="Language").click()
+    logged_in.get_by_text("中文", exact=True).click()
+    expect(logged_in.get_by_role("heading", level=1, name="概览")).to_be_visible()
+    logged_in.get_by_role("button", name="主题").click()
+    logged_in.get_by_text("深色").click()
+
+    logged_in.reload()
+
+    expect(logged_in.get_by_role("heading", level=1, name="概览")).to_be_visible()
+    assert logged_in.locator("html").get_attribute("data-theme") == "dark"
+    assert logged_in.locator("html").get_attribute("lang") == "zh-CN"
+
+
+def test_keys_lead_to_every_page_and_the_help_lists_them(logged_in: Page) -> None:
+    for keys, heading in (("gj", "Jobs"), ("gd", "Datasets"), ("gm", "Models"), ("go", "Overview")):
+        for key in keys:
+            logged_in.keyboard.press(key)
+        expect(logged_in.get_by_role("heading", level=1, name=heading, exact=True)).to_be_focused()
+
+    logged_in.keyboard.press("?")
+
+    expect(logged_in.get_by_role("dialog")).to_contain_text("Go to datasets")
+
+
+def test_the_first_tab_stop_skips_to_the_content(logged_in: Page) -> None:
+    logged_in.reload()
+    logged_in.get_by_role("heading", level=1, name="Overview").wait_for()
+
+    logged_in.keyboard.press("Tab")
+    expect(logged_in.get_by_text("Skip to content")).to_be_focused()
+    logged_in.keyboard.press("Enter")
+
+    expect(logged_in.locator("main")).to_be_focused()
+
+
+def test_a_lost_connection_is_said_and_its_return_too(logged_in: Page, context: BrowserContext) -> None:
+    notice = logged_in.get_by_text("No connection to the platform")
+
+    context.set_offline(True)
+    expect(notice).to_be_visible()
+    context.set_offline(False)
+
+    expect(notice).to_be_hidden()
+
+
+@pytest.mark.parametrize("width", [360, 768])
+def test_no_page_is_wider_than_a_narrow_screen(logged_in: Page, dashboard, width: int) -> None:
+    logged_in.set_viewport_size({"width": width, "height": 800})
+    too_wide = {}
+
+    for path in PAGES:
+        logged_in.goto(dashboard.url + path)
+        logged_in.locator("main").wait_for()
+        logged_in.wait_for_load_state("networkidle")
+        excess = logged_in.evaluate(
+            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        )
+        if excess > 0:
+            too_wide[path] = excess
+
+    assert too_wide == {}
+
+
+def test_an_unknown_address_leads_back(logged_in: Page, dashboard) -> None:
+    logged_in.goto(f"{dashboard.url}/no/such/page")
+    expect(logged_in.get_by_text("There is nothing at /no/such/page.")).to_be_visible()
+
+    logged_in.get_by_role("button", name="To the overview").click()
+
+    expect(logged_in.get_by_role("heading", level=1, name="Overview")).to_be_visible()

@@ -1,0 +1,89 @@
+"""API, workers, beat and Redis are killed while jobs start and run: nothing is lost, nothing done twice."""
+
+import math
+from collections import Counter
+from typing import Any
+
+import pytest
+from trellis_cli import demo
+
+pytestmark = [pytest.mark.e2e, pytest.mark.train, pytest.mark.faults, pytest.mark.timeout(900)]
+
+REQUIRED_GAIN = 0.15
+
+
+def spooled_metrics(rig: Any, job: str) -> dict[tuple[str, int], float | None]:
+    """What the run measured, as the API gives it: null where it is no finite number."""
+    points = {}
+    for event in rig.spool(job):
+        if event.kind == "metrics":
+            for key, value in event.values.items():
+                points[key, event.step] = value if math.isfinite(value) else None
+    return points
+
+
+def spooled_lines(rig: Any, job: str) -> list[str]:
+    return [
+        f"{event.stream}: {line}" for event in rig.spool(job) if event.kind == "log" for line in event.lines
+    ]
+
+
+def test_an_api_that_is_killed_during_a_run_loses_nothing_and_the_run_learns(
+    rig: Any, demonstration: dict[str, Any]
+) -> None:
+    # The demonstration's own job with another seed: it has to learn as well, whatever happens to the API.
+    clone = {"name": "GRPO, seed 2, API killed", "seed": 2}
+    job = str(rig.client.post(f"/jobs/{demonstration['jobs'][1]}/clone", clone)["id"])
+
+    for step in (3, 10, 15):
+        seen = rig.wait_for_step(job, step)
+        rig.kill("api")
+        if step == 10:  # the others come back at once
+            rig.wait_for_step(job, seen + 3)
+        rig.start()
+    rig.wait_for_state(job, "succeeded")
+
+    assert rig.job(job)["attempt"] == 1
+    assert rig.latest_step(job) == demo.GRPO_PARAMS["total_steps"]
+    assert rig.stored_metrics(job) == spooled_metrics(rig, job)
+    assert Counter(rig.stored_lines(job)) == Counter(spooled_lines(rig, job))
+    before, after = demo.accuracies(rig.client, job)
+    print(f"accuracy before {before}, after {after}")
+    assert after >= before + REQUIRED_GAIN
+
+
+def test_a_job_starts_exactly_once_though_worker_and_beat_are_killed_while_it_is_launched(rig: Any) -> None:
+    job = rig.launch("sft", "worker and beat killed", total_steps=3)
+    rig.wait_for_state(job, "launching", "running", timeout_s=30, pause_s=0.005)
+    rig.kill("worker", "beat")
+    rig.start()
+
+    rig.wait_for_state(job, "succeeded")
+
+    assert rig.job(job)["attempt"] == 1
+    begun = [event for event in rig.spool(job) if event.kind == "progress" and event.phase == "preparing"]
+    assert len(begun) == 1
+    trained = [event for event in rig.spool(job) if event.kind == "metrics" and "train/loss" in event.values]
+    assert [event.step for event in trained] == [1, 2, 3]
+
+
+def test_a_job_that_waits_for_the_slot_runs_after_redis_lost_everything(rig: Any) -> None:
+    first = rig.launch("sft", "holds the slot", total_steps=10_000)
+    rig.wait_for_step(first, 1)
+    second = rig.launch("sft", "waits", total_steps=3)
+    third = rig.launch("sft", "waits longer", total_steps=3)
+    waiting = [(rig.job(job)["state"], rig.job(job)["queue_position"]) for job in (second, third)]
+    rig.client.post(f"/jobs/{third}/stop")
+
+    rig.kill("redis")
+    rig.start()
+    still = rig.job(second)["state"]
+    rig.client.post(f"/jobs/{first}/stop")
+    rig.wait_for_state(first, "stopped")
+    rig.wait_for_state(second, "succeeded")
+
+    assert waiting == [("queued", 1), ("queued", 2)]
+    assert still == "queued"
+    assert rig.job(third)["state"] == "stopped"
+    # One slot: the second began when the first had ended.
+    assert rig.job(second)["launched_at"] >= rig.job(first)["finished_at"]

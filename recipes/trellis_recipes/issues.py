@@ -5,6 +5,19 @@ from difflib import SequenceMatcher, get_close_matches
 
 from trellis_contracts.recipe import Strict
 
+#: What Hugging Face's trainers and papers call a setting, and verl's name for it.
+_OTHER_NAMES = {
+    "learning_rate": "lr",
+    "max_grad_norm": "clip_grad",
+    "warmup_ratio": "lr_warmup_steps_ratio",
+    "warmup_steps": "lr_warmup_steps",
+    "num_generations": "n",
+    "num_train_epochs": "total_epochs",
+    "max_steps": "total_training_steps",
+    "beta": "kl_loss_coef",
+    "epsilon": "clip_ratio",
+}
+
 
 class Issue(Strict):
     """One error or warning; ``field`` is a path into the request (``params.group_size``)."""
@@ -26,7 +39,9 @@ def nearest_key(key: str, known: Iterable[str]) -> str | None:
 
     People mostly get the place wrong (``actor.lr``) or one word (``learning_rate``).
     """
-    last = key.rpartition(".")[2]
+    place, dot, last = key.rpartition(".")
+    last = _OTHER_NAMES.get(last, last)
+    key = f"{place}{dot}{last}"
     whole_matcher, last_matcher = SequenceMatcher(), SequenceMatcher()
     whole_matcher.set_seq2(key)
     last_matcher.set_seq2(last)

@@ -95,6 +95,12 @@ def test_an_own_setting_wins_over_its_knob_and_says_so(request_for: Build) -> No
             "unknown_engine_key",
             "actor_rollout_ref.rollout.temperature",
         ),
+        (
+            "actor_rollout_ref.actor.optim.learning_rate",
+            "unknown_engine_key",
+            "actor_rollout_ref.actor.optim.lr",
+        ),
+        ("trainer.num_train_epochs", "unknown_engine_key", "trainer.total_epochs"),
         ("custom_reward_function.path", "ineffective_key", "reward.custom_reward_function.path"),
         ("reward_model.enable", "ineffective_key", "reward.reward_model.enable"),
         ("reward_model.reward_manager", "ineffective_key", "reward.reward_manager.name"),

@@ -29,7 +29,7 @@ HINTS: dict[str, Text] = {
     "bad_data": Text(
         en="The data cannot be used with this recipe. The reason names the row or column; look at the "
         "dataset's preview.",
-        zh="数据无法用于该配方。原因中指明了所在的行或列，请查看数据集预览。",
+        zh="数据无法用于该方案。原因中指明了所在的行或列，请查看数据集预览。",
     ),
     "bad_spec": Text(
         en="The run could not read its specification. Launch a copy of the job; if it fails too, the "
@@ -71,7 +71,7 @@ HINTS: dict[str, Text] = {
     ),
     "missing_column": Text(
         en="The dataset lacks the columns that this recipe reads. Look at its preview and its format.",
-        zh="数据集缺少该配方所需的列，请查看数据集预览及其格式。",
+        zh="数据集缺少该方案所需的列，请查看数据集预览及其格式。",
     ),
     "model_access_denied": Text(
         en="Ask for access on the model's page and set HF_TOKEN where the cluster runs, or register a "

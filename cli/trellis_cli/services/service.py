@@ -5,7 +5,6 @@ from abc import ABC, abstractmethod
 from trellis_cli.services.platform import Platform
 from trellis_cli.services.process import ProcessIdentity, read_record
 
-
 #: A killed process keeps its port until its last thread has left the kernel, which a busy disk delays.
 _DYING_TIMEOUT_S = 10.0
 

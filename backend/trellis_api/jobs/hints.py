@@ -56,10 +56,6 @@ HINTS: dict[str, Text] = {
         en="The loss is no longer a number. Lower the learning rate or turn gradient clipping on.",
         zh="损失值已不是有效数字。请降低学习率或启用梯度裁剪。",
     ),
-    "timeout": Text(
-        en="A part of the run did not answer in time. The last lines say which.",
-        zh="运行中的某个部分未在规定时间内响应，最后几行日志指明了是哪一部分。",
-    ),
     "kv_cache_too_small": Text(
         en="Shorten the prompt or response length, give vLLM a larger share of the memory, or run fewer "
         "sequences at once.",
@@ -147,10 +143,6 @@ HINTS: dict[str, Text] = {
         en="Make the data root writable for the user that runs the platform, then resume.",
         zh="请使运行平台的用户可以写入数据目录，然后继续。",
     ),
-    "cluster_lost": Text(
-        en="The Ray cluster lost the run, probably in a restart. Resume from the last checkpoint.",
-        zh="Ray 集群已不再记得该任务，可能是集群重启所致。可从最近的检查点继续。",
-    ),
     "ended": Text(
         en="The run reached no checkpoint in the time it had. Raise the grace period, or save more often.",
         zh="任务在宽限时间内未能到达检查点。请延长宽限时间，或更频繁地保存。",
@@ -159,21 +151,15 @@ HINTS: dict[str, Text] = {
         en="The platform had given this attempt up. Resume from the last checkpoint.",
         zh="平台已放弃该次尝试。可从最近的检查点继续。",
     ),
-    "data_root_unwritable": Text(
-        en="Make the data root writable for the platform's user, then resume.",
-        zh="请使平台的运行用户可以写入数据根目录，然后继续。",
-    ),
-    "dataset_missing": Text(
+    "unknown_dataset": Text(
         en="The dataset was deleted. Upload it again and launch a copy of the job with it.",
         zh="数据集已被删除。请重新上传，并用它复制任务后启动。",
     ),
-    "model_missing": Text(
-        en="The model was deleted. Register it again and launch a copy of the job with it.",
-        zh="模型已被删除。请重新登记，并用它复制任务后启动。",
-    ),
-    "invalid_configuration": Text(
-        en="The configuration no longer fits the installed engine. Open a copy of the job in the form.",
-        zh="该配置与已安装的训练引擎不再相符。请在表单中打开该任务的副本。",
+    # The weights of a model may also be still on their way, or may never have come.
+    "unknown_model": Text(
+        en="The model was deleted, or its weights are not here yet. Register it again or wait until it is "
+        "ready, then launch a copy of the job with it.",
+        zh="模型已被删除，或其权重尚未就绪。请重新登记，或等待其就绪，然后用它复制任务后启动。",
     ),
 }
 

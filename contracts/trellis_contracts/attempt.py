@@ -16,6 +16,9 @@ CURSOR_FILE = "cursor.json"
 COMPOSITION_FILE = "composition.json"
 #: Training and validation rows in the engine's own format.
 PREPARED_FOLDER = "prepared"
+#: In that folder; the second only where the job validates.
+TRAIN_FILE = "train.parquet"
+VALIDATION_FILE = "validation.parquet"
 
 
 def locate_job(data_root: Path, job_id: str) -> Path:

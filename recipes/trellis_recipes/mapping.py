@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from trellis_contracts.attempt import VALIDATION_FILE
 from trellis_contracts.recipe import Engine, Recipe
 
 from trellis_recipes import platform_defaults
@@ -72,7 +73,7 @@ def validation_file(request: ComposeRequest, knobs: dict[str, Value]) -> str | N
         return request.validation_path
     if not knobs.get("validation_rows"):
         return None
-    return str(Path(request.train_path).with_name("validation.parquet"))
+    return str(Path(request.train_path).with_name(VALIDATION_FILE))
 
 
 def run_settings(engine: Engine, knobs: dict[str, Value], has_validation: bool) -> Settings:

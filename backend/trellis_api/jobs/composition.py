@@ -1,9 +1,8 @@
 """Says to the recipe composer what a job needs; preview, submission and launch all ask through here."""
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
+from trellis_contracts.attempt import PREPARED_FOLDER, TRAIN_FILE, VALIDATION_FILE
 from trellis_recipes.compose import ComposeRequest
 
 from trellis_api.core.settings import Settings
@@ -21,37 +20,26 @@ class Ingredients:
     validation_dataset: Dataset | None = None
 
 
-def build_compose_request(
-    settings: Settings,
-    *,
-    job: Job,
-    ingredients: Ingredients,
-    train_path: Path | None = None,
-    validation_path: Path | None = None,
-) -> ComposeRequest:
+def build_compose_request(settings: Settings, *, job: Job, ingredients: Ingredients) -> ComposeRequest:
     """The composer's request for a job.
 
-    The launch gives the paths of its prepared data; before that they are the places where
-    the first attempt will put them, so that the preview shows what will run.
+    Its data files are named where the attempt will prepare them, so that the preview
+    shows what will run.
     """
-    prepared = settings.attempt_dir(job.id, job.attempt) / "prepared"
-    train = train_path or prepared / "train.parquet"
-    validation = validation_path
-    if validation is None and ingredients.validation_dataset is not None:
-        validation = prepared / "validation.parquet"
-    request: dict[str, Any] = {
-        "recipe": job.recipe,
-        "preset": job.preset,
-        "params": job.params,
-        "overrides": job.overrides,
-        "platform": settings.resolved_platform,
-        "gpus": job.gpus,
-        "model_path": str(settings.data_root / (ingredients.model.path or "")),
-        "train_path": str(train),
-        "validation_path": str(validation) if validation else None,
-        "checkpoint_dir": str(settings.checkpoint_dir(job.id)),
-        "seed": job.seed,
-        "row_count": ingredients.dataset.row_count,
-        "resume_from": job.resume_from,
-    }
-    return ComposeRequest(**request)
+    prepared = settings.attempt_dir(job.id, job.attempt) / PREPARED_FOLDER
+    has_validation = ingredients.validation_dataset is not None
+    return ComposeRequest(
+        recipe=job.recipe,
+        preset=job.preset,
+        params=job.params,
+        overrides=job.overrides,
+        platform=settings.resolved_platform,
+        gpus=job.gpus,
+        model_path=str(settings.data_root / (ingredients.model.path or "")),
+        train_path=str(prepared / TRAIN_FILE),
+        validation_path=str(prepared / VALIDATION_FILE) if has_validation else None,
+        checkpoint_dir=str(settings.checkpoint_dir(job.id)),
+        seed=job.seed,
+        row_count=ingredients.dataset.row_count,
+        resume_from=job.resume_from,
+    )

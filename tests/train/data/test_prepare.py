@@ -25,9 +25,15 @@ GSM8K = Path(os.environ.get("TRELLIS_BENCHMARK_DIR", "../shared/data")) / "gsm8k
 CHAT = [{"role": "user", "content": "1+1?"}, {"role": "assistant", "content": "2"}]
 
 
-def source(folder: Path, rows: list[dict], format_: DataFormat, name: str = "data") -> DataSource:
+def source(
+    folder: Path,
+    rows: list[dict],
+    format_: DataFormat,
+    name: str = "data",
+    row_group_size: int | None = None,
+) -> DataSource:
     path = folder / f"{name}.parquet"
-    pq.write_table(pa.Table.from_pylist(rows), path)
+    pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=row_group_size)
     return DataSource(dataset_id="ds_1", path=str(path), format=format_, sha256="0", row_count=len(rows))
 
 
@@ -120,6 +126,47 @@ def test_the_last_rows_are_held_out_and_leave_training(tmp_path: Path, monkeypat
     assert prepared.validation_path is not None
     assert indices(prepared.validation_path) == [8, 9, 10]
     assert (prepared.train_rows, prepared.validation_rows) == (8, 3)
+
+
+@pytest.mark.parametrize("validation_rows", [1, 2, 3, 4, 7, 10])
+def test_held_out_rows_are_found_among_small_row_groups(tmp_path: Path, validation_rows: int) -> None:
+    train = source(tmp_path, questions(11), DataFormat.PROMPT_ANSWER, row_group_size=3)
+
+    prepared = prepare(spec_for(tmp_path, train, params={"validation_rows": validation_rows}))
+
+    def indices(path: Path) -> list[int]:
+        return [row["extra_info"]["index"] for row in pq.read_table(path).to_pylist()]
+
+    assert indices(prepared.train_path) == list(range(11 - validation_rows))
+    assert prepared.validation_path is not None
+    held_out = pq.read_table(prepared.validation_path).to_pylist()
+    assert indices(prepared.validation_path) == list(range(11 - validation_rows, 11))
+    assert [row["prompt"][0]["content"] for row in held_out] == [
+        f"{n}+1?" for n in range(11 - validation_rows, 11)
+    ]
+
+
+def test_rows_before_the_held_out_ones_are_not_decoded_again(tmp_path: Path, monkeypatch) -> None:
+    train = source(tmp_path, questions(11), DataFormat.PROMPT_ANSWER, row_group_size=3)
+    read: list[list[int]] = []
+    iter_batches = pq.ParquetFile.iter_batches
+
+    def recording(file: pq.ParquetFile, *args, row_groups: list[int], **kwargs):
+        read.append(row_groups)
+        return iter_batches(file, *args, row_groups=row_groups, **kwargs)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", recording)
+    prepare(spec_for(tmp_path, train, params={"validation_rows": 4}))
+
+    assert read == [[0, 1, 2, 3], [2, 3]]
+
+
+def test_a_bad_row_among_the_held_out_is_named(tmp_path: Path) -> None:
+    rows = [*questions(8), {"question": "9+1?", "answer": " "}, *questions(2)]
+    train = source(tmp_path, rows, DataFormat.PROMPT_ANSWER, row_group_size=3)
+
+    with pytest.raises(BadData, match="Row 9 of dataset ds_1: 'answer' is empty"):
+        prepare(spec_for(tmp_path, train, params={"validation_rows": 4}))
 
 
 def test_with_a_validation_dataset_nothing_is_held_out(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from trellis_contracts.attempt import PREPARED_FOLDER
+from trellis_contracts.attempt import PREPARED_FOLDER, TRAIN_FILE, VALIDATION_FILE
 from trellis_contracts.recipe import DataFormat, Engine
 from trellis_contracts.spec import DataSource, JobSpec
 
@@ -20,8 +20,6 @@ from trellis_train.data import rows
 from trellis_train.data.rows import BadRow, Row
 
 BATCH_ROWS = 2048
-TRAIN_FILE = "train.parquet"
-VALIDATION_FILE = "validation.parquet"
 
 _MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
 RL_SCHEMA = pa.schema(
@@ -142,8 +140,13 @@ def _as_it_is(row: Row, *, index: int, split: str) -> Row:
 
 def _read(source: DataSource, start: int, stop: int) -> Iterator[tuple[int, list[dict[str, Any]]]]:
     """Rows ``start`` to ``stop`` in batches, each with the index of its first row."""
+    file = _open(source)
+    groups = list(range(file.metadata.num_row_groups))
     first = 0
-    for batch in _open(source).iter_batches(batch_size=BATCH_ROWS):
+    # Held-out rows lie at the end: what comes before them need not be decoded to find them.
+    while groups and first + file.metadata.row_group(groups[0]).num_rows <= start:
+        first += file.metadata.row_group(groups.pop(0)).num_rows
+    for batch in file.iter_batches(batch_size=BATCH_ROWS, row_groups=groups):
         begin, end = max(start - first, 0), min(stop - first, batch.num_rows)
         if begin < end:
             yield first + begin, batch.slice(begin, end - begin).to_pylist()

@@ -3,17 +3,15 @@
 Every function raises ``BadRow`` with a sentence that says what is wrong.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
+
+from trellis_contracts.rows import ANSWER_COLUMNS, PROMPT_COLUMNS, ROLES
 
 from trellis_train.rewards.answers import find_reference_answer
 
 Row = Mapping[str, Any]
 Message = dict[str, str]
-#: Column names in the order in which they are looked for.
-PROMPT_COLUMNS = ("prompt", "question", "instruction", "problem", "input")
-ANSWER_COLUMNS = ("answer", "response", "output", "solution", "completion")
-ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 #: Of rows whose dataset does not name its source; metric names hold it.
 DATA_SOURCE = "dataset"
 
@@ -92,8 +90,7 @@ def _answer(row: Row) -> str:
     return _text(value, name)
 
 
-def _first_present(row: Row, names: Iterable[str]) -> str:
-    names = tuple(names)
+def _first_present(row: Row, names: tuple[str, ...]) -> str:
     for name in names:
         if row.get(name) is not None:
             return name

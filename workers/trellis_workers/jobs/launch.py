@@ -27,7 +27,7 @@ from trellis_api.jobs.composition import Ingredients, build_compose_request
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.service import Claim
 from trellis_api.jobs.submit import check_storage, find_ingredients
-from trellis_contracts.attempt import COMPOSITION_FILE, PREPARED_FOLDER, SPEC_FILE, TOKEN_FILE
+from trellis_contracts.attempt import COMPOSITION_FILE, SPEC_FILE, TOKEN_FILE
 from trellis_contracts.recipe import DataFormat
 from trellis_contracts.spec import DataSource, JobSpec, ModelSource
 from trellis_contracts.states import JobState
@@ -140,21 +140,12 @@ def _write_attempt(settings: Settings, job: Job, token: str) -> Path:
     check_storage(settings)
     with read() as session:
         ingredients = find_ingredients(session, job=job)
-    attempt_dir = settings.attempt_dir(job.id, job.attempt)
-    prepared = attempt_dir / PREPARED_FOLDER
-    has_validation = ingredients.validation_dataset is not None
-    request = build_compose_request(
-        settings,
-        job=job,
-        ingredients=ingredients,
-        train_path=prepared / "train.parquet",
-        validation_path=prepared / "validation.parquet" if has_validation else None,
-    )
-    composition = compose(request)
+    composition = compose(build_compose_request(settings, job=job, ingredients=ingredients))
     if composition.errors:
         reasons = " ".join(issue.message for issue in composition.errors)
         raise CannotLaunchError(reasons, "bad_configuration")
     spec = build_spec(settings, job, ingredients, composition)
+    attempt_dir = settings.attempt_dir(job.id, job.attempt)
     attempt_dir.mkdir(parents=True, exist_ok=True)
     settings.checkpoint_dir(job.id).mkdir(parents=True, exist_ok=True)
     record = {"config": composition.config, "command": composition.command}

@@ -9,14 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from trellis_contracts.recipe import DataFormat
+from trellis_contracts.rows import ANSWER_COLUMNS, PROMPT_COLUMNS, ROLES
 
 from trellis_api.datasets.intake.columns import describe_type, is_list, is_text
 from trellis_api.datasets.intake.problems import MAX_PROBLEMS
-
-#: In order of precedence; the training side reads the same lists.
-PROMPT_COLUMNS = ("prompt", "question", "instruction", "problem", "input")
-ANSWER_COLUMNS = ("answer", "response", "output", "solution", "completion")
-ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 
 
 @dataclass(frozen=True)

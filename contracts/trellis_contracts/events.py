@@ -9,6 +9,15 @@ from pydantic import AwareDatetime, Field
 
 from trellis_contracts.recipe import Strict
 
+#: What a run is doing.
+Phase = Literal["preparing", "loading", "training", "validating", "saving", "finished"]
+#: Where a log line comes from; "platform" is what we say ourselves.
+Stream = Literal["stdout", "stderr", "platform"]
+#: The data that a rollout answers.
+Split = Literal["train", "validation"]
+#: How an attempt ends.
+Outcome = Literal["succeeded", "stopped", "failed", "crashed"]
+
 
 class MetricsEvent(Strict):
     """The metrics of one step, under verl's own names. NaN and infinities travel as strings."""
@@ -24,7 +33,7 @@ class LogEvent(Strict):
 
     kind: Literal["log"] = "log"
     time: AwareDatetime
-    stream: Literal["stdout", "stderr", "platform"]
+    stream: Stream
     lines: list[str]
 
 
@@ -49,7 +58,7 @@ class RolloutsEvent(Strict):
     kind: Literal["rollouts"] = "rollouts"
     time: AwareDatetime
     step: int = Field(ge=0)
-    split: Literal["train", "validation"] = "train"
+    split: Split = "train"
     rollouts: list[Rollout]
 
 
@@ -71,7 +80,7 @@ class ProgressEvent(Strict):
 
     kind: Literal["progress"] = "progress"
     time: AwareDatetime
-    phase: Literal["preparing", "loading", "training", "validating", "saving", "finished"]
+    phase: Phase
     step: int = Field(ge=0)
     total_steps: int | None = None
 
@@ -89,7 +98,7 @@ class OutcomeEvent(Strict):
 
     kind: Literal["outcome"] = "outcome"
     time: AwareDatetime
-    outcome: Literal["succeeded", "stopped", "failed", "crashed"]
+    outcome: Outcome
     exit_code: int
     #: One sentence: the cause, for a failure.
     reason: str | None = None

@@ -17,6 +17,8 @@ from trellis_contracts.events import Event
 
 MAX_BATCH_EVENTS = 500
 MAX_BATCH_BYTES = 1_000_000
+#: Its events follow those of all others, so that the outcome closes the run.
+LAST_PRODUCER = "entrypoint"
 
 _EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 
@@ -60,16 +62,12 @@ class _Slice:
 class SpoolReader:
     """Cuts ``<attempt_dir>/events/*.jsonl`` into batches. One reader at a time."""
 
-    def __init__(self, attempt_dir: str | Path, *, last_producer: str = "entrypoint") -> None:
-        """``last_producer``'s events follow those of all others, so that the outcome closes the run."""
+    def __init__(self, attempt_dir: str | Path) -> None:
         self._folder = Path(attempt_dir) / EVENTS_FOLDER
         self._cursor_path = Path(attempt_dir) / CURSOR_FILE
-        self._last_producer = last_producer
         self._max_events = MAX_BATCH_EVENTS
         self._cursor = _Cursor()
         self._pending: SpoolBatch | None = None
-        #: Lines that were no event: cut off by a crash, or written by a stranger.
-        self.malformed_lines = 0
         if self._cursor_path.exists():
             self._cursor = _Cursor.model_validate_json(self._cursor_path.read_bytes())
 
@@ -127,7 +125,7 @@ class SpoolReader:
 
     def _order_of(self, path: Path) -> tuple[bool, str, int]:
         producer, segment = split_segment_name(path.name)
-        return producer == self._last_producer, producer, segment
+        return producer == LAST_PRODUCER, producer, segment
 
     def _cut(self) -> SpoolBatch | None:
         start = self._cursor.start
@@ -203,8 +201,7 @@ class SpoolReader:
         try:
             return _EVENT.validate_json(line)
         except ValidationError:
-            self.malformed_lines += 1
-            return None
+            return None  # cut off by a crash, or written by a stranger
 
     def _save(self) -> None:
         """Replace the cursor file in one step: a reader sees the old cursor or the new one."""

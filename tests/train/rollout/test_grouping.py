@@ -70,8 +70,8 @@ def test_sessions_that_succeeded_reach_the_queue_when_another_failed() -> None:
 
 def test_rows_with_different_columns_travel_apart() -> None:
     group = Group()
-    group.add(["p_0_0"], [{"a": 1}], [{}], "train")
-    group.add(["p_1_0"], [{"a": 1, "b": 2}], [{}], "train")
+    group.add(["p_0_0"], [{"a": 1}], [{}])
+    group.add(["p_1_0"], [{"a": 1, "b": 2}], [{}])
 
     assert [keys for keys, _, _ in group.take()] == [["p_0_0"], ["p_1_0"]]
     assert group.take() == []

@@ -15,14 +15,6 @@ EXECUTOR = "actor_rollout_ref.rollout.engine_kwargs.vllm.distributed_executor_ba
 SINGLE_PROCESS = "vllm.v1.executor.uniproc_executor.UniProcExecutor"
 
 
-def config_folder() -> Path:
-    """The ``trainer/config`` folder of the installed verl."""
-    spec = find_spec("verl")
-    if spec is None or not spec.submodule_search_locations:
-        raise ModuleNotFoundError("verl is not installed")
-    return Path(spec.submodule_search_locations[0], "trainer", "config")
-
-
 def platform_overrides(spec: JobSpec) -> list[str]:
     """What the platform decides, after the job's own overrides: where checkpoints go and come from."""
     overrides = [f"trainer.default_local_dir={text(spec.checkpoint_dir)}"]
@@ -43,8 +35,21 @@ def platform_overrides(spec: JobSpec) -> list[str]:
 
 
 def compose_config(spec: JobSpec) -> Any:
-    """The configuration (OmegaConf ``DictConfig``) that this job runs with."""
+    """The configuration that this reinforcement-learning job runs with."""
+    return compose_schema(CONFIG_NAME, [*spec.engine_overrides, *platform_overrides(spec)])
+
+
+def compose_schema(name: str, overrides: list[str]) -> Any:
+    """One of verl's schemas with overrides applied, as an OmegaConf ``DictConfig``."""
     from hydra import compose, initialize_config_dir
 
-    with initialize_config_dir(config_dir=str(config_folder()), version_base=None):
-        return compose(config_name=CONFIG_NAME, overrides=[*spec.engine_overrides, *platform_overrides(spec)])
+    with initialize_config_dir(config_dir=str(_config_folder()), version_base=None):
+        return compose(config_name=name, overrides=overrides)
+
+
+def _config_folder() -> Path:
+    """The ``trainer/config`` folder of the installed verl."""
+    spec = find_spec("verl")
+    if spec is None or not spec.submodule_search_locations:
+        raise ModuleNotFoundError("verl is not installed")
+    return Path(spec.submodule_search_locations[0], "trainer", "config")

@@ -19,6 +19,7 @@ from trellis_train.engines.isolation import isolate
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.spool import Spool
 from trellis_train.hooks.stop import StoppedByRequest
+from trellis_train.platform.activation import assert_cpu_platform
 
 PRODUCER = "trainer"
 
@@ -35,19 +36,10 @@ def main(arguments: list[str]) -> int:
     spool = Spool(spec.attempt_dir, PRODUCER)
     spool.write(ProgressEvent(time=now(), phase="loading", step=0))
     config = compose_config(spec)
-    _assert_platform()
+    assert_cpu_platform()
     _check(config)
     trainer = _train(config, spec, spool)
     return EXIT_STOPPED if trainer is None or trainer.is_stopping else EXIT_SUCCEEDED
-
-
-def _assert_platform() -> None:
-    from trellis_train.platform.activation import is_cpu_platform
-
-    if is_cpu_platform():
-        from trellis_train.platform.verl_cpu import assert_registered
-
-        assert_registered()
 
 
 def _check(config: Any) -> None:

@@ -14,9 +14,10 @@ from typing import Any
 from trellis_contracts.events import ProgressEvent
 from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_STOPPED, EXIT_SUCCEEDED, JobSpec
 
-from trellis_train.engines.hydra_config import config_folder
+from trellis_train.engines.hydra_config import compose_schema
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE, Spool, is_stop_requested
+from trellis_train.platform.activation import assert_cpu_platform
 
 PRODUCER = "trainer"
 CONFIG_NAME = "sft_trainer_engine"
@@ -81,28 +82,12 @@ def _run_rank(spec: JobSpec) -> int:
     spool = Spool(spec.attempt_dir, PRODUCER) if is_first else None
     if spool is not None:
         spool.write(ProgressEvent(time=now(), phase="loading", step=0))
-    config = _compose_config(spec)
-    _assert_platform()
+    config = compose_schema(CONFIG_NAME, spec.engine_overrides)
+    assert_cpu_platform()
     is_stopped = is_stop_requested() or _train(config, spool)
     if is_stopped and is_first:
         (Path(spec.attempt_dir) / STOPPED_FILE).touch()
     return EXIT_SUCCEEDED
-
-
-def _compose_config(spec: JobSpec) -> Any:
-    from hydra import compose, initialize_config_dir
-
-    with initialize_config_dir(config_dir=str(config_folder()), version_base=None):
-        return compose(config_name=CONFIG_NAME, overrides=spec.engine_overrides)
-
-
-def _assert_platform() -> None:
-    from trellis_train.platform.activation import is_cpu_platform
-
-    if is_cpu_platform():
-        from trellis_train.platform.verl_cpu import assert_registered
-
-        assert_registered()
 
 
 def _train(config: Any, spool: Spool | None) -> bool:

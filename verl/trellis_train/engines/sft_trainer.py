@@ -1,19 +1,17 @@
 """verl's SFT trainer, telling the platform what it does and leaving at a checkpoint when asked."""
 
 import math
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch.utils.data import DistributedSampler
 from torchdata.stateful_dataloader import StatefulDataLoader
-from trellis_contracts.events import ProgressEvent
+from trellis_contracts.events import Phase, ProgressEvent
 from verl.trainer.sft_trainer import SFTTrainer
 
-from trellis_train.hooks.checkpoints import describe_checkpoint
+from trellis_train.hooks.checkpoints import describe_checkpoint, locate_step
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.spool import Spool, is_stop_requested
-
-Phase = Literal["loading", "training", "validating", "saving", "finished"]
 
 
 class ReportingSFTTrainer(SFTTrainer):
@@ -117,7 +115,7 @@ class ReportingSFTTrainer(SFTTrainer):
         self._report("saving")
         self._save(step)
         if self._spool is not None:
-            folder = f"{self.config.trainer.default_local_dir}/global_step_{step}"
+            folder = locate_step(self.config.trainer.default_local_dir, step)
             self._spool.write(describe_checkpoint(folder, step=step))
 
     def _is_asked_to_stop(self) -> bool:

@@ -1,5 +1,6 @@
 """The event that announces a checkpoint which is complete on disk."""
 
+import re
 from pathlib import Path
 
 from trellis_contracts.events import CheckpointEvent
@@ -8,6 +9,19 @@ from trellis_train.hooks.clock import now
 
 #: Where trainers put the Hugging Face folder: verl's PPO, then its SFT.
 HUGGING_FACE_FOLDERS = ("actor/huggingface", "huggingface")
+#: verl's name for the folder of a step's checkpoint, before the number.
+_STEP_PREFIX = "global_step_"
+
+
+def locate_step(checkpoint_dir: str | Path, step: int) -> Path:
+    """Where verl puts the checkpoint of a step."""
+    return Path(checkpoint_dir) / f"{_STEP_PREFIX}{step}"
+
+
+def find_step(checkpoint_path: str | None) -> int:
+    """The step of ``.../global_step_N``; 0 without a checkpoint."""
+    match = re.search(rf"{_STEP_PREFIX}(\d+)", checkpoint_path or "")
+    return int(match.group(1)) if match else 0
 
 
 def describe_checkpoint(folder: str | Path, *, step: int) -> CheckpointEvent:

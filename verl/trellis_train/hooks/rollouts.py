@@ -1,12 +1,12 @@
 """A bounded sample of each step's rollouts, read from the TransferQueue before it is cleared."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from trellis_contracts.events import Rollout, RolloutsEvent
+from trellis_contracts.events import Rollout, RolloutsEvent, Split
 
 from trellis_train.hooks.clock import now
+from trellis_train.rollout.order import SampleKey
 
 #: Prompts whose responses are shown, of each step.
 MAX_GROUPS = 8
@@ -15,22 +15,6 @@ MAX_EVENT_CHARS = 200_000
 #: No text is cut below this.
 MIN_TEXT_CHARS = 400
 FIELDS = ["prompts", "responses", "rm_scores", "advantages", "response_mask", "reward_model", "extra_fields"]
-Split = Literal["train", "validation"]
-
-
-@dataclass(frozen=True)
-class SampleKey:
-    """A TransferQueue key ``{uid}_{session}_{index}``: prompt, sample of the group, output of the sample."""
-
-    key: str
-    uid: str
-    session: int
-    index: int
-
-    @classmethod
-    def parse(cls, key: str) -> "SampleKey":
-        uid, session, index = key.rsplit("_", 2)
-        return cls(key, uid, int(session), int(index))
 
 
 def choose_keys(keys: Iterable[str], *, max_groups: int = MAX_GROUPS) -> list[SampleKey]:

@@ -4,20 +4,19 @@ Only overridable methods of the trainer are used, so every trainer mode (sync,
 colocated and separate asynchronous) reports alike.
 """
 
-from typing import Any, Literal, cast
+from typing import Any, cast
 
-from trellis_contracts.events import ProgressEvent
+from trellis_contracts.events import Phase, ProgressEvent, Split
 
-from trellis_train.hooks.checkpoints import describe_checkpoint
+from trellis_train.hooks.checkpoints import describe_checkpoint, locate_step
 from trellis_train.hooks.clock import now
-from trellis_train.hooks.rollouts import Split, collect_rollouts
+from trellis_train.hooks.rollouts import collect_rollouts
 from trellis_train.hooks.spool import Spool, is_stop_requested
 from trellis_train.hooks.stop import StoppedByRequest
 from trellis_train.rollout.order import PromptNames, sort_samples
 
 #: verl polls the replay buffer every 2 s, which a short step would mostly spend asleep.
 POLL_INTERVAL_S = 0.02
-Phase = Literal["preparing", "loading", "training", "validating", "saving", "finished"]
 
 
 def with_hooks(trainer_cls: type[Any], spool: Spool) -> type[Any]:
@@ -128,7 +127,7 @@ class _ReportingTrainer:
         self._saved_step = self.global_steps
         if self.config.actor_rollout_ref.actor.get("checkpoint", {}).get("async_save", False):
             return  # still being written
-        folder = f"{self.config.trainer.default_local_dir}/global_step_{self.global_steps}"
+        folder = locate_step(self.config.trainer.default_local_dir, self.global_steps)
         self.spool.write(describe_checkpoint(folder, step=self.global_steps))
 
     def on_step_end(self) -> None:

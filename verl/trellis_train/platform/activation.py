@@ -9,3 +9,12 @@ CPU = "cpu"
 def is_cpu_platform() -> bool:
     """Whether ``VERL_PLATFORM=cpu`` was asked for; the shims do nothing otherwise."""
     return os.environ.get(PLATFORM_VARIABLE, "").strip().lower() == CPU
+
+
+def assert_cpu_platform() -> None:
+    """Raise where the CPU platform was asked for and verl does not run on it."""
+    if is_cpu_platform():
+        # Imported here: it imports verl, which the other users of this module must not wait for.
+        from trellis_train.platform.verl_cpu import assert_registered
+
+        assert_registered()

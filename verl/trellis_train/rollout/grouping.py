@@ -19,11 +19,9 @@ Fields = list[dict[str, Any]]
 class Group:
     """Responses to one prompt that wait for its terminal status."""
 
-    partition_id: str | None = None
     rows: list[tuple[str, dict[str, Any], dict[str, Any]]] = field(default_factory=list)
 
-    def add(self, keys: list[str], fields: Fields, tags: list[dict[str, Any]], partition_id: str) -> None:
-        self.partition_id = partition_id
+    def add(self, keys: list[str], fields: Fields, tags: list[dict[str, Any]]) -> None:
         self.rows.extend(zip(keys, fields, tags, strict=True))
 
     def take(self) -> list[tuple[list[str], Fields, list[dict[str, Any]]]]:
@@ -62,7 +60,7 @@ class GroupingQueue:
         if group is None:
             await self._put(keys, fields, tags, partition_id)
         else:
-            group.add(keys, fields, tags, partition_id)
+            group.add(keys, fields, tags)
 
     async def async_kv_put(self, *, key: str, partition_id: str, tag: dict[str, Any]) -> None:
         group = current_group.get()

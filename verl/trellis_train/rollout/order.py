@@ -5,7 +5,23 @@ responses happened to arrive. Named after their place in the step and sorted by
 name, the same job trains on the same mini-batches each time.
 """
 
+from dataclasses import dataclass
 from typing import Any
+
+
+@dataclass(frozen=True)
+class SampleKey:
+    """A TransferQueue key ``{uid}_{session}_{index}``: prompt, sample of the group, output of the sample."""
+
+    key: str
+    uid: str
+    session: int
+    index: int
+
+    @classmethod
+    def parse(cls, key: str) -> "SampleKey":
+        uid, session, index = key.rsplit("_", 2)
+        return cls(key, uid, int(session), int(index))
 
 
 class PromptNames:
@@ -27,7 +43,7 @@ def sort_samples(batch: Any) -> None:
     """Sort verl's ``KVBatchMeta`` in place by prompt, session and output."""
 
     def place(index: int) -> tuple[str, int, int]:
-        uid, session, output = batch.keys[index].rsplit("_", 2)
-        return uid, int(session), int(output)
+        sample = SampleKey.parse(batch.keys[index])
+        return sample.uid, sample.session, sample.index
 
     batch.reorder(sorted(range(len(batch.keys)), key=place))

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from trellis_contracts.events import Outcome
 from trellis_contracts.spec import EXIT_STOPPED, EXIT_SUCCEEDED
 
-Outcome = Literal["succeeded", "stopped", "failed", "crashed"]
 #: Why we ended an engine: "stop" was asked for by the platform, "signal" came from outside.
 EndedFor = Literal["stop", "signal", "disowned"]
 

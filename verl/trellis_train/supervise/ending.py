@@ -18,9 +18,6 @@ KILL_AFTER_S = 4.0
 class Ending:
     """When and why the engine has to go. Fed by threads and signal handlers, advanced by the main loop."""
 
-    terminated_grace_s: float = TERMINATED_GRACE_S
-    disowned_grace_s: float = DISOWNED_GRACE_S
-    kill_after_s: float = KILL_AFTER_S
     is_terminated: bool = False
     is_disowned: bool = False
     _is_urgent: bool = False
@@ -54,9 +51,9 @@ class Ending:
             self._asked_at = now
             # A stop file that we had to create ourselves was not asked for by the platform.
             self._was_stop_ours = request_stop()
-        grace_s = self.terminated_grace_s if self.is_terminated else self.disowned_grace_s
+        grace_s = TERMINATED_GRACE_S if self.is_terminated else DISOWNED_GRACE_S
         if self._termed_at is None and (self._is_urgent or now - self._asked_at >= grace_s):
             self._termed_at = now
             engine.terminate()
-        elif self._termed_at is not None and now - self._termed_at >= self.kill_after_s:
+        elif self._termed_at is not None and now - self._termed_at >= KILL_AFTER_S:
             engine.kill()

@@ -21,8 +21,8 @@ _PACKAGES = (
 )  # fmt: skip
 
 
-def describe_run(spec: JobSpec, environment: dict[str, str]) -> dict[str, Any]:
-    """The manifest of the attempt that this process runs."""
+def describe_run(spec: JobSpec, redactor: Redactor) -> dict[str, Any]:
+    """The manifest of the attempt that this process runs, redacted."""
     composition = _read_composition(Path(spec.attempt_dir))
     manifest = {
         "job_id": spec.job_id,
@@ -44,16 +44,19 @@ def describe_run(spec: JobSpec, environment: dict[str, str]) -> dict[str, Any]:
         "git": describe_checkout(Path(__file__).parent),
         "hardware": describe_hardware(spec),
     }
-    redacted = redact(manifest, Redactor(environment))
-    return redacted if isinstance(redacted, dict) else manifest
+    return _redact_fields(manifest, redactor)
 
 
-def redact(value: Any, redactor: Redactor, name: str = "") -> Any:
-    """The value with secrets masked, by the names of keys as much as by the texts."""
+def _redact_fields(fields: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
+    """The fields with secrets masked, by the names of keys as much as by the texts."""
+    return {name: _redact(value, redactor, str(name)) for name, value in fields.items()}
+
+
+def _redact(value: Any, redactor: Redactor, name: str) -> Any:
     if isinstance(value, dict):
-        return {key: redact(item, redactor, str(key)) for key, item in value.items()}
+        return _redact_fields(value, redactor)
     if isinstance(value, list):
-        return [redact(item, redactor, name) for item in value]
+        return [_redact(item, redactor, name) for item in value]
     if isinstance(value, str):
         return MASK if value and is_secret(name, value) and name.isupper() else redactor.mask(value)
     return value

@@ -8,15 +8,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from datetime import UTC, datetime
-from typing import Literal
 
-from trellis_contracts.events import LogEvent
+from trellis_contracts.events import LogEvent, Stream
 
+from trellis_train.hooks.clock import now
 from trellis_train.hooks.spool import Spool
 from trellis_train.supervise.redaction import Redactor
-
-Stream = Literal["stdout", "stderr", "platform"]
 
 FLUSH_INTERVAL_S = 0.15
 MAX_LINE_CHARS = 4_000
@@ -164,7 +161,7 @@ class OutputPump:
 
     def _write(self, stream: Stream, lines: list[str]) -> None:
         try:
-            self._spool.write(LogEvent(time=datetime.now(UTC), stream=stream, lines=lines))
+            self._spool.write(LogEvent(time=now(), stream=stream, lines=lines))
         except OSError:  # the disk is full: the run matters more than its log
             self._dropped_lines += len(lines)
 

@@ -59,10 +59,6 @@ class PlatformClient:
             raise PlatformAwayError(f"{type(error).__name__}: {error}") from error
         return _interpret(response.status, text)
 
-    def close(self) -> None:
-        """Close the connection; the next post opens it again."""
-        self._connection.close()
-
 
 def _interpret(status: int, text: bytes) -> Answer:
     shown = text[:300].decode(errors="replace")

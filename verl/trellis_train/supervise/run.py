@@ -6,7 +6,6 @@ import re
 import signal
 import sys
 import traceback
-from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
@@ -14,6 +13,8 @@ from trellis_contracts.attempt import STOP_FILE
 from trellis_contracts.events import LogEvent, ManifestEvent, OutcomeEvent, ProgressEvent
 from trellis_contracts.spec import EXIT_CRASHED, EXIT_STOPPED, EXIT_SUCCEEDED, JobSpec
 
+from trellis_train.hooks.checkpoints import find_step
+from trellis_train.hooks.clock import now
 from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE, Spool, is_stop_requested
 from trellis_train.supervise.causes import Verdict, find_known_cause, judge
 from trellis_train.supervise.child import EngineProcess
@@ -75,7 +76,7 @@ class SupervisedRun:
         signal.signal(signal.SIGINT, self._on_terminate)
         start_step = find_step(self._spec.resume_from)
         self._shipper.latest_step = start_step
-        self._spool.write(ProgressEvent(time=_now(), phase="preparing", step=start_step))
+        self._spool.write(ProgressEvent(time=now(), phase="preparing", step=start_step))
         self._shipper.start()
         self._heartbeat.start()
         exit_code, verdict = self._run_to_verdict()
@@ -137,8 +138,8 @@ class SupervisedRun:
 
     def _write_manifest(self) -> None:
         try:
-            manifest = describe_run(self._spec, self._environment)
-            self._spool.write(ManifestEvent(time=_now(), manifest=manifest))
+            manifest = describe_run(self._spec, self._redactor)
+            self._spool.write(ManifestEvent(time=now(), manifest=manifest))
         except Exception:  # the edge of the process: the run matters more than its manifest
             logger.exception("the manifest of %s could not be written", self._spec.job_id)
             self.say("The manifest could not be written.")
@@ -148,7 +149,7 @@ class SupervisedRun:
             self.say(f"Run {verdict.outcome}: {verdict.reason}")
         self._spool.write(
             OutcomeEvent(
-                time=_now(),
+                time=now(),
                 outcome=verdict.outcome,
                 exit_code=exit_code,
                 reason=verdict.reason,
@@ -176,7 +177,7 @@ class SupervisedRun:
         lines = [self._redactor.mask(line) for line in text.splitlines()]
         print("\n".join(lines), file=sys.stderr, flush=True)
         try:
-            self._spool.write(LogEvent(time=_now(), stream="platform", lines=lines))
+            self._spool.write(LogEvent(time=now(), stream="platform", lines=lines))
         except OSError as error:
             logger.warning("the event spool cannot be written: %s", error)
         self._shipper.wake()
@@ -191,12 +192,6 @@ def choose_exit_code(engine_exit_code: int, verdict: Verdict) -> int:
     return engine_exit_code if is_free else 1
 
 
-def find_step(checkpoint_path: str | None) -> int:
-    """The step of ``.../global_step_N``; 0 without a checkpoint."""
-    match = re.search(r"global_step_(\d+)", checkpoint_path or "")
-    return int(match.group(1)) if match else 0
-
-
 def count_oom_kills() -> int:
     """How many processes the kernel has killed for memory since it was booted."""
     try:
@@ -205,7 +200,3 @@ def count_oom_kills() -> int:
         return 0
     match = re.search(r"^oom_kill (\d+)$", text, re.MULTILINE)
     return int(match.group(1)) if match else 0
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 
 from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.services.platform import load_platform
 
 API = "/api/v1"
 
@@ -74,10 +75,9 @@ def describe_error(answer: httpx.Response) -> str:
     except (ValueError, KeyError, TypeError):
         return f"{answer.request.method} {answer.request.url.path}: HTTP {answer.status_code}"
     lines = [message]
-    issues = details if isinstance(details, list) else (details or {}).get("issues", [])
-    for issue in issues if isinstance(issues, list) else []:
+    for issue in details if isinstance(details, list) else []:
         if isinstance(issue, dict) and "message" in issue:
-            where = issue.get("field") or issue.get("loc") or ""
+            where = issue.get("field")
             lines.append(f"  {where}: {issue['message']}" if where else f"  {issue['message']}")
             if issue.get("suggestion"):
                 lines.append(f"    did you mean {issue['suggestion']}?")
@@ -86,9 +86,6 @@ def describe_error(answer: httpx.Response) -> str:
 
 def connect() -> ApiClient:
     """The API of this environment: TRELLIS_URL and TRELLIS_TOKEN, else the platform of the data root."""
-    # Settings take longer to import than some commands take to run.
-    from trellis_cli.services.platform import load_platform
-
     url, token = os.environ.get("TRELLIS_URL"), os.environ.get("TRELLIS_TOKEN")
     if url and token:
         return ApiClient(url, token)

@@ -6,10 +6,9 @@ from typing import Annotated
 import typer
 
 from trellis_cli.client import connect
-from trellis_cli.output import age, out, print_json, print_table, size
+from trellis_cli.output import Json, age, out, print_json, print_table, size
 
 app = typer.Typer(no_args_is_help=True)
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command()

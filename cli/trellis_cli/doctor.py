@@ -10,9 +10,6 @@ from pathlib import Path
 from typing import Literal
 
 import psutil
-from sqlalchemy import text
-from sqlalchemy.exc import SQLAlchemyError
-from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 
 GIB = 1024**3
@@ -69,6 +66,11 @@ def check_disk(settings: Settings) -> Check:
 
 def check_database(settings: Settings) -> Check:
     """Whether the database answers; asked for the state of a platform, not before its first start."""
+    # SQLAlchemy takes longer to import than most commands take to run.
+    from sqlalchemy import text
+    from sqlalchemy.exc import SQLAlchemyError
+    from trellis_api.core.database import Database
+
     database = Database(settings)
     name = "SQLite" if database.is_sqlite else database.url.render_as_string(hide_password=True)
     if database.is_sqlite and not Path(database.url.database or "").exists():

@@ -1,12 +1,11 @@
 """The gate that every change passes: checks in `./init.sh check`, tests in `./init.sh test`."""
 
-import os
 import shutil
 import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from trellis_cli.output import err, out
@@ -31,7 +30,6 @@ class Step:
     name: str
     command: Sequence[str]
     cwd: Path = REPOSITORY_ROOT
-    env: dict[str, str] = field(default_factory=dict)
 
 
 def steps() -> list[Step]:
@@ -77,9 +75,8 @@ def run(step: Step, *, capture: bool) -> "subprocess.CompletedProcess[str]":
     """Run one step."""
     executable = shutil.which(step.command[0]) or step.command[0]
     command = [executable, *step.command[1:]]
-    env = {**os.environ, **step.env}
     try:
-        return subprocess.run(command, cwd=step.cwd, env=env, capture_output=capture, text=True, check=False)  # noqa: S603
+        return subprocess.run(command, cwd=step.cwd, capture_output=capture, text=True, check=False)  # noqa: S603
     except OSError as error:
         return subprocess.CompletedProcess(command, 127, "", f"{step.command[0]}: {error.strerror}")
 

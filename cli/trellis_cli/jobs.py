@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 import typer
 import yaml
+from trellis_contracts.states import FINISHED
 
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.output import age, duration, err, out, print_json, print_table, size, styled
+from trellis_cli.output import Json, age, duration, err, out, print_json, print_table, size, styled
 from trellis_cli.watch import watch_job
 
 app = typer.Typer(no_args_is_help=True)
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Job = Annotated[str, typer.Argument(help="Id of a job, e.g. job_k2n6q4y7c3ta.")]
 FOLLOW_PAUSE_S = 0.5
 
@@ -213,4 +213,4 @@ def logs(
 
 def is_finished(client: ApiClient, job: str) -> bool:
     """Whether the job's attempt is over."""
-    return client.get(f"/jobs/{job}")["state"] in ("stopped", "succeeded", "failed", "crashed")
+    return client.get(f"/jobs/{job}")["state"] in FINISHED

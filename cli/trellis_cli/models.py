@@ -6,10 +6,9 @@ import typer
 
 from trellis_cli.client import connect
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.output import age, print_json, print_table, size, styled
+from trellis_cli.output import Json, age, print_json, print_table, size, styled
 
 app = typer.Typer(no_args_is_help=True)
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("list")

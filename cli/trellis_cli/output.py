@@ -4,11 +4,14 @@ import json
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
+#: The option of every command that prints results.
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 #: Results go to stdout, everything about them to stderr: `trellis ... --json | jq` works.
 out = Console()
 err = Console(stderr=True)

@@ -7,7 +7,7 @@ import typer
 
 from trellis_cli import doctor as doctor_checks
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.output import err, out, print_json, print_table, styled
+from trellis_cli.output import Json, err, out, print_json, print_table, styled
 from trellis_cli.services import logs as service_logs
 from trellis_cli.services.platform import Platform, load_platform
 from trellis_cli.services.supervisor import SERVICES, Supervisor
@@ -15,7 +15,6 @@ from trellis_cli.services.supervisor import SERVICES, Supervisor
 Port = Annotated[
     int | None, typer.Option("--port", min=1, max=65535, help="Port of the API and the dashboard.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def say(line: str) -> None:

@@ -5,8 +5,7 @@ from typing import Annotated
 import typer
 
 from trellis_cli.errors import ExitCode
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+from trellis_cli.output import Json
 
 
 def check() -> None:

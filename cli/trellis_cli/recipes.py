@@ -1,21 +1,19 @@
 """`trellis recipes`: the catalogue."""
 
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from trellis_cli.client import connect
-from trellis_cli.output import out, print_json, print_table
+from trellis_cli.output import Json, out, print_json, print_table
 
 app = typer.Typer(no_args_is_help=True)
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("list")
 def list_recipes(as_json: Json = False) -> None:
     """What can be trained."""
-    recipes = connect().get("/recipes")
-    recipes = recipes["items"] if isinstance(recipes, dict) else recipes
+    recipes = connect().get("/recipes")["items"]
     if as_json:
         print_json(recipes)
         return

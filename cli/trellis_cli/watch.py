@@ -7,6 +7,7 @@ from rich.console import Group
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
+from trellis_contracts.states import FINISHED
 
 from trellis_cli.client import ApiClient
 from trellis_cli.errors import ExitCode, Problem
@@ -16,7 +17,6 @@ POLL_S = 1.0
 #: The API may be restarted under a running job; that long it may be away before watching gives up.
 PATIENCE_S = 60.0
 LINE_PAUSE_S = 5.0
-FINISHED = ("stopped", "succeeded", "failed", "crashed")
 
 
 def watch_job(client: ApiClient, job_id: str) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Free ports, and the name of whoever holds a taken one."""
 
+import contextlib
 import errno
 import socket
 import time
@@ -34,22 +35,14 @@ def wait_until_free(ports: Iterable[int], timeout_s: float, host: str = "127.0.0
     return True
 
 
-def pick_free(count: int, avoid: Iterable[int] = ()) -> list[int]:
+def pick_free(count: int) -> list[int]:
     """Different ports that are free now, from the range that the kernel hands out."""
-    avoided = set(avoid)
-    held: list[socket.socket] = []
     picked: list[int] = []
-    try:
-        while len(picked) < count:
-            probe = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-            held.append(probe)
+    with contextlib.ExitStack() as held:
+        for _ in range(count):
+            probe = held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
             probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-            if port not in avoided:
-                picked.append(port)
-    finally:
-        for probe in held:
-            probe.close()
+            picked.append(probe.getsockname()[1])
     return picked
 
 

@@ -123,10 +123,12 @@ def end(leader: ProcessIdentity | None, mark: str, *, grace_s: float) -> int:
     killed = 0
     # A second look: a process that was being born during the first is not missed.
     for _ in range(2):
+        left = []
         for process in marked(mark):
             process.send(signal.SIGKILL)
-            killed += 1
-        wait_until_gone(list(marked(mark)), 2.0)
+            left.append(process)
+        wait_until_gone(left, 2.0)
+        killed += len(left)
     return killed
 
 

@@ -29,7 +29,7 @@ class ServiceStatus:
     """How one service is."""
 
     name: str
-    state: Literal["running", "starting", "external", "stopped", "failing"]
+    state: Literal["running", "external", "stopped", "failing"]
     detail: str
     pid: int | None = None
 

@@ -43,7 +43,8 @@ def compose(request: ComposeRequest) -> Composition:
         knobs["seed"] = request.seed
     schema = load_schema(recipe.engine)
     own, override_errors = check_overrides(schema, request.overrides)
-    errors += knob_errors + override_errors + _inexpressible(request, knobs)
+    inexpressible = _inexpressible(request, knobs)
+    errors += knob_errors + override_errors + inexpressible
     composition = Composition(
         engine=recipe.engine,
         preset=preset.id if preset else None,
@@ -52,7 +53,7 @@ def compose(request: ComposeRequest) -> Composition:
         errors=errors,
     )
     settings = _settings(recipe, preset, request, knobs, own)
-    if not _inexpressible(request, knobs):
+    if not inexpressible:
         _write(composition, schema, settings, request)
     composition.warnings += _warnings(recipe, preset, request, own)
     _check(composition, request)

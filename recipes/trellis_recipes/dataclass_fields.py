@@ -43,10 +43,6 @@ class ConfigClasses:
                     if isinstance(node, ast.ClassDef):
                         self._classes.setdefault(node.name, node)
 
-    def has(self, class_name: str) -> bool:
-        """Whether the class was found."""
-        return class_name in self._classes
-
     @cache  # noqa: B019 - one instance lives as long as the process
     def fields(self, class_name: str) -> dict[str, FieldType]:
         """Fields of the class and of its bases that a config may set."""

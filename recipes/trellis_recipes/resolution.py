@@ -5,7 +5,6 @@ keystroke. verl's files use two forms only, ``${key}`` and ``${oc.select:key,def
 with keys relative to their own group when they begin with a dot.
 """
 
-import copy
 import re
 from typing import Any
 
@@ -31,6 +30,7 @@ class _Resolver:
         self._running: set[tuple[str, ...]] = set()
 
     def value_of(self, path: tuple[str, ...]) -> Any:
+        """The resolved value, built anew so that the keys that refer to it do not share it, or _MISSING."""
         return self._resolve(self._raw(path), path)
 
     def _raw(self, path: tuple[str, ...]) -> Any:
@@ -84,13 +84,9 @@ class _Resolver:
 
     def _reference(self, key: str, path: tuple[str, ...]) -> Any:
         if not key.startswith("."):
-            return self.value_of_or_missing(tuple(key.split(".")))
+            return self.value_of(tuple(key.split(".")))
         ups = len(key) - len(key.lstrip("."))
-        return self.value_of_or_missing((*path[: len(path) - ups], *key.lstrip(".").split(".")))
-
-    def value_of_or_missing(self, path: tuple[str, ...]) -> Any:
-        raw = self._raw(path)
-        return raw if raw is _MISSING else copy.deepcopy(self._resolve(raw, path))
+        return self.value_of((*path[: len(path) - ups], *key.lstrip(".").split(".")))
 
 
 def _as_text(value: Any) -> str:

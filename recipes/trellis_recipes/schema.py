@@ -5,7 +5,7 @@ spec, so that the API can check a configuration in milliseconds.
 """
 
 import importlib.util
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -150,15 +150,6 @@ def verl_folder() -> Path:
 @lru_cache(maxsize=1)
 def _config_classes() -> ConfigClasses:
     return ConfigClasses(verl_folder())
-
-
-def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted key and value of everything that is not a non-empty mapping."""
-    for name, value in tree.items():
-        if isinstance(value, Mapping) and value:
-            yield from leaves(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
 
 
 def _select(tree: Any, dotted: str) -> Any:

@@ -84,7 +84,7 @@ class RayJobs:
             try:
                 return _translate(client.get_job_info(submission_id))
             except RuntimeError as error:
-                if "status code 404" in str(error) or "does not exist" in str(error):
+                if _is_unknown(error):
                     return None
                 raise
 
@@ -100,7 +100,7 @@ class RayJobs:
             try:
                 client.stop_job(submission_id)
             except RuntimeError as error:
-                if "does not exist" not in str(error) and "status code 404" not in str(error):
+                if not _is_unknown(error):
                     raise
 
     @contextmanager
@@ -139,6 +139,11 @@ def _connect(dashboard_url: str) -> "JobSubmissionClient":
     # RAY_ADDRESS in the environment would take the place of our address; this one goes before it.
     os.environ[_ADDRESS_VARIABLE] = dashboard_url
     return ClientWithTimeouts(dashboard_url)
+
+
+def _is_unknown(error: RuntimeError) -> bool:
+    """Whether Ray says that it has never heard of the submission: it has no class of error for that."""
+    return "status code 404" in str(error) or "does not exist" in str(error)
 
 
 def _translate(job: "JobDetails") -> RayJob:

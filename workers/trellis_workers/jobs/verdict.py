@@ -4,16 +4,10 @@ from dataclasses import dataclass
 
 from trellis_api.jobs.models import Attempt, Job
 from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_CRASHED, EXIT_STOPPED, EXIT_SUCCEEDED
-from trellis_contracts.states import JobState
+from trellis_contracts.states import FINISHED, JobState
 
 from trellis_workers.core.ray_client import RayJob, RayStatus
 
-_OUTCOMES = {
-    "succeeded": JobState.SUCCEEDED,
-    "stopped": JobState.STOPPED,
-    "failed": JobState.FAILED,
-    "crashed": JobState.CRASHED,
-}
 _EXITS = {
     EXIT_SUCCEEDED: JobState.SUCCEEDED,
     EXIT_STOPPED: JobState.STOPPED,
@@ -45,8 +39,8 @@ def decide(job: Job, attempt: Attempt | None, ray_job: RayJob) -> Settlement:
         state = _EXITS.get(code, JobState.FAILED)
         reason, cause = (None, None) if outcome else _explain(code)
         return Settlement(state, code if own_exit_code is None else own_exit_code, reason, cause)
-    if outcome in _OUTCOMES:
-        return Settlement(_OUTCOMES[outcome], own_exit_code)
+    if outcome in FINISHED:
+        return Settlement(JobState(outcome), own_exit_code)
     if ray_job.status == RayStatus.STOPPED or job.state == JobState.STOPPING:
         return Settlement(
             JobState.STOPPED, code, "The run was ended before it reached a checkpoint.", "ended"

@@ -56,11 +56,15 @@ choose_lock() {
   esac
 }
 
+# Without dependencies: the lock names every package that is needed.
+pip_install() { "$python" -m pip install --quiet --quiet --disable-pip-version-check --no-deps "$@"; }
+
 ensure_python_packages() {
-  local lock stamp wanted found
+  local lock name stamp wanted found
   lock=$(choose_lock)
+  name=$(basename "$lock")
   stamp="$venv/trellis-lock"
-  wanted="$(basename "$lock") $(cat "$lock" "$here/pyproject.toml" | sha256sum | cut -d' ' -f1) $here"
+  wanted="$name $(cat "$lock" "$here/pyproject.toml" | sha256sum | cut -d' ' -f1) $here"
   [ -x "$python" ] && [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && return
   if ! [ -x "$python" ] || ! "$python" -c '' 2>/dev/null; then
     found=$(find_python)
@@ -69,24 +73,24 @@ ensure_python_packages() {
     "$found" -m venv --clear "$venv"
     [ "$venv" = "$here/.venv" ] || ln -sfn "$venv" "$here/.venv"
   fi
-  say "installing $(basename "$lock") ($(grep -c == "$lock") packages; minutes the first time)"
+  say "installing $name ($(grep -c == "$lock") packages; minutes the first time)"
   local index=()
   [ -z "${TRELLIS_TORCH_INDEX_URL:-}" ] || index=(--extra-index-url "$TRELLIS_TORCH_INDEX_URL")
   # What builds from source (Hydra's parser, flash-attn) uses the pinned setuptools, and torch where it asks for it.
-  "$python" -m pip install --quiet --quiet --disable-pip-version-check -r <(grep -E '^(setuptools|torch)==' "$lock") --no-deps "${index[@]}"
-  if [ "$(basename "$lock")" = cpu.lock ] && ! "$python" -c 'import importlib.metadata as m, sys; sys.exit("+cpu" not in m.version("torch"))'; then
+  pip_install -r <(grep -E '^(setuptools|torch)==' "$lock") "${index[@]}"
+  if [ "$name" = cpu.lock ] && ! "$python" -c 'import importlib.metadata as m, sys; sys.exit("+cpu" not in m.version("torch"))'; then
     die "pip found PyTorch's CUDA build, which does not run without its CUDA packages" \
       "set TRELLIS_TORCH_INDEX_URL to PyTorch's own index of CPU wheels (its 'Get started' page shows the address for pip and CPU), remove $venv, and run this again"
   fi
-  "$python" -m pip install --quiet --quiet --disable-pip-version-check --no-deps wheel
-  if [ "$(basename "$lock")" = gpu.lock ]; then
-    "$python" -m pip install --quiet --quiet --disable-pip-version-check --no-deps -r <(grep -vE '^flash-attn==' "$lock")
-    "$python" -m pip install --quiet --quiet --disable-pip-version-check --no-deps --no-build-isolation -r <(grep -E '^flash-attn==' "$lock") ||
+  pip_install wheel
+  if [ "$name" = gpu.lock ]; then
+    pip_install -r <(grep -vE '^flash-attn==' "$lock")
+    pip_install --no-build-isolation -r <(grep -E '^flash-attn==' "$lock") ||
       die "flash-attn could not be built" "it needs the CUDA toolkit that fits the installed torch (nvcc on PATH) and a C++ compiler"
   else
-    "$python" -m pip install --quiet --quiet --disable-pip-version-check --no-deps -r "$lock" "${index[@]}"
+    pip_install -r "$lock" "${index[@]}"
   fi
-  "$python" -m pip install --quiet --quiet --disable-pip-version-check --no-deps --no-build-isolation -e "$here"
+  pip_install --no-build-isolation -e "$here"
   printf '%s' "$wanted" >"$stamp"
 }
 

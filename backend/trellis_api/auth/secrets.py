@@ -21,8 +21,3 @@ def new_secret(prefix: str) -> str:
 def hash_secret(secret: str) -> str:
     """What the database keeps of a secret."""
     return hashlib.sha256(secret.encode()).hexdigest()
-
-
-def is_same_secret(secret: str, expected_hash: str) -> bool:
-    """Compare in constant time."""
-    return secrets.compare_digest(hash_secret(secret), expected_hash)

@@ -44,6 +44,18 @@ def name_non_finite(value: float | None) -> Literal["nan", "inf", "-inf"] | None
     return None
 
 
+def find_series(connection: Connection, *, job_id: str, keys: Sequence[str] | None = None) -> dict[str, int]:
+    """The ids of a job's series by key, in the order of the keys; all, or those of the given keys."""
+    statement = (
+        select(metric_series.c.key, metric_series.c.id)
+        .where(metric_series.c.job_id == job_id)
+        .order_by(metric_series.c.key)
+    )
+    if keys is not None:
+        statement = statement.where(metric_series.c.key.in_(keys))
+    return dict(connection.execute(statement).all())
+
+
 def read_curves(
     session: Session,
     *,
@@ -59,7 +71,7 @@ def read_curves(
     first value that is no number; the first and last point are always there.
     """
     connection = session.connection()
-    found = _find_series(connection, job_id=job.id, keys=keys)
+    found = find_series(connection, job_id=job.id, keys=keys)
     asked = _Range(from_step or 0, job.metric_step + 1 if to_step is None else to_step + 1)
     curves = []
     for key in found if keys is None else [key for key in dict.fromkeys(keys) if key in found]:
@@ -86,17 +98,6 @@ def read_newest(session: Session, *, job_id: str) -> list[tuple[str, int, float 
         .order_by(metric_series.c.key)
     )
     return list(session.connection().execute(statement))
-
-
-def _find_series(connection: Connection, *, job_id: str, keys: Sequence[str] | None) -> dict[str, int]:
-    statement = (
-        select(metric_series.c.key, metric_series.c.id)
-        .where(metric_series.c.job_id == job_id)
-        .order_by(metric_series.c.key)
-    )
-    if keys is not None:
-        statement = statement.where(metric_series.c.key.in_(keys))
-    return dict(connection.execute(statement).all())
 
 
 def _read_curve(

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, delete, insert, select
 from sqlmodel import Session
 
 from trellis_api.jobs.downsampling import Bucket, reduce_points
+from trellis_api.jobs.metric_query import find_series
 from trellis_api.jobs.metric_tables import ROLLUP_STEPS, metric_points, metric_rollups, metric_series
 from trellis_api.jobs.models import Job
 
@@ -30,11 +31,14 @@ _UPSERT_POSTGRESQL = (
 )
 
 
-def write(session: Session, *, job: Job, metrics: Sequence[StepMetrics]) -> int:
+def write(session: Session, *, job: Job, metrics: Sequence[StepMetrics]) -> None:
     """Keep the metrics of some steps; a step that comes again replaces what was there.
 
-    The caller holds the job's lock. Returns the number of points.
+    The caller holds the job's lock.
     """
+    # A batch of log lines alone asks the database nothing.
+    if not any(values for _, values in metrics):
+        return
     session.flush()
     connection = session.connection()
     series = _ensure_series(connection, job_id=job.id, keys={key for _, values in metrics for key in values})
@@ -43,17 +47,18 @@ def write(session: Session, *, job: Job, metrics: Sequence[StepMetrics]) -> int:
         for step, values in metrics
         for key, value in values.items()
     }
-    if not points:
-        return 0
     _upsert(connection, [(series_id, step, points[series_id, step]) for series_id, step in sorted(points)])
     highest = max(job.metric_step, max(step for step, _ in metrics))
     touched = {step // ROLLUP_STEPS for step, _ in metrics}
     if job.metric_step >= 0:
         touched.add(job.metric_step // ROLLUP_STEPS)
-    _rebuild(connection, job_id=job.id, buckets={b for b in touched if b < highest // ROLLUP_STEPS})
+    _rebuild(
+        connection,
+        series_ids=list(series.values()),
+        buckets={bucket for bucket in touched if bucket < highest // ROLLUP_STEPS},
+    )
     job.metric_step = highest
     session.add(job)
-    return len(points)
 
 
 def truncate(session: Session, *, job: Job, last_step: int) -> None:
@@ -76,19 +81,12 @@ def truncate(session: Session, *, job: Job, last_step: int) -> None:
 
 
 def _ensure_series(connection: Connection, *, job_id: str, keys: set[str]) -> dict[str, int]:
-    known = _find_series(connection, job_id=job_id)
+    known = find_series(connection, job_id=job_id)
     missing = sorted(keys - known.keys())
     if missing:
         connection.execute(insert(metric_series), [{"job_id": job_id, "key": key} for key in missing])
-        known = _find_series(connection, job_id=job_id)
+        known = find_series(connection, job_id=job_id)
     return known
-
-
-def _find_series(connection: Connection, *, job_id: str) -> dict[str, int]:
-    rows = connection.execute(
-        select(metric_series.c.key, metric_series.c.id).where(metric_series.c.job_id == job_id)
-    )
-    return dict(rows.all())
 
 
 def _upsert(connection: Connection, rows: list[tuple[int, int, float | None]]) -> None:
@@ -99,17 +97,14 @@ def _upsert(connection: Connection, rows: list[tuple[int, int, float | None]]) -
         connection.exec_driver_sql(_UPSERT_SQLITE, rows)
 
 
-def _rebuild(connection: Connection, *, job_id: str, buckets: set[int]) -> None:
-    """Build the rollups of complete buckets anew, for all series of the job."""
-    if not buckets:
-        return
-    series = list(_find_series(connection, job_id=job_id).values())
+def _rebuild(connection: Connection, *, series_ids: list[int], buckets: set[int]) -> None:
+    """Build the rollups of complete buckets anew, for all series of a job."""
     rows: list[dict[str, Any]] = []
     for low, high in _join_ranges(buckets):
         points = connection.execute(
             select(metric_points)
             .where(
-                metric_points.c.series_id.in_(series),
+                metric_points.c.series_id.in_(series_ids),
                 metric_points.c.step >= low * ROLLUP_STEPS,
                 metric_points.c.step < high * ROLLUP_STEPS,
             )
@@ -118,7 +113,7 @@ def _rebuild(connection: Connection, *, job_id: str, buckets: set[int]) -> None:
         rows += _sum_up(points)
         connection.execute(
             delete(metric_rollups).where(
-                metric_rollups.c.series_id.in_(series),
+                metric_rollups.c.series_id.in_(series_ids),
                 metric_rollups.c.bucket >= low,
                 metric_rollups.c.bucket < high,
             )

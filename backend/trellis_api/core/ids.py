@@ -12,6 +12,11 @@ def new_id(prefix: str) -> str:
     return f"{prefix}_{base64.b32encode(secrets.token_bytes(8)).decode()[:ID_LENGTH].lower()}"
 
 
+def id_pattern(prefix: str) -> str:
+    """The form of an id, as a regular expression."""
+    return rf"^{re.escape(prefix)}_[a-z2-7]{{{ID_LENGTH}}}$"
+
+
 def is_id(value: str, *, prefix: str) -> bool:
     """Whether a value has the form of an id, before it becomes part of a path."""
-    return re.fullmatch(rf"{re.escape(prefix)}_[a-z2-7]{{{ID_LENGTH}}}", value) is not None
+    return re.fullmatch(id_pattern(prefix), value) is not None

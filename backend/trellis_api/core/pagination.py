@@ -3,14 +3,25 @@
 import base64
 import binascii
 import json
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, Field
 
 from trellis_api.core.errors import InvalidRequest
 
 Item = TypeVar("Item")
+
+
+class _Listed(Protocol):
+    """A row of a list that is sorted by time."""
+
+    id: str
+    created_at: datetime
+
+
+Row = TypeVar("Row", bound=_Listed)
 MAX_PAGE_SIZE = 200
 DEFAULT_PAGE_SIZE = 50
 
@@ -56,3 +67,11 @@ def decode_time_position(cursor: str) -> tuple[datetime, str]:
     if instant.tzinfo is None or not isinstance(identifier, str) or "\x00" in identifier:
         raise InvalidCursor("The cursor is not valid.")
     return instant, identifier
+
+
+def cut_page(rows: Sequence[Row], *, limit: int) -> tuple[Sequence[Row], str | None]:
+    """The page's rows and the cursor of the next; ``rows`` has one more than ``limit`` if there is a next."""
+    shown = rows[:limit]
+    if len(rows) <= limit:
+        return shown, None
+    return shown, encode_cursor(shown[-1].created_at.isoformat(), shown[-1].id)

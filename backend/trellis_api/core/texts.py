@@ -1,8 +1,18 @@
-"""Makes texts of foreign processes fit for every database."""
+"""What texts may hold, and how those of foreign processes are made fit for every database."""
 
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import StringConstraints
 
 CUT_MARK = " … [cut]"
+#: PostgreSQL keeps no NUL.
+NO_NUL = r"^[^\x00]*$"
+#: Of a dataset or a model. Printable: names stand in tables, file names and log lines.
+Name = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=120, pattern=r"^[^\x00-\x1f\x7f]+$"),
+]
+Description = Annotated[str, StringConstraints(max_length=2000, pattern=NO_NUL)]
 
 
 def storable(text: str) -> str:

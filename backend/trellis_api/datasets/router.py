@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query
 from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep, WriteSession
 from trellis_api.core.errors import ERROR_RESPONSES, ErrorBody
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
+from trellis_api.core.texts import NO_NUL
 from trellis_api.datasets import service
 from trellis_api.datasets.schemas import DatasetRead, DatasetRows
 from trellis_api.datasets.upload import UPLOAD_FORM, UploadDep
@@ -18,7 +19,7 @@ router = APIRouter(prefix="/datasets", tags=["datasets"], responses=ERROR_RESPON
 def list_datasets(
     session: ReadSession,
     text: Annotated[
-        str | None, Query(max_length=200, pattern=r"^[^\x00]*$", description="Part of a name or description.")
+        str | None, Query(max_length=200, pattern=NO_NUL, description="Part of a name or description.")
     ] = None,
     cursor: Annotated[str | None, Query(max_length=400)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,

@@ -1,20 +1,12 @@
 """Datasets as clients see them."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field
 from trellis_contracts.recipe import DataFormat
 
 from trellis_api.datasets.intake.kinds import FileKind
-
-#: Printable: names stand in tables, file names and log lines.
-DatasetName = Annotated[
-    str,
-    StringConstraints(strip_whitespace=True, min_length=1, max_length=120, pattern=r"^[^\x00-\x1f\x7f]+$"),
-]
-
-DatasetDescription = Annotated[str, StringConstraints(max_length=2000, pattern=r"^[^\x00]*$")]
 
 
 class ColumnRead(BaseModel):

@@ -14,9 +14,11 @@ from pydantic import TypeAdapter, ValidationError
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session
 
+from trellis_api.core.hashing import hash_file
 from trellis_api.core.ids import new_id
-from trellis_api.core.pagination import Page, decode_time_position, encode_cursor
+from trellis_api.core.pagination import Page, cut_page, decode_time_position
 from trellis_api.core.settings import Settings
+from trellis_api.core.texts import Description, Name
 from trellis_api.core.transaction_files import remove_after_commit, remove_unless_committed
 from trellis_api.datasets import repository
 from trellis_api.datasets.errors import (
@@ -28,17 +30,17 @@ from trellis_api.datasets.errors import (
     DatasetRowsInvalid,
     UploadMalformed,
 )
-from trellis_api.datasets.intake.convert import Converted, convert, hash_file
+from trellis_api.datasets.intake.convert import Converted, convert
 from trellis_api.datasets.intake.problems import BadRows, UnreadableFile
 from trellis_api.datasets.intake.store import read_page
 from trellis_api.datasets.models import Dataset
-from trellis_api.datasets.schemas import ColumnRead, DatasetDescription, DatasetName, DatasetRead, DatasetRows
+from trellis_api.datasets.schemas import ColumnRead, DatasetRead, DatasetRows
 from trellis_api.datasets.upload import Upload, explain_disk_error
 from trellis_api.jobs.repository import names_of_jobs_using
 
 log = logging.getLogger(__name__)
-_NAME: TypeAdapter[str] = TypeAdapter(DatasetName)
-_DESCRIPTION: TypeAdapter[str] = TypeAdapter(DatasetDescription)
+_NAME: TypeAdapter[str] = TypeAdapter(Name)
+_DESCRIPTION: TypeAdapter[str] = TypeAdapter(Description)
 _DATA_FILE = "data.parquet"
 
 
@@ -70,11 +72,8 @@ def list_page(session: Session, *, text: str | None, cursor: str | None, limit: 
     """One page, newest first."""
     after = decode_time_position(cursor) if cursor else None
     rows = repository.list_datasets(session, text=text, after=after, limit=limit + 1)
-    items = [DatasetRead.model_validate(row) for row in rows[:limit]]
-    last = rows[limit - 1] if len(rows) > limit else None
-    return Page(
-        items=items, next_cursor=encode_cursor(last.created_at.isoformat(), last.id) if last else None
-    )
+    shown, next_cursor = cut_page(rows, limit=limit)
+    return Page(items=[DatasetRead.model_validate(row) for row in shown], next_cursor=next_cursor)
 
 
 def check_name(session: Session, upload: Upload) -> str:
@@ -163,7 +162,7 @@ def delete(session: Session, settings: Settings, *, dataset_id: str) -> None:
     # Locked before the jobs are looked at: a job that is being created holds it, and is seen afterwards.
     repository.lock_dataset(session, dataset_id=dataset_id)
     dataset = get_dataset(session, dataset_id=dataset_id)
-    jobs = names_of_jobs_using(session, dataset_id=dataset_id, active_only=True)
+    jobs = names_of_jobs_using(session, dataset_id=dataset_id)
     if jobs:
         raise DatasetInUse(
             f"The dataset is used by {len(jobs)} unfinished job{'s' if len(jobs) > 1 else ''}.",

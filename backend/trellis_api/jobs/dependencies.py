@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from fastapi import Path
 
 from trellis_api.core.errors import ERROR_RESPONSES
+from trellis_api.core.ids import id_pattern
 
-JobId = Annotated[str, Path(description="Id of the job.", pattern=r"^job_[a-z2-7]{12}$")]
+JobId = Annotated[str, Path(description="Id of the job.", pattern=id_pattern("job"))]
 JOB_RESPONSES: dict[int | str, dict[str, Any]] = {401: ERROR_RESPONSES[401], 404: ERROR_RESPONSES[404]}

@@ -6,7 +6,7 @@ from sqlmodel import Session
 from trellis_contracts.states import ACTIVE, JobState
 from trellis_recipes.catalogue import UnknownRecipe, get_recipe
 
-from trellis_api.core.pagination import Page, decode_time_position, encode_cursor
+from trellis_api.core.pagination import Page, cut_page, decode_time_position
 from trellis_api.datasets.repository import map_dataset_names
 from trellis_api.jobs import log_store, repository
 from trellis_api.jobs.hints import find_hint
@@ -28,10 +28,7 @@ def list_page(session: Session, *, wanted: JobFilter, cursor: str | None, limit:
     """One page of jobs, newest first."""
     before = decode_time_position(cursor) if cursor is not None else None
     rows = repository.list_jobs(session, wanted=wanted, before=before, limit=limit + 1)
-    shown = rows[:limit]
-    next_cursor = None
-    if len(rows) > limit:
-        next_cursor = encode_cursor(shown[-1].created_at.isoformat(), shown[-1].id)
+    shown, next_cursor = cut_page(rows, limit=limit)
     return Page(items=present_all(session, jobs=shown), next_cursor=next_cursor)
 
 

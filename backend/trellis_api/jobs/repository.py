@@ -12,6 +12,9 @@ from trellis_api.jobs.models import Attempt, Checkpoint, Job, JobTag, Purge
 
 #: PostgreSQL advisory lock under which jobs are admitted, one admission at a time.
 ADMISSION_LOCK = 7_240_001
+_IS_QUEUED = col(Job.state) == JobState.QUEUED
+#: Priority, then first in, first out. A place in line means something only in the order of the launches.
+_LAUNCH_ORDER = (col(Job.priority).desc(), col(Job.queued_at), col(Job.id))
 
 
 @dataclass(frozen=True)
@@ -61,13 +64,9 @@ def list_jobs(
     return session.exec(statement).all()
 
 
-def list_queued(session: Session) -> Sequence[Job]:
-    """Queued jobs in the order in which they are launched: priority, then first in first out."""
-    return session.exec(
-        select(Job)
-        .where(Job.state == JobState.QUEUED)
-        .order_by(col(Job.priority).desc(), col(Job.queued_at), col(Job.id))
-    ).all()
+def list_queued(session: Session, *, limit: int | None = None) -> Sequence[Job]:
+    """Queued jobs in the order in which they are launched: all, or the first ``limit``."""
+    return session.exec(select(Job).where(_IS_QUEUED).order_by(*_LAUNCH_ORDER).limit(limit)).all()
 
 
 def list_holding_slots(session: Session) -> Sequence[Job]:
@@ -92,11 +91,7 @@ def lock_admission(session: Session) -> None:
 
 def rank_queued(session: Session) -> dict[str, int]:
     """Position of every queued job, from 1."""
-    statement = (
-        select(Job.id)
-        .where(Job.state == JobState.QUEUED)
-        .order_by(col(Job.priority).desc(), col(Job.queued_at), col(Job.id))
-    )
+    statement = select(Job.id).where(_IS_QUEUED).order_by(*_LAUNCH_ORDER)
     return {job_id: position for position, job_id in enumerate(session.exec(statement), start=1)}
 
 
@@ -162,15 +157,13 @@ def list_checkpoints(session: Session, *, job_id: str) -> Sequence[Checkpoint]:
 
 
 def names_of_jobs_using(
-    session: Session, *, dataset_id: str | None = None, model_id: str | None = None, active_only: bool = True
+    session: Session, *, dataset_id: str | None = None, model_id: str | None = None
 ) -> list[str]:
-    """Names of the jobs that need a dataset or a model, to refuse its deletion with a reason."""
+    """Names of the unfinished jobs that need a dataset or a model, to refuse its deletion with a reason."""
     uses: list[ColumnElement[bool]] = []
     if dataset_id is not None:
         uses += [col(Job.dataset_id) == dataset_id, col(Job.validation_dataset_id) == dataset_id]
     if model_id is not None:
         uses.append(col(Job.model_id) == model_id)
-    statement = select(Job.name).where(or_(*uses)).order_by(Job.name)
-    if active_only:
-        statement = statement.where(col(Job.state).in_(ACTIVE))
-    return list(session.exec(statement))
+    is_active = col(Job.state).in_(ACTIVE)
+    return list(session.exec(select(Job.name).where(or_(*uses), is_active).order_by(Job.name)))

@@ -9,10 +9,11 @@ from trellis_contracts.states import JobState
 from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, WriteSession
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
+from trellis_api.core.texts import NO_NUL
 from trellis_api.jobs import presentation, service, submit
 from trellis_api.jobs.dependencies import JOB_RESPONSES, JobId
 from trellis_api.jobs.repository import JobFilter
-from trellis_api.jobs.schemas import NO_NUL, JobClone, JobCreate, JobPreview, JobRead, JobResume
+from trellis_api.jobs.schemas import JobClone, JobCreate, JobPreview, JobRead, JobResume
 
 router = APIRouter(prefix="/jobs", tags=["jobs"], responses={401: ERROR_RESPONSES[401]})
 CONFLICT: dict[int | str, dict[str, Any]] = {**JOB_RESPONSES, 409: ERROR_RESPONSES[409]}

@@ -9,10 +9,8 @@ from trellis_contracts.states import JobState
 from trellis_recipes.issues import Issue
 
 from trellis_api.core.redaction import has_secret
-from trellis_api.core.texts import storable_tree
+from trellis_api.core.texts import NO_NUL, storable_tree
 
-#: PostgreSQL keeps no NUL.
-NO_NUL = r"^[^\x00]*$"
 Tag = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=64, pattern=NO_NUL)]
 JobName = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=NO_NUL)

@@ -7,7 +7,6 @@ it here, ``trellis_train/entrypoint.py`` runs it and reports through ``ingest``.
 """
 
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 from sqlmodel import Session
@@ -237,11 +236,11 @@ def delete_job(session: Session, *, job_id: str) -> None:
     session.expunge(job)
 
 
-def is_overdue(job: Job, attempt: Attempt | None, *, timeout_s: float, now: datetime | None = None) -> bool:
+def is_overdue(job: Job, attempt: Attempt | None, *, timeout_s: float) -> bool:
     """Whether a running attempt has been silent for longer than it may."""
     if job.state not in HOLDS_SLOTS or attempt is None or attempt.heartbeat_at is None:
         return False
-    return ((now or utc_now()) - attempt.heartbeat_at).total_seconds() > timeout_s
+    return (utc_now() - attempt.heartbeat_at).total_seconds() > timeout_s
 
 
 def has_files(checkpoint: Checkpoint, *, data_root: Path) -> bool:

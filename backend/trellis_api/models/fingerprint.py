@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
+from trellis_api.core.hashing import hash_file
+
 MAX_CONTENT_BYTES = 2 * 1024**3
 SAMPLED_FILE_BYTES = 64 * 1024**2
 SAMPLE_COUNT = 64
@@ -26,14 +28,9 @@ def fingerprint(folder: Path, files: Iterable[Path]) -> tuple[str, Literal["cont
     total = hashlib.sha256()
     for path in sorted(sizes, key=lambda path: path.relative_to(folder).as_posix()):
         uses_sample = is_sampled and sizes[path] > SAMPLED_FILE_BYTES
-        digest = _hash_samples(path, sizes[path]) if uses_sample else _hash_content(path)
+        digest = _hash_samples(path, sizes[path]) if uses_sample else hash_file(path)
         total.update(f"{path.relative_to(folder).as_posix()}\0{sizes[path]}\0{digest}\n".encode())
     return total.hexdigest(), "sampled" if is_sampled else "content"
-
-
-def _hash_content(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _hash_samples(path: Path, size: int) -> str:

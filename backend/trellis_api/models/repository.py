@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from sqlalchemy import update
+from sqlalchemy import ColumnElement, update
 from sqlmodel import Session, col, func, or_, select, tuple_
 
 from trellis_api.core.columns import utc_now
@@ -61,22 +61,16 @@ def list_models(
 
 def list_fetchable(session: Session, *, lost_before: datetime) -> list[str]:
     """Ids of models that wait to be fetched, or whose fetch has shown no sign of life since then."""
-    waits = or_(
-        col(Model.state) == ModelState.PENDING.value,
-        (col(Model.state) == ModelState.FETCHING.value) & (col(Model.state_changed_at) < lost_before),
+    return list(
+        session.exec(select(Model.id).where(_waits_for_fetch(lost_before)).order_by(col(Model.created_at)))
     )
-    return list(session.exec(select(Model.id).where(waits).order_by(col(Model.created_at))))
 
 
 def claim_fetch(session: Session, *, model_id: str, lost_before: datetime) -> bool:
     """Take the fetch of a model; False where another worker has it or there is nothing to fetch."""
-    waits = or_(
-        col(Model.state) == ModelState.PENDING.value,
-        (col(Model.state) == ModelState.FETCHING.value) & (col(Model.state_changed_at) < lost_before),
-    )
     claimed = session.exec(
         update(Model)
-        .where(col(Model.id) == model_id, waits)
+        .where(col(Model.id) == model_id, _waits_for_fetch(lost_before))
         .values(state=ModelState.FETCHING.value, state_changed_at=utc_now(), state_reason=None)
     )
     return claimed.rowcount == 1
@@ -107,3 +101,10 @@ def delete_model(session: Session, model: Model) -> None:
     """Delete the row."""
     session.delete(model)
     session.flush()
+
+
+def _waits_for_fetch(lost_before: datetime) -> ColumnElement[bool]:
+    return or_(
+        col(Model.state) == ModelState.PENDING.value,
+        (col(Model.state) == ModelState.FETCHING.value) & (col(Model.state_changed_at) < lost_before),
+    )

@@ -8,6 +8,7 @@ from trellis_contracts.tasks import FETCH_MODEL
 from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep, TasksDep, WriteSession
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
+from trellis_api.core.texts import NO_NUL
 from trellis_api.models import service
 from trellis_api.models.schemas import ModelCreate, ModelRead, ModelState
 
@@ -18,7 +19,7 @@ router = APIRouter(prefix="/models", tags=["models"], responses=ERROR_RESPONSES)
 def list_models(
     session: ReadSession,
     text: Annotated[
-        str | None, Query(max_length=200, pattern=r"^[^\x00]*$", description="Part of a name or description.")
+        str | None, Query(max_length=200, pattern=NO_NUL, description="Part of a name or description.")
     ] = None,
     state: ModelState | None = None,
     cursor: Annotated[str | None, Query(max_length=400)] = None,

@@ -6,10 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-ModelName = Annotated[
-    str,
-    StringConstraints(strip_whitespace=True, min_length=1, max_length=120, pattern=r"^[^\x00-\x1f\x7f]+$"),
-]
+from trellis_api.core.ids import id_pattern
+from trellis_api.core.texts import Description, Name
 
 
 class ModelState(StrEnum):
@@ -55,7 +53,7 @@ class CheckpointSource(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     kind: Literal["checkpoint"] = "checkpoint"
-    job_id: Annotated[str, StringConstraints(max_length=32, pattern=r"^job_[a-z2-7]{12}$")]
+    job_id: Annotated[str, StringConstraints(max_length=32, pattern=id_pattern("job"))]
     step: int = Field(ge=0, le=2**31 - 1)
 
 
@@ -67,8 +65,8 @@ class ModelCreate(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: ModelName
-    description: Annotated[str, StringConstraints(max_length=2000, pattern=r"^[^\x00]*$")] = ""
+    name: Name
+    description: Description = ""
     source: ModelOrigin
 
 

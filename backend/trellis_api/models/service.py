@@ -15,7 +15,7 @@ from sqlmodel import Session
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import new_id
-from trellis_api.core.pagination import Page, decode_time_position, encode_cursor
+from trellis_api.core.pagination import Page, cut_page, decode_time_position
 from trellis_api.core.settings import Settings
 from trellis_api.core.transaction_files import remove_after_commit, remove_unless_committed
 from trellis_api.jobs.repository import find_checkpoint, find_job, names_of_jobs_using
@@ -86,11 +86,8 @@ def list_page(
     """One page, newest first."""
     after = decode_time_position(cursor) if cursor else None
     rows = repository.list_models(session, text=text, state=state, after=after, limit=limit + 1)
-    last = rows[limit - 1] if len(rows) > limit else None
-    return Page(
-        items=[ModelRead.model_validate(row) for row in rows[:limit]],
-        next_cursor=encode_cursor(last.created_at.isoformat(), last.id) if last else None,
-    )
+    shown, next_cursor = cut_page(rows, limit=limit)
+    return Page(items=[ModelRead.model_validate(row) for row in shown], next_cursor=next_cursor)
 
 
 def check(session: Session, settings: Settings, request: ModelCreate) -> Origin:
@@ -200,7 +197,7 @@ def delete(session: Session, settings: Settings, *, model_id: str) -> None:
     # Locked before the jobs are looked at: a job that is being created holds it, and is seen afterwards.
     repository.lock_model(session, model_id=model_id)
     model = get_model(session, model_id=model_id)
-    jobs = names_of_jobs_using(session, model_id=model_id, active_only=True)
+    jobs = names_of_jobs_using(session, model_id=model_id)
     if jobs:
         raise ModelInUse(
             f"The model is used by {len(jobs)} unfinished job{'s' if len(jobs) > 1 else ''}.", {"jobs": jobs}

@@ -57,7 +57,7 @@ def read_dashboard(session: Session, settings: Settings, probes: Probes) -> Dash
         jobs_by_state=repository.count_jobs_by_state(session),
         slots=SlotsRead(used=count_held_slots(session), total=settings.total_slots),
         running=presentation.present_all(session, jobs=list_holding_slots(session)[:_LISTED_JOBS]),
-        queue=presentation.present_all(session, jobs=list_queued(session)[:_LISTED_JOBS]),
+        queue=presentation.present_all(session, jobs=list_queued(session, limit=_LISTED_JOBS)),
         recent_failures=presentation.present_all(
             session, jobs=repository.list_recent_failures(session, limit=_LISTED_FAILURES)
         ),

@@ -70,7 +70,7 @@ def _has_work() -> bool:
     """Spares the cluster a question every other second while nothing waits."""
     with read() as session:
         launching = (job.state == JobState.LAUNCHING for job in repository.list_holding_slots(session))
-        return any(launching) or bool(repository.list_queued(session))
+        return any(launching) or bool(repository.list_queued(session, limit=1))
 
 
 def _launch_admitted(ray: RayJobs) -> None:

@@ -1,6 +1,5 @@
 """One uploaded file in, one checked Parquet file and its description out."""
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -9,6 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from trellis_contracts.recipe import DataFormat
 
+from trellis_api.core.hashing import hash_file
 from trellis_api.datasets.intake.columns import describe_type
 from trellis_api.datasets.intake.encoding import detect_encoding
 from trellis_api.datasets.intake.formats import (
@@ -92,9 +92,3 @@ def _collect_warnings(path: Path, detection: Detection) -> list[dict[str, str | 
         message = f"{count} {rows} an empty '{column}'; training refuses such rows."
         warnings.append({"code": "empty_values", "message": message, "column": column, "row_count": count})
     return warnings
-
-
-def hash_file(path: Path) -> str:
-    """SHA-256 of a file's content, in hex."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,6 +1,6 @@
 """Keeps the output of jobs as numbered lines."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from sqlalchemy import insert
 from sqlmodel import Session, col, select
@@ -12,6 +12,8 @@ from trellis_api.jobs.models import Job, LogLine
 
 #: A longer line is cut: progress bars and dumped tensors are no text to read.
 MAX_LINE_CHARACTERS = 16_384
+#: Few queries where lines come one by one, few rows in memory where they come in masses.
+_STRETCH = 200
 
 
 def write(session: Session, *, job: Job, attempt: int, event: LogEvent) -> tuple[int, int]:
@@ -43,6 +45,17 @@ def read_after(session: Session, *, job_id: str, after: int, limit: int) -> Sequ
         .order_by(col(LogLine.line))
         .limit(limit)
     ).all()
+
+
+def iterate_after(session: Session, *, job_id: str, after: int, limit: int) -> Iterator[LogLine]:
+    """Lines behind a number, in order, read in stretches: there may be too many to hold them all."""
+    last = after + limit
+    while after < last:
+        lines = read_after(session, job_id=job_id, after=after, limit=min(last - after, _STRETCH))
+        if not lines:
+            return
+        yield from lines
+        after = lines[-1].line
 
 
 def read_last(session: Session, *, job: Job, limit: int) -> Sequence[LogLine]:

@@ -6,8 +6,9 @@ all of them, and wakes those that have news; with nobody watching it rests.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -19,7 +20,7 @@ from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.jobs import events, log_store
 from trellis_api.jobs.errors import JobNotFound
-from trellis_api.jobs.models import Job, JobEvent
+from trellis_api.jobs.models import Job, JobEvent, LogLine
 from trellis_api.jobs.results import present_line
 from trellis_api.jobs.stream_schemas import LogsPrinted, StreamReset
 
@@ -48,7 +49,6 @@ class EventHub:
         self._poll_interval_s = poll_interval_s
         self._watchers: set[_Watcher] = set()
         self._poller: asyncio.Task[None] | None = None
-        self._is_closing = False
 
     def resolve_position(self, job_id: str, asked: int | None) -> int | None:
         """Where to begin: as asked, now where nothing was asked, None where that is not kept any more."""
@@ -82,7 +82,6 @@ class EventHub:
 
     async def close(self) -> None:
         """End all streams; browsers connect again."""
-        self._is_closing = True
         for watcher in self._watchers:
             watcher.is_gone = True
             watcher.bell.set()
@@ -112,7 +111,8 @@ class EventHub:
     def _load(self, job_id: str, after: int) -> list[tuple[int, str, bytes]]:
         with self._database.read() as session:
             rows = events.list_events(session, job_id=job_id, after=after, limit=PAGE_SIZE)
-            return [(row.sequence, row.kind, _encode(session, row)) for row in rows]
+            lines = _read_lines(session, job_id, rows)
+            return [(row.sequence, row.kind, _encode(row, lines)) for row in rows]
 
 
 async def stream_events(hub: EventHub, *, job_id: str, position: int | None) -> AsyncIterator[bytes]:
@@ -140,11 +140,19 @@ def format_event(sequence: int, name: str, data: bytes) -> bytes:
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (sequence, name.encode(), data)
 
 
-def _encode(session: Session, event: JobEvent) -> bytes:
+def _read_lines(session: Session, job_id: str, page: Sequence[JobEvent]) -> Iterator[LogLine]:
+    """The lines of a page's events. They follow on: events are recorded in the order of their lines."""
+    logs = [event.payload for event in page if event.kind == "logs"]
+    if not logs:
+        return iter(())
+    after, last = logs[0]["first"] - 1, logs[-1]["first"] + logs[-1]["count"] - 1
+    return log_store.iterate_after(session, job_id=job_id, after=after, limit=last - after)
+
+
+def _encode(event: JobEvent, lines: Iterator[LogLine]) -> bytes:
     data: Any = event.payload
     if event.kind == "logs":
         # The record names the lines; their text is kept once.
-        first, count = data["first"], data["count"]
-        lines = log_store.read_after(session, job_id=event.job_id, after=first - 1, limit=count)
-        data = LogsPrinted(lines=[present_line(line) for line in lines]).model_dump(mode="json")
+        printed = [present_line(line) for line in islice(lines, data["count"])]
+        data = LogsPrinted(lines=printed).model_dump(mode="json")
     return orjson.dumps(data)

@@ -77,7 +77,7 @@ def migrated(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture
 def settings(tmp_path: Path, migrated: Database) -> Settings:
-    """A platform with one slot, a data root of its own, and no broker."""
+    """A platform with four slots, a data root of its own, and no broker."""
     return Settings(
         data_root=tmp_path / "data root",
         database_url=migrated.url.render_as_string(hide_password=False),

@@ -8,11 +8,10 @@ import contextlib
 import os
 import shutil
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import psutil
 import pytest
@@ -25,14 +24,16 @@ from trellis_cli.services.process import marked
 from trellis_cli.services.supervisor import Supervisor
 from trellis_contracts.attempt import EVENTS_FOLDER
 from trellis_contracts.events import Event
+from trellis_testing.waiting import wait_until
 
-Found = TypeVar("Found")
 EVENT: TypeAdapter[Any] = TypeAdapter(Event)
 FINISHED = ("stopped", "succeeded", "failed", "crashed")
 #: Processes of Ray that belong to no job.
 RESTING = ("ray::IDLE", "ray::DashboardAgent", "ray::RuntimeEnvAgent")
 #: Long enough for a first start on two busy cores.
 JOB_TIMEOUT_S = 420.0
+#: Of the starter model and its data, which the demonstration and the tests share.
+SEED = 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -40,13 +41,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("e2e") is not None)
 
 
-def wait_until(look: Callable[[], Found], timeout_s: float, what: str, pause_s: float = 0.1) -> Found:
-    """Look until there is something to see; the answer is what was seen."""
-    deadline = time.monotonic() + timeout_s
-    while not (found := look()):
-        assert time.monotonic() < deadline, f"not within {timeout_s:.0f} s: {what}"
-        time.sleep(pause_s)
-    return found
+@contextlib.contextmanager
+def trellis_environment(variables: dict[str, str]) -> Iterator[None]:
+    """These settings of the platform and none of the caller's own."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("TRELLIS_")]:
+            patch.delenv(name)
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        yield
 
 
 @dataclass
@@ -60,15 +63,9 @@ class Rig:
 
     # -- the platform ----------------------------------------------------------------------
 
-    @contextlib.contextmanager
-    def inside(self, **more: str) -> Iterator[None]:
+    def inside(self, **more: str) -> contextlib.AbstractContextManager[None]:
         """The environment of this platform, with further settings, instead of the caller's."""
-        with pytest.MonkeyPatch.context() as patch:
-            for name in [name for name in os.environ if name.startswith("TRELLIS_")]:
-                patch.delenv(name)
-            for name, value in {**self.environment, **more}.items():
-                patch.setenv(name, value)
-            yield
+        return trellis_environment({**self.environment, **more})
 
     def start(self, **settings: str) -> None:
         """Start what is not running."""
@@ -88,23 +85,23 @@ class Rig:
         doomed = [each for pid in leaders for each in list_tree(pid)]
         for process in doomed:
             process.kill()
-        wait_until(lambda: not any(is_running(each) for each in doomed), 10, f"{names} are dead", 0.02)
+        wait_until(lambda: not any(map(is_running, doomed)), 10, f"{names} are dead", pause_s=0.02)
 
     def count_used_slots(self) -> int:
         return int(self.client.get("/monitoring/dashboard")["slots"]["used"])
 
     # -- what jobs need --------------------------------------------------------------------
 
-    def starter(self, seed: int = 1) -> dict[str, str]:
+    def starter(self) -> dict[str, str]:
         """Ids of the starter model and of its datasets; made and uploaded at the first call."""
         root = self.platform.settings.data_root
-        folder = root / "starter" / f"seed-{seed}"
-        demo.make_starter(folder, seed)
+        folder = root / "starter" / f"seed-{SEED}"
+        demo.make_starter(folder, SEED)
         source = {"kind": "local", "path": str((folder / "model").relative_to(root))}
-        ids = {"model": demo.ensure_model(self.client, f"starter-seed{seed}", source)}
+        ids = {"model": demo.ensure_model(self.client, f"starter-seed{SEED}", source)}
         for name in ("sft", "rl_train", "rl_validation"):
             file = folder / "data" / f"{name}.jsonl"
-            ids[name] = demo.ensure_dataset(self.client, file, f"addition-{name}-seed{seed}")
+            ids[name] = demo.ensure_dataset(self.client, file, f"addition-{name}-seed{SEED}")
         return ids
 
     def launch(self, recipe: str, name: str, **params: Any) -> str:
@@ -141,7 +138,7 @@ class Rig:
                 pytest.fail(f"{job['name']} {job['state']}: {failure.get('reason')}\n{lines}")
             return job if job["state"] in states else None
 
-        found = wait_until(look, timeout_s, f"{job_id} in {states}", pause_s)
+        found = wait_until(look, timeout_s, f"{job_id} in {states}", pause_s=pause_s)
         assert found is not None
         return found
 
@@ -155,7 +152,7 @@ class Rig:
                 assert not ends, f"it ended before step {step}: {ends[-1].reason}"
             return latest if latest >= step else 0
 
-        return wait_until(look, JOB_TIMEOUT_S, f"{job_id} at step {step}")
+        return wait_until(look, JOB_TIMEOUT_S, f"{job_id} at step {step}", pause_s=0.1)
 
     def latest_step(self, job_id: str) -> int:
         """The last step whose metrics the run has written to its spool."""
@@ -224,7 +221,7 @@ class Rig:
             return not left
 
         try:
-            wait_until(look, 20, "no process of the job is left", 0.5)
+            wait_until(look, 20, "no process of the job is left", pause_s=0.5)
         except AssertionError as error:
             raise AssertionError("\n".join([str(error), *left])) from None
         assert self.count_used_slots() == 0
@@ -258,11 +255,7 @@ def running_platform(request: pytest.FixtureRequest) -> Iterator[Rig]:
         "TRELLIS_SLOTS": "1",
         "TRELLIS_LAUNCH_TIMEOUT_S": "5",
     }
-    with pytest.MonkeyPatch.context() as patch:
-        for name in [name for name in os.environ if name.startswith("TRELLIS_")]:
-            patch.delenv(name)
-        for name, value in environment.items():
-            patch.setenv(name, value)
+    with trellis_environment(environment):
         platform = load_platform()
     rig = Rig(platform, Supervisor(platform, print), environment)
     failures_before = request.session.testsfailed
@@ -299,4 +292,4 @@ def rig(running_platform: Rig) -> Iterator[Rig]:
 def demonstration(running_platform: Rig) -> dict[str, Any]:
     """What `./init.sh demo` does and prints, done once: SFT, then GRPO from its checkpoint."""
     with running_platform.inside():
-        return demo.run_demo(running_platform.platform, seed=1)
+        return demo.run_demo(running_platform.platform, seed=SEED)

@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,8 +24,11 @@ from trellis_api.core.ids import new_id
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
 from trellis_api.jobs import repository
-from trellis_api.jobs.models import Attempt, Job
+from trellis_api.jobs.models import Job
 from trellis_api.models.models import Model
+from trellis_cli.services.ports import pick_free
+from trellis_cli.services.redis import find_redis_server
+from trellis_testing.waiting import wait_until
 
 #: Notes that it was started, then does as the files beside its spec say.
 STUB_ENTRYPOINT = '''
@@ -50,19 +52,6 @@ while time.monotonic() < deadline:
 '''
 
 
-def find_free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def wait_until(is_done: Callable[[], Any], timeout_s: float = 30, pause_s: float = 0.05) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not is_done():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(pause_s)
-
-
 def end_process(process: subprocess.Popen[Any], number: int = signal.SIGTERM) -> None:
     """End a process that leads its session, with everything in it."""
     if process.poll() is None:
@@ -80,14 +69,13 @@ class RayHead:
 
     dashboard_url: str
     environment: dict[str, str]
-    process: subprocess.Popen[bytes]
 
 
 @dataclass
 class RedisServer:
     """A Redis that keeps nothing on disk, so that a restart empties it."""
 
-    port: int = field(default_factory=find_free_port)
+    port: int = field(default_factory=lambda: pick_free(1)[0])
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -95,10 +83,8 @@ class RedisServer:
         return f"redis://127.0.0.1:{self.port}/0"
 
     def start(self) -> None:
-        binary = shutil.which("redis-server", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-        assert binary is not None
         command = [
-            binary,
+            find_redis_server(),
             "--port",
             str(self.port),
             "--save",
@@ -109,7 +95,7 @@ class RedisServer:
             "127.0.0.1",
         ]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
-        wait_until(self._is_listening)
+        wait_until(self._is_listening, 30, "Redis listens")
 
     def stop(self) -> None:
         if self.process is not None:
@@ -130,11 +116,12 @@ def ray_head() -> Iterator[RayHead]:
     (stub / "entrypoint.py").write_text(STUB_ENTRYPOINT)
     (folder / "token").write_text("a-token-for-the-tests-of-the-workers")
     auth = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(folder / "token")}
-    port = find_free_port()
+    port, dashboard_port, agent_port, client_port = pick_free(4)
     command = [
-        str(Path(sys.executable).parent / "ray"), "start", "--head", "--block", f"--port={find_free_port()}",
-        "--dashboard-host=127.0.0.1", f"--dashboard-port={port}", f"--temp-dir={folder}/ray", "--num-cpus=8",
-        f"--dashboard-agent-listen-port={find_free_port()}", f"--ray-client-server-port={find_free_port()}",
+        str(Path(sys.executable).parent / "ray"), "start", "--head", "--block", f"--port={port}",
+        "--dashboard-host=127.0.0.1", f"--dashboard-port={dashboard_port}",
+        f"--temp-dir={folder}/ray", "--num-cpus=8",
+        f"--dashboard-agent-listen-port={agent_port}", f"--ray-client-server-port={client_port}",
         "--node-ip-address=127.0.0.1", "--disable-usage-stats", "--object-store-memory=100000000",
     ]  # fmt: skip
     environment = {
@@ -145,10 +132,10 @@ def ray_head() -> Iterator[RayHead]:
     }
     log = (folder / "head.log").open("wb")
     process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
-    url = f"http://127.0.0.1:{port}"
+    url = f"http://127.0.0.1:{dashboard_port}"
     try:
-        wait_until(lambda: answers(url, process, folder), timeout_s=90, pause_s=0.3)
-        yield RayHead(url, auth, process)
+        wait_until(lambda: answers(url, process, folder), 90, "Ray's dashboard answers", pause_s=0.3)
+        yield RayHead(url, auth)
     finally:
         process.terminate()  # it ends the processes of the cluster, in order
         process.wait(30)
@@ -211,10 +198,6 @@ class Installation:
             job = repository.find_job(session, job_id=job_id)
         assert job is not None
         return job
-
-    def get_attempt(self, job: Job) -> Attempt | None:
-        with self.read() as session:
-            return repository.find_attempt(session, job_id=job.id, number=job.attempt)
 
     def attempt_dir(self, job: Job) -> Path:
         return self.settings.attempt_dir(job.id, job.attempt)

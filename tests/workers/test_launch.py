@@ -8,20 +8,15 @@ import pytest
 from trellis_api.jobs import service
 from trellis_contracts.spec import JobSpec
 from trellis_contracts.states import JobState
+from trellis_testing.waiting import wait_until
 from trellis_workers.core.ray_client import OVER, get_ray
 from trellis_workers.jobs.launch import launch_queued
 from trellis_workers.jobs.reconcile import reconcile
 
 
-def wait_until(is_done: Any, timeout_s: float = 30) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not is_done():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
-
-
 def wait_for_exit(job: Any) -> None:
-    wait_until(lambda: getattr(get_ray().find(service.submission_id(job)), "status", None) in OVER)
+    name = service.submission_id(job)
+    wait_until(lambda: getattr(get_ray().find(name), "status", None) in OVER, 30, f"{name} is over")
 
 
 def test_a_queued_job_is_started_with_its_spec(on_ray: Any) -> None:
@@ -29,7 +24,7 @@ def test_a_queued_job_is_started_with_its_spec(on_ray: Any) -> None:
     job = platform.add_job(name="learn sums", seed=7)
 
     launch_queued()
-    wait_until(lambda: platform.list_starts() == [f"{job.id}-1"])
+    wait_until(lambda: platform.list_starts() == [f"{job.id}-1"], 30, "the job starts")
 
     spec_path = platform.attempt_dir(job) / "spec.json"
     spec = JobSpec.model_validate_json(spec_path.read_text())
@@ -51,12 +46,12 @@ def test_the_second_job_waits_for_the_only_slot(on_ray: Any) -> None:
     launch_queued()
     launch_queued()
     while_first_runs = platform.get_job(second.id).state
-    wait_until(lambda: platform.list_starts() == [f"{first.id}-1"])
+    wait_until(lambda: platform.list_starts() == [f"{first.id}-1"], 30, "the first job starts")
     platform.end_run(first, 0)
     wait_for_exit(first)
     reconcile()
     launch_queued()
-    wait_until(lambda: len(platform.list_starts()) == 2)
+    wait_until(lambda: len(platform.list_starts()) == 2, 30, "the second job starts")
 
     assert while_first_runs == JobState.QUEUED
     assert platform.get_job(first.id).state == JobState.SUCCEEDED
@@ -88,7 +83,7 @@ def test_submitting_again_under_the_same_number_starts_nothing(on_ray: Any) -> N
     job = platform.add_job()
 
     launch_queued()
-    wait_until(platform.list_starts)
+    wait_until(platform.list_starts, 30, "the job starts")
     is_new = get_ray().submit(f"{job.id}-1", entrypoint="touch /dev/null", env={}, metadata={})
     launch_queued()
 
@@ -108,7 +103,7 @@ def test_a_launch_that_lost_its_worker_is_taken_up_again(on_ray: Any) -> None:
     too_early = platform.attempt_dir(job).exists()
     time.sleep(0.6)
     launch_queued()
-    wait_until(platform.list_starts)
+    wait_until(platform.list_starts, 30, "the job starts")
 
     assert not too_early
     assert platform.list_starts() == [f"{job.id}-1"]

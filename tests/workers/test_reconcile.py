@@ -15,6 +15,7 @@ from trellis_contracts.attempt import EVENTS_FOLDER
 from trellis_contracts.events import Event, IngestBatch, LogEvent, MetricsEvent, OutcomeEvent, ProgressEvent
 from trellis_contracts.spool import SpoolReader
 from trellis_contracts.states import JobState
+from trellis_testing.waiting import wait_until
 from trellis_workers.core.ray_client import OVER, get_ray
 from trellis_workers.jobs import reconcile as reconcile_module
 from trellis_workers.jobs.drain import drain_spool
@@ -23,17 +24,10 @@ from trellis_workers.jobs.reconcile import reconcile
 from trellis_workers.jobs.stop import tell_to_stop
 
 
-def wait_until(is_done: Any, timeout_s: float = 30) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not is_done():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
-
-
 def start(platform: Any, **values: Any) -> Any:
     job = platform.add_job(**values)
     launch_queued()
-    wait_until(lambda: (platform.attempt_dir(job) / "pid").exists())
+    wait_until(lambda: (platform.attempt_dir(job) / "pid").exists(), 30, "the run notes its pid")
     return job
 
 
@@ -42,7 +36,7 @@ def reconcile_until_over(platform: Any, job: Any) -> Any:
         reconcile()
         return platform.get_job(job.id).finished_at is not None
 
-    wait_until(is_over)
+    wait_until(is_over, 30, "the job is settled")
     return platform.get_job(job.id)
 
 
@@ -218,7 +212,7 @@ def test_a_run_without_a_job_is_ended(on_ray: Any) -> None:
         reconcile()
         return ray.find("job_gone-1").status in OVER
 
-    wait_until(is_ended)
+    wait_until(is_ended, 30, "the run without a job is over")
 
     assert ray.find("job_of_others-1").status not in OVER
     ray.stop("job_of_others-1")

@@ -14,15 +14,9 @@ from typing import Any
 import pytest
 import redis
 from trellis_contracts.states import JobState
+from trellis_testing.waiting import wait_until
 
 pytestmark = pytest.mark.faults
-
-
-def wait_until(is_done: Callable[[], Any], timeout_s: float = 45, pause_s: float = 0.05) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not is_done():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(pause_s)
 
 
 class Processes:
@@ -79,7 +73,11 @@ def processes(tmp_path: Path) -> Iterator[Callable[[Any], Processes]]:
 def end_all_runs(platform: Any, jobs: list[Any]) -> None:
     for job in jobs:
         platform.end_run(job, 0)
-    wait_until(lambda: all(platform.get_job(job.id).state == JobState.SUCCEEDED for job in jobs))
+
+    def are_settled() -> bool:
+        return all(platform.get_job(job.id).state == JobState.SUCCEEDED for job in jobs)
+
+    wait_until(are_settled, 45, "all jobs succeed")
 
 
 def test_a_job_starts_exactly_once_though_workers_are_killed_while_they_launch(
@@ -96,11 +94,11 @@ def test_a_job_starts_exactly_once_though_workers_are_killed_while_they_launch(
 
     for _ in range(3):
         worker = celery.start_worker()
-        wait_until(has_begun, pause_s=0.002)
+        wait_until(has_begun, 45, "a job is claimed", pause_s=0.002)
         time.sleep(dice.uniform(0, 0.6))
         celery.kill(worker)
     celery.start_worker()
-    wait_until(lambda: len(set(platform.list_starts())) == 4)
+    wait_until(lambda: len(set(platform.list_starts())) == 4, 45, "all four jobs start")
     time.sleep(3)  # time for a second start, if there were to be one
 
     assert Counter(platform.list_starts()) == Counter(f"{job.id}-1" for job in jobs)
@@ -116,10 +114,13 @@ def test_the_worker_may_be_killed_right_after_it_claimed_a_job(
     celery.start_beat()
     worker = celery.start_worker()
 
-    wait_until(lambda: platform.get_job(job.id).state == JobState.LAUNCHING, pause_s=0.001)
+    def is_claimed() -> bool:
+        return bool(platform.get_job(job.id).state == JobState.LAUNCHING)
+
+    wait_until(is_claimed, 45, "the job is claimed", pause_s=0.001)
     celery.kill(worker)
     celery.start_worker()
-    wait_until(platform.list_starts)
+    wait_until(platform.list_starts, 45, "the job starts")
 
     assert platform.list_starts() == [f"{job.id}-1"]
     end_all_runs(platform, [job])
@@ -133,13 +134,13 @@ def test_queued_jobs_start_though_redis_lost_everything(
     celery.start_beat()
     celery.start_worker()
     first, second = platform.add_job(), platform.add_job()
-    wait_until(lambda: platform.list_starts() == [f"{first.id}-1"])
+    wait_until(lambda: platform.list_starts() == [f"{first.id}-1"], 45, "the first job starts")
 
     redis_server.stop()
     time.sleep(1)
     redis_server.start()
     platform.end_run(first, 0)
-    wait_until(lambda: len(platform.list_starts()) == 2)
+    wait_until(lambda: len(platform.list_starts()) == 2, 45, "the second job starts")
 
     assert platform.list_starts() == [f"{first.id}-1", f"{second.id}-1"]
     assert platform.get_job(first.id).state == JobState.SUCCEEDED
@@ -153,9 +154,9 @@ def test_messages_do_not_pile_up_while_workers_are_away(
     celery = processes(platform)
     celery.start_beat()
     broker = redis.Redis.from_url(redis_server.url)
-    wait_until(lambda: broker.llen("celery") > 15)
+    wait_until(lambda: broker.llen("celery") > 15, 45, "messages pile up")
 
     celery.start_worker()
 
     # Those that waited for longer than they are good for are dropped, not run.
-    wait_until(lambda: broker.llen("celery") < 5)
+    wait_until(lambda: broker.llen("celery") < 5, 45, "old messages are dropped")

@@ -20,6 +20,7 @@ from trellis_api.jobs.stream import EventHub, stream_events
 from trellis_api.main import create_app
 from trellis_contracts.events import IngestBatch
 from trellis_contracts.states import JobState
+from trellis_testing.waiting import wait_until
 
 Event = tuple[int, str, dict[str, Any]]
 
@@ -149,10 +150,7 @@ def live(settings: Settings, database: Database) -> Iterator[tuple[str, str]]:
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    deadline = time.monotonic() + 20
-    while not server.started:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: server.started, 20, "the server listens", pause_s=0.01)
     port = server.servers[0].sockets[0].getsockname()[1]
     yield f"http://127.0.0.1:{port}", settings.admin_token_path.read_text().strip()
     server.should_exit = True

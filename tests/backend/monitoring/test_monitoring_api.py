@@ -1,7 +1,6 @@
 """The dashboard's state and the figures for Prometheus, over HTTP."""
 
 import re
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from trellis_api.core.settings import Settings
 from trellis_api.main import create_app
 from trellis_api.monitoring import prometheus
 from trellis_contracts.states import JobState
+from trellis_testing.waiting import wait_until
 
 
 def read_dashboard(client: TestClient) -> dict[str, Any]:
@@ -53,11 +53,12 @@ def test_a_running_api_measures_itself_in_the_background(tmp_path: Path) -> None
     with TestClient(create_app(settings)) as client:
         token = settings.admin_token_path.read_text().strip()
         client.headers["Authorization"] = f"Bearer {token}"
-        deadline = time.monotonic() + 10
-        dashboard = read_dashboard(client)
-        while dashboard["resources"]["age_s"] is None and time.monotonic() < deadline:
-            time.sleep(0.05)
-            dashboard = read_dashboard(client)
+
+        def read_measured() -> dict[str, Any]:
+            seen = read_dashboard(client)
+            return {} if seen["resources"]["age_s"] is None else seen
+
+        dashboard = wait_until(read_measured, 10, "the first measurement")
         up = read_figures(client)['trellis_component_up{component="database"}']
 
     components = {item["name"]: item for item in dashboard["components"]}

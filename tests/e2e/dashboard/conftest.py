@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -11,10 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.error import URLError
-from urllib.request import Request, urlopen
+from urllib.request import urlopen
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from trellis_cli.client import ApiClient
+from trellis_cli.services.ports import pick_free
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 START_TIMEOUT_S = 120
@@ -45,13 +46,6 @@ class Dashboard:
         return result.stdout.strip()
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def _wait_until_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline:
@@ -71,7 +65,7 @@ def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
     if not (REPOSITORY / "frontend" / "dist" / "index.html").is_file():
         pytest.fail("the dashboard is not built: run `npm ci && npm run build` in frontend/")
     data_root = tmp_path_factory.mktemp("dashboard-data")
-    port = _free_port()
+    port = pick_free(1)[0]
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("TRELLIS_")}
     environment = inherited | {"TRELLIS_DATA_ROOT": str(data_root), "TRELLIS_PORT": str(port)}
     subprocess.run([sys.executable, "-m", "trellis_api.migrate"], env=environment, cwd=REPOSITORY, check=True)
@@ -147,19 +141,17 @@ def logged_in(page: Page, dashboard: Dashboard) -> Page:
     return page
 
 
+@pytest.fixture(scope="session")
+def api(dashboard: Dashboard) -> ApiClient:
+    """The API, for a script with the admin token."""
+    return ApiClient(dashboard.url, dashboard.token, timeout_s=10)
+
+
 @pytest.fixture
-def call_api(dashboard: Dashboard):  # type: ignore[no-untyped-def]
+def call_api(api: ApiClient):  # type: ignore[no-untyped-def]
     """A function that calls the API as a script would: (method, path, body) -> answer."""
 
     def call(method: str, path: str, body: object = None) -> object:
-        request = Request(
-            f"{dashboard.url}/api/v1{path}",
-            method=method,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Authorization": f"Bearer {dashboard.token}", "Content-Type": "application/json"},
-        )
-        with urlopen(request, timeout=10) as answer:
-            text = answer.read()
-        return json.loads(text) if text else None
+        return api.request(method, path, json=body)
 
     return call

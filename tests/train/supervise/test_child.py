@@ -4,11 +4,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from trellis_testing.waiting import wait_until
 from trellis_train.supervise.child import EngineProcess
 
 pytestmark = pytest.mark.faults
@@ -16,13 +15,6 @@ pytestmark = pytest.mark.faults
 
 def start(script: str, folder: Path) -> EngineProcess:
     return EngineProcess([sys.executable, "-S", "-c", script], environment=dict(os.environ), folder=folder)
-
-
-def wait_until(is_done: Callable[[], bool], timeout_s: float = 10) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not is_done():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
 
 
 def is_alive(pid: int) -> bool:
@@ -43,7 +35,7 @@ os.rename("pids", "ready")
 
 
 def read_pids(folder: Path) -> list[int]:
-    wait_until(lambda: (folder / "ready").exists())
+    wait_until(lambda: (folder / "ready").exists(), 10, "the engine is ready", pause_s=0.01)
     return [int(pid) for pid in (folder / "ready").read_text().split()]
 
 
@@ -70,7 +62,7 @@ def test_an_engine_can_leave_gracefully(tmp_path: Path) -> None:
         "pathlib.Path('ready').touch()\ntime.sleep(60)"
     )
     engine = start(script, tmp_path)
-    wait_until(lambda: (tmp_path / "ready").exists())
+    wait_until(lambda: (tmp_path / "ready").exists(), 10, "the engine is ready", pause_s=0.01)
 
     engine.terminate()
 
@@ -112,7 +104,7 @@ def test_nothing_outlives_a_killed_parent(tmp_path: Path) -> None:
     parent.kill()
     parent.wait()
 
-    wait_until(lambda: not [pid for pid in pids if is_alive(pid)], timeout_s=5)
+    wait_until(lambda: not [pid for pid in pids if is_alive(pid)], 5, f"{pids} end", pause_s=0.01)
 
 
 def test_an_engine_does_not_outlive_its_leash(tmp_path: Path) -> None:
@@ -121,6 +113,6 @@ def test_an_engine_does_not_outlive_its_leash(tmp_path: Path) -> None:
 
     os.kill(engine.pid, signal.SIGKILL)
 
-    wait_until(lambda: not is_alive(engine_pid), timeout_s=5)
+    wait_until(lambda: not is_alive(engine_pid), 5, "the engine ends", pause_s=0.01)
     if is_alive(orphan_pid):
         os.kill(orphan_pid, signal.SIGKILL)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_CRASHED, EXIT_STOPPED, JobSpec
 from trellis_contracts.spool import SpoolReader
+from trellis_testing.waiting import wait_until
 
 #: The real parent, with the engine and the data preparation replaced by small ones.
 PARENT = """
@@ -50,13 +51,6 @@ for step in range(1, 3000):
         sys.exit(75)
     time.sleep(0.02)
 """
-
-
-def wait_until(is_done: Callable[[], bool], timeout_s: float = 15) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not is_done():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -158,7 +152,7 @@ def test_a_killed_engine_is_a_crash_with_a_reason(start: Any, platform: Any) -> 
 
 def test_a_stop_request_reaches_the_engine_which_leaves_at_a_checkpoint(start: Any, platform: Any) -> None:
     parent = start(STEPPING_ENGINE)
-    wait_until(lambda: len(platform.of_kind("metrics")) > 3)
+    wait_until(lambda: len(platform.of_kind("metrics")) > 3, 15, "the engine steps", pause_s=0.01)
 
     platform.is_stop_requested = True
     exit_code = parent.wait(20)
@@ -174,7 +168,7 @@ def test_a_stop_request_reaches_the_engine_which_leaves_at_a_checkpoint(start: A
 @pytest.mark.faults
 def test_the_platform_may_go_away_during_a_run(start: Any, platform: Any) -> None:
     parent = start(STEPPING_ENGINE)
-    wait_until(lambda: len(platform.of_kind("metrics")) > 3)
+    wait_until(lambda: len(platform.of_kind("metrics")) > 3, 15, "the engine steps", pause_s=0.01)
 
     platform.stop()
     time.sleep(0.5)
@@ -193,7 +187,7 @@ def test_the_platform_may_go_away_during_a_run(start: Any, platform: Any) -> Non
 @pytest.mark.faults
 def test_sigterm_ends_the_run_as_gracefully_as_it_can(start: Any, platform: Any) -> None:
     parent = start(STEPPING_ENGINE)
-    wait_until(lambda: len(platform.of_kind("metrics")) > 3)
+    wait_until(lambda: len(platform.of_kind("metrics")) > 3, 15, "the engine steps", pause_s=0.01)
 
     parent.send_signal(signal.SIGTERM)
 
@@ -204,7 +198,7 @@ def test_sigterm_ends_the_run_as_gracefully_as_it_can(start: Any, platform: Any)
 @pytest.mark.faults
 def test_an_engine_that_does_not_listen_is_ended_at_the_second_sigterm(start: Any, platform: Any) -> None:
     parent = start("import time; print('deaf', flush=True); time.sleep(600)")
-    wait_until(lambda: platform.log_lines("stdout") == ["deaf"])
+    wait_until(lambda: platform.log_lines("stdout") == ["deaf"], 15, "the engine prints", pause_s=0.01)
 
     parent.send_signal(signal.SIGTERM)
     time.sleep(0.5)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from trellis_contracts.attempt import CURSOR_FILE, EVENTS_FOLDER
 from trellis_contracts.events import LogEvent, MetricsEvent, OutcomeEvent
 from trellis_contracts.spool import MAX_BATCH_EVENTS
+from trellis_testing.waiting import wait_until
 from trellis_train.hooks.spool import Spool
 from trellis_train.supervise.platform_client import PlatformAwayError, PlatformClient, RefusedError
 from trellis_train.supervise.shipper import Shipper
@@ -23,13 +24,6 @@ FAULTS = ["ok", "lose-request", "lose-reply", "error", "error-after"]
 
 def make_metrics(step: int) -> MetricsEvent:
     return MetricsEvent(time=datetime.now(UTC), step=step, values={"actor/pg_loss": step / 7})
-
-
-def wait_until(is_done: Callable[[], bool], timeout_s: float = 10) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not is_done():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.005)
 
 
 def make_shipper(platform: Any, folder: Path, token: str, **options: Any) -> Shipper:
@@ -95,13 +89,13 @@ def test_events_arrive_within_a_fifth_of_a_second(platform: Any, tmp_path: Path,
     shipper = make_shipper(platform, tmp_path, token)
     shipper.start()
     spool.write(make_metrics(1))
-    wait_until(lambda: len(platform.events) == 1)
+    wait_until(lambda: len(platform.events) == 1, 10, "the event arrives", pause_s=0.005)
 
     delays = []
     for step in range(2, 12):
         written_at = time.monotonic()
         spool.write(make_metrics(step))
-        wait_until(lambda step=step: len(platform.events) == step)
+        wait_until(lambda step=step: len(platform.events) == step, 10, "the event arrives", pause_s=0.005)
         delays.append(time.monotonic() - written_at)
 
     assert sorted(delays)[5] < 0.2
@@ -113,7 +107,7 @@ def test_nothing_is_lost_while_the_platform_is_away(platform: Any, tmp_path: Pat
     shipper = make_shipper(platform, tmp_path, token)
     shipper.start()
     spool.write(make_metrics(1))
-    wait_until(lambda: len(platform.events) == 1)
+    wait_until(lambda: len(platform.events) == 1, 10, "the event arrives", pause_s=0.005)
 
     platform.stop()
     for step in range(2, 1_200):
@@ -121,7 +115,7 @@ def test_nothing_is_lost_while_the_platform_is_away(platform: Any, tmp_path: Pat
     time.sleep(0.3)
     platform.start()
 
-    wait_until(lambda: len(platform.events) >= 1_199)
+    wait_until(lambda: len(platform.events) >= 1_199, 10, "all events arrive", pause_s=0.005)
     assert [event.step for event in platform.events] == list(range(1, 1_200))
     assert shipper.drain(5)
 
@@ -235,7 +229,7 @@ def test_a_lasting_refusal_ends_shipping_and_is_reported(platform: Any, tmp_path
     shipper = Shipper(client, tmp_path, 1, on_refused=reasons.append, refusal_patience_s=0.1)
 
     shipper.start()
-    wait_until(lambda: bool(reasons))
+    wait_until(lambda: bool(reasons), 10, "the refusal is reported", pause_s=0.005)
 
     assert "401" in reasons[0]
     assert not shipper.drain(1)
@@ -250,7 +244,7 @@ def test_a_short_refusal_is_outlived(platform: Any, tmp_path: Path, token: str) 
         shipper.send_next()
     shipper.start()
 
-    wait_until(lambda: len(platform.events) == 1)
+    wait_until(lambda: len(platform.events) == 1, 10, "the event arrives", pause_s=0.005)
     assert shipper.drain(5)
 
 

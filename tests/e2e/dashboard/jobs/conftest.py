@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.jobs import service
+from trellis_cli.client import ApiClient
 from trellis_contracts.states import JobState
 
 CallApi = Callable[..., Any]
@@ -149,27 +149,11 @@ def dataset_file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def dataset(dashboard, dataset_file: Path, call_api: CallApi) -> Iterator[dict[str, Any]]:  # type: ignore[no-untyped-def]
+def dataset(dataset_file: Path, api: ApiClient) -> Iterator[dict[str, Any]]:
     """An uploaded dataset; deleted afterwards."""
-    boundary = "trellis-test"
-    body = (
-        f'--{boundary}\r\nContent-Disposition: form-data; name="name"\r\n\r\naddition\r\n'
-        f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="addition.jsonl"\r\n\r\n'
-        f"{dataset_file.read_text()}\r\n--{boundary}--\r\n"
-    )
-    request = Request(
-        f"{dashboard.url}/api/v1/datasets",
-        method="POST",
-        data=body.encode(),
-        headers={
-            "Authorization": f"Bearer {dashboard.token}",
-            "Content-Type": f"multipart/form-data; boundary={boundary}",
-        },
-    )
-    with urlopen(request, timeout=30) as answer:
-        made = json.loads(answer.read())
+    made = api.upload("/datasets", dataset_file, {"name": "addition"})
     yield made
-    call_api("DELETE", f"/datasets/{made['id']}")
+    api.delete(f"/datasets/{made['id']}")
 
 
 @pytest.fixture
@@ -198,20 +182,23 @@ def adopt(dashboard, database: Database) -> Callable[[str], ReportingJob]:  # ty
 
 
 @pytest.fixture
-def launch(
-    model: dict[str, Any],
-    dataset: dict[str, Any],
-    call_api: CallApi,
-    adopt: Callable[[str], ReportingJob],
-    tidy: None,
-) -> Callable[..., ReportingJob]:
+def queue(
+    model: dict[str, Any], dataset: dict[str, Any], call_api: CallApi, tidy: None
+) -> Callable[..., Any]:
+    """Queues a job over the API: (name, **fields) -> the job."""
+
+    def queue_job(name: str, **fields: Any) -> Any:
+        request = {"name": name, "recipe": "grpo", "model": model["id"], "dataset": dataset["id"], **fields}
+        return call_api("POST", "/jobs", request)
+
+    return queue_job
+
+
+@pytest.fixture
+def launch(queue: Callable[..., Any], adopt: Callable[[str], ReportingJob]) -> Callable[..., ReportingJob]:
     """Launches a job over the API and lets it report: (name, **fields) -> the job, running."""
 
     def launch_job(name: str, **fields: Any) -> ReportingJob:
-        request = {"name": name, "recipe": "grpo", "model": model["id"], "dataset": dataset["id"], **fields}
-        try:
-            return adopt(call_api("POST", "/jobs", request)["id"])
-        except HTTPError as error:
-            pytest.fail(f"the job was refused: {error.read().decode()}")
+        return adopt(queue(name, **fields)["id"])
 
     return launch_job

@@ -1,26 +1,11 @@
 """The list of jobs: filters in the address, paging, actions."""
 
 import re
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
 pytestmark = pytest.mark.e2e
-
-
-@pytest.fixture
-def queue(  # type: ignore[no-untyped-def]
-    model: dict[str, Any], dataset: dict[str, Any], call_api: Callable[..., Any], tidy: None
-):
-    """Queues a job over the API: (name, **fields) -> the job."""
-
-    def queue_job(name: str, **fields: Any) -> Any:
-        request = {"name": name, "recipe": "grpo", "model": model["id"], "dataset": dataset["id"], **fields}
-        return call_api("POST", "/jobs", request)
-
-    return queue_job
 
 
 def rows(page: Page):  # type: ignore[no-untyped-def]

@@ -87,23 +87,15 @@ def test_the_request_for_scripts_launches_the_same_job(form: Page, call_api: Cal
 def test_a_clone_is_filled_in_like_the_job_and_launched_with_the_keyboard(
     form: Page,
     dashboard,  # type: ignore[no-untyped-def]
-    model: dict[str, Any],
-    dataset: dict[str, Any],
+    queue: Callable[..., Any],
     call_api: Callable[..., Any],
 ) -> None:
-    original = call_api(
-        "POST",
-        "/jobs",
-        {
-            "name": "original",
-            "recipe": "grpo",
-            "model": model["id"],
-            "dataset": dataset["id"],
-            "params": {"group_size": 4},
-            "overrides": {"trainer.balance_batch": False},
-            "tags": ["first"],
-            "seed": 9,
-        },
+    original = queue(
+        "original",
+        params={"group_size": 4},
+        overrides={"trainer.balance_batch": False},
+        tags=["first"],
+        seed=9,
     )
 
     form.goto(f"{dashboard.url}/jobs/new?clone={original['id']}")

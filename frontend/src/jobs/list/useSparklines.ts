@@ -21,7 +21,7 @@ export function useSparklines(jobs: () => readonly Job[]) {
   const sparks = shallowReactive(new Map<string, Spark>())
   /** What a job's curve was read for; a change makes it worth reading again. */
   const readFor = new Map<string, string>()
-  let waiting: Job[] = []
+  let waiting: { job: Job; stamp: string }[] = []
   let runningCount = 0
   const abort = new AbortController()
   onScopeDispose(() => {
@@ -29,9 +29,9 @@ export function useSparklines(jobs: () => readonly Job[]) {
   })
 
   /** Changes when the curve can have: every step of a finished job, now and then while it runs. */
-  function stamp(job: Job): string {
-    const period = isActive(job.state) ? Math.floor(Date.now() / RUNNING_REFRESH_MS) : 0
-    return `${job.state}:${job.attempt}:${job.progress.step}:${period}`
+  function stampOf(job: Job): string {
+    const progress = isActive(job.state) ? Math.floor(Date.now() / RUNNING_REFRESH_MS) : job.progress.step
+    return `${job.state}:${job.attempt}:${progress}`
   }
 
   async function read(job: Job): Promise<void> {
@@ -49,8 +49,11 @@ export function useSparklines(jobs: () => readonly Job[]) {
 
   function next(): void {
     while (runningCount < PARALLEL) {
-      const job = waiting.shift()
-      if (job === undefined) return
+      const first = waiting.shift()
+      if (first === undefined) return
+      const { job, stamp } = first
+      // Noted now and not when it was put in line: a newer list replaces the line, and who was not read yet waits again.
+      readFor.set(job.id, stamp)
       runningCount += 1
       void read(job)
         .catch((cause: unknown) => {
@@ -68,11 +71,10 @@ export function useSparklines(jobs: () => readonly Job[]) {
   watch(
     jobs,
     (current) => {
-      waiting = current.filter((job) => {
-        if (job.headline_metrics.length === 0 || job.state === 'queued' || job.state === 'launching') return false
-        return readFor.get(job.id) !== stamp(job)
-      })
-      for (const job of waiting) readFor.set(job.id, stamp(job))
+      waiting = current
+        .filter((job) => job.headline_metrics.length > 0 && job.state !== 'queued' && job.state !== 'launching')
+        .map((job) => ({ job, stamp: stampOf(job) }))
+        .filter(({ job, stamp }) => readFor.get(job.id) !== stamp)
       next()
     },
     { immediate: true },

@@ -35,4 +35,4 @@ export type ChartOption = ComposeOption<
 
 export type SeriesOption = BarSeriesOption | LineSeriesOption | ScatterSeriesOption
 
-export { connect, disconnect } from 'echarts/core'
+export { connect } from 'echarts/core'

@@ -4,5 +4,4 @@ import type { components } from '@/api/schema'
 export type Dataset = components['schemas']['DatasetRead']
 export type DatasetRows = components['schemas']['DatasetRows']
 export type Row = DatasetRows['rows'][number]
-export type DataFormat = Dataset['format']
 export type Column = Dataset['columns'][number]

@@ -52,7 +52,6 @@ export function naiveOverrides(p: Palette): GlobalThemeOverrides {
       textColor3: p.inkMuted,
       placeholderColor: p.inkFaint,
     },
-    DataTable: { thTextColor: p.inkMuted, thFontWeight: '500', borderColor: p.line, thColor: p.surface },
     Alert: {
       colorWarning: p.warningSoft,
       colorInfo: p.infoSoft,

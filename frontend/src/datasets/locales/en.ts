@@ -4,7 +4,6 @@ export default {
   subtitle: 'Rows to learn from. Each is checked when it is uploaded.',
   upload: 'Upload a dataset',
   filter: 'Find by name or description',
-  count: '{n} rows',
   column: { name: 'Name', format: 'Format', rows: 'Rows', size: 'Size', file: 'File', created: 'Uploaded' },
   empty: {
     title: 'No datasets yet',
@@ -39,10 +38,9 @@ export default {
     encoding: 'Text encoding',
     created: 'Uploaded',
     sha256: 'SHA-256',
-    plays: 'is the {role}',
   },
   columns: { title: 'Columns', name: 'Name', type: 'Type', part: 'Part', parts: { prompt: 'prompt', answer: 'answer', messages: 'messages', chosen: 'chosen answer', rejected: 'rejected answer', text: 'text', data_source: 'source', reward_model: 'expected answer' } },
-  warnings: { title: 'Worth a look', empty_values: 'Column {column} is empty in {n} rows.', format_unknown: 'The format was not recognised.' },
+  warnings: { empty_values: 'Column {column} is empty in {n} rows.', format_unknown: 'The format was not recognised.' },
   rows: {
     title: '{n} rows',
     number: 'Row {n}',

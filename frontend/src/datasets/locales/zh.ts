@@ -4,7 +4,6 @@ export default {
   subtitle: '用来学习的数据。上传时逐行检查。',
   upload: '上传数据集',
   filter: '按名称或说明查找',
-  count: '{n} 行',
   column: { name: '名称', format: '格式', rows: '行数', size: '大小', file: '文件', created: '上传时间' },
   empty: {
     title: '还没有数据集',
@@ -39,10 +38,9 @@ export default {
     encoding: '文本编码',
     created: '上传时间',
     sha256: 'SHA-256',
-    plays: '作为{role}',
   },
   columns: { title: '列', name: '名称', type: '类型', part: '作用', parts: { prompt: '问题', answer: '答案', messages: '对话', chosen: '优选回答', rejected: '淘汰回答', text: '文本', data_source: '来源', reward_model: '标准答案' } },
-  warnings: { title: '值得留意', empty_values: '列 {column} 有 {n} 行为空。', format_unknown: '未能识别格式。' },
+  warnings: { empty_values: '列 {column} 有 {n} 行为空。', format_unknown: '未能识别格式。' },
   rows: {
     title: '{n} 行',
     number: '第 {n} 行',

@@ -4,7 +4,7 @@ import { ref, shallowRef } from 'vue'
 import { api, unwrap } from '@/api/client'
 import { type ApiError, asApiError } from '@/api/errors'
 
-import { type Job, isActive } from '../types'
+import type { Job } from '../types'
 import { createCurveBook } from './curveBook'
 import { type EventStream, openEventStream, type StreamEvent, type StreamState } from './eventStream'
 import { createLogBuffer } from './logBuffer'
@@ -217,7 +217,6 @@ export function createLiveRun(jobId: string) {
     checkpointVersion,
     rolloutVersion,
     manifestVersion,
-    isActive: () => job.value !== null && isActive(job.value.state),
     readJob,
     loadKeys,
     loadKeyNames,

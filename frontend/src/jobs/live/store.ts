@@ -38,5 +38,5 @@ export const useLiveRunStore = defineStore('live-run', () => {
     run.value = null
   }
 
-  return { run, watchJob, leave, drop }
+  return { watchJob, leave, drop }
 })

@@ -79,7 +79,7 @@ export default {
     noModels: 'No model is ready yet. Add one under Models.',
     noDatasets: 'No dataset fits yet. Upload one under Datasets.',
     rows: '{count} rows',
-    modelState: { pending: 'waiting', fetching: 'being fetched', ready: 'ready', failed: 'fetching failed' },
+    modelState: { pending: 'waiting', fetching: 'being fetched', failed: 'fetching failed' },
     format: {
       'prompt-answer': 'prompt and answer',
       messages: 'messages',

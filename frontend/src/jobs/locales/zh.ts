@@ -78,7 +78,7 @@ export default {
     noModels: '还没有就绪的模型，请先在“模型”中添加。',
     noDatasets: '还没有合适的数据集，请先在“数据集”中上传。',
     rows: '{count} 行',
-    modelState: { pending: '等待中', fetching: '获取中', ready: '就绪', failed: '获取失败' },
+    modelState: { pending: '等待中', fetching: '获取中', failed: '获取失败' },
     format: {
       'prompt-answer': '问题与答案',
       messages: '对话消息',

@@ -4,7 +4,7 @@ export default {
   subtitle: 'Weights that a job can start from.',
   add: 'Add a model',
   filter: 'Find by name, description or architecture',
-  column: { name: 'Name', state: 'State', architecture: 'Architecture', parameters: 'Parameters', dtype: 'Type', context: 'Context', size: 'Size', source: 'From', created: 'Added' },
+  column: { name: 'Name', state: 'State', architecture: 'Architecture', parameters: 'Parameters', context: 'Context', size: 'Size', source: 'From', created: 'Added' },
   empty: {
     title: 'No models yet',
     text: 'A job starts from weights: a folder under the platform’s data, a model of the Hugging Face hub, or a checkpoint of an earlier job.',

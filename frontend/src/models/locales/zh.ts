@@ -4,7 +4,7 @@ export default {
   subtitle: '任务训练的起点权重。',
   add: '添加模型',
   filter: '按名称、说明或架构查找',
-  column: { name: '名称', state: '状态', architecture: '架构', parameters: '参数量', dtype: '类型', context: '上下文', size: '大小', source: '来源', created: '添加时间' },
+  column: { name: '名称', state: '状态', architecture: '架构', parameters: '参数量', context: '上下文', size: '大小', source: '来源', created: '添加时间' },
   empty: {
     title: '还没有模型',
     text: '任务从一组权重开始：平台数据目录下的文件夹、Hugging Face 上的模型，或之前任务的检查点。',

@@ -39,7 +39,7 @@ export default {
     noReason: 'No reason was reported.',
   },
   slots: { title: 'Slots', used: '{used} of {total} busy', busy: 'busy', free: 'free' },
-  states: { title: 'All jobs', total: '{n} jobs', filter: 'Show the jobs in this state' },
+  states: { title: 'All jobs', filter: 'Show the jobs in this state' },
   system: {
     title: 'System',
     measured: 'measured {age} ago',

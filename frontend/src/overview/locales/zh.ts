@@ -39,7 +39,7 @@ export default {
     noReason: '没有报告原因。',
   },
   slots: { title: '槽位', used: '{used} / {total} 使用中', busy: '使用中', free: '空闲' },
-  states: { title: '全部任务', total: '{n} 个任务', filter: '查看此状态的任务' },
+  states: { title: '全部任务', filter: '查看此状态的任务' },
   system: {
     title: '系统',
     measured: '{age}前测量',

@@ -1,4 +1,5 @@
 /** What went wrong with a request, in the API's own terms. */
+import { isRecord } from './json'
 
 /** Codes that the dashboard gives to failures that never reached the API, or came back unreadable. */
 export const UNREACHABLE = 'unreachable'
@@ -28,10 +29,6 @@ export class ApiError extends Error {
   get isNotFound(): boolean {
     return this.status === 404
   }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Details are an object or a list (then under `items`), as the error's code has it. */

@@ -1,5 +1,5 @@
 /** A list that the server hands out page by page. */
-import { computed, ref, shallowRef, watch } from 'vue'
+import { computed, ref, shallowRef } from 'vue'
 import type { WatchSource } from 'vue'
 
 import { type ApiError, asApiError } from './errors'
@@ -26,16 +26,20 @@ export function useCursorList<T extends { id: string }>(
   // Grows with every reset, so that a late answer for other filters is dropped.
   let generation = 0
 
-  // What is there, as the interval sees it: the first reading asks for the interval before `items` exists.
-  const known = shallowRef<readonly T[]>([])
-
-  function intervalMs(): number | null {
-    const wish = options.intervalMs ?? null
-    return typeof wish === 'function' ? wish(known.value) : wish
+  /** What is there with this first page: a row that moved between two readings is there once. */
+  function joined(firstPage: CursorPage<T> | null): T[] {
+    const seen = new Map<string, T>()
+    for (const page of [firstPage, ...later.value]) {
+      for (const item of page?.items ?? []) if (!seen.has(item.id)) seen.set(item.id, item)
+    }
+    return [...seen.values()]
   }
 
   const first = useResource((signal) => load(undefined, signal), {
-    intervalMs,
+    intervalMs: (firstPage) => {
+      const wish = options.intervalMs ?? null
+      return typeof wish === 'function' ? wish(joined(firstPage)) : wish
+    },
     watch: options.watch,
     onReset: () => {
       generation += 1
@@ -45,15 +49,7 @@ export function useCursorList<T extends { id: string }>(
     },
   })
 
-  const items = computed<T[]>(() => {
-    const seen = new Map<string, T>()
-    for (const page of [first.data.value, ...later.value]) {
-      for (const item of page?.items ?? []) if (!seen.has(item.id)) seen.set(item.id, item)
-    }
-    return [...seen.values()]
-  })
-  watch(items, (now) => (known.value = now), { flush: 'sync' })
-
+  const items = computed(() => joined(first.data.value))
   const nextCursor = computed(() => (later.value.at(-1) ?? first.data.value)?.next_cursor ?? null)
 
   async function loadMore(): Promise<void> {

@@ -71,6 +71,19 @@ describe('useResource', () => {
     end()
   })
 
+  it('reads again only as long as what was read asks for it', async () => {
+    const load = vi.fn<() => Promise<string>>().mockResolvedValue('ready').mockResolvedValueOnce('waiting').mockResolvedValueOnce('waiting')
+    const { it: resource, end } = run(() => useResource(load, { intervalMs: (state) => (state === 'waiting' ? 1000 : null) }))
+
+    await vi.advanceTimersByTimeAsync(1000)
+    expect(load).toHaveBeenCalledTimes(2)
+
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(load).toHaveBeenCalledTimes(3)
+    expect(resource.data.value).toBe('ready')
+    end()
+  })
+
   it('drops the answer to a question that is no longer asked', async () => {
     const subject = ref('a')
     const answers = new Map<string, (value: string) => void>()

@@ -1,13 +1,13 @@
 /** Reads something from the server and keeps it fresh while the page is visible. */
-import { onScopeDispose, readonly, ref, shallowRef, toValue, watch } from 'vue'
-import type { MaybeRefOrGetter, Ref, ShallowRef, WatchSource } from 'vue'
+import { onScopeDispose, readonly, ref, shallowRef, watch } from 'vue'
+import type { Ref, ShallowRef, WatchSource } from 'vue'
 
 import { connection } from './connection'
 import { type ApiError, asApiError } from './errors'
 
-export interface ResourceOptions {
-  /** Time between the end of one read and the start of the next; null or absent: read once. */
-  intervalMs?: MaybeRefOrGetter<number | null>
+export interface ResourceOptions<T> {
+  /** Time between the end of one read and the start of the next; null or absent: read once. May depend on what was read. */
+  intervalMs?: number | null | ((data: T | null) => number | null)
   /** A change of any of these drops what was read and reads again. */
   watch?: WatchSource | WatchSource[]
   /** Called when a change of `watch` drops what was read. */
@@ -20,7 +20,6 @@ export interface Resource<T> {
   error: Readonly<ShallowRef<ApiError | null>>
   /** True until the first answer, good or bad. */
   isLoading: Readonly<Ref<boolean>>
-  isRefreshing: Readonly<Ref<boolean>>
   loadedAt: Readonly<ShallowRef<Date | null>>
   refresh: () => Promise<void>
 }
@@ -34,12 +33,11 @@ function isAbort(cause: unknown): boolean {
 
 export function useResource<T>(
   load: (signal: AbortSignal) => Promise<T>,
-  options: ResourceOptions = {},
+  options: ResourceOptions<T> = {},
 ): Resource<T> {
   const data = shallowRef<T | null>(null)
   const error = shallowRef<ApiError | null>(null)
   const isLoading = ref(true)
-  const isRefreshing = ref(false)
   const loadedAt = shallowRef<Date | null>(null)
 
   let timer: ReturnType<typeof setTimeout> | undefined
@@ -47,9 +45,14 @@ export function useResource<T>(
   let failures = 0
   let isDisposed = false
 
+  function currentInterval(): number | null {
+    const wish = options.intervalMs ?? null
+    return typeof wish === 'function' ? wish(data.value) : wish
+  }
+
   function schedule(): void {
     clearTimeout(timer)
-    const interval = toValue(options.intervalMs) ?? null
+    const interval = currentInterval()
     if (isDisposed || interval === null || document.hidden) return
     timer = setTimeout(() => void refresh(), interval * Math.min(2 ** failures, MAX_BACKOFF))
   }
@@ -59,7 +62,6 @@ export function useResource<T>(
     running?.abort()
     const mine = new AbortController()
     running = mine
-    isRefreshing.value = true
     try {
       const answer = await load(mine.signal)
       if (mine.signal.aborted) return
@@ -74,7 +76,6 @@ export function useResource<T>(
     } finally {
       if (running === mine) {
         running = null
-        isRefreshing.value = false
         isLoading.value = false
         schedule()
       }
@@ -83,7 +84,7 @@ export function useResource<T>(
 
   function onVisibility(): void {
     if (document.hidden) clearTimeout(timer)
-    else if (running === null && (toValue(options.intervalMs) ?? null) !== null) void refresh()
+    else if (running === null && currentInterval() !== null) void refresh()
   }
 
   function retryAtOnce(): void {
@@ -113,7 +114,7 @@ export function useResource<T>(
       void refresh()
     })
   }
-  watch(() => toValue(options.intervalMs) ?? null, () => {
+  watch(currentInterval, () => {
     if (running === null) schedule()
   })
 
@@ -122,7 +123,6 @@ export function useResource<T>(
     data,
     error,
     isLoading: readonly(isLoading),
-    isRefreshing: readonly(isRefreshing),
     loadedAt,
     refresh,
   }

@@ -1,5 +1,6 @@
 /** The bad rows of a refused upload, read from the error's details. */
 import type { ApiError } from '@/api/errors'
+import { isRecord } from '@/api/json'
 
 export interface RowProblem {
   /** Line in the text file; null for a Parquet file, whose rows have no lines. */
@@ -15,12 +16,8 @@ export interface RowProblems {
   isComplete: boolean
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null
-}
-
 function readProblem(value: unknown): RowProblem | null {
-  if (!isObject(value) || typeof value.reason !== 'string' || typeof value.row !== 'number') return null
+  if (!isRecord(value) || typeof value.reason !== 'string' || typeof value.row !== 'number') return null
   return {
     line: typeof value.line === 'number' ? value.line : null,
     row: value.row,

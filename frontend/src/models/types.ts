@@ -1,7 +1,12 @@
-/** Names for the parts of the schema that this folder uses. */
+/** Names for the parts of the schema that this folder uses, and what follows from them. */
 import type { components } from '@/api/schema'
 
 export type Model = components['schemas']['ModelRead']
 export type ModelSource = Model['source']
 export type ModelState = Model['state']
 export type ModelCreate = components['schemas']['ModelCreate']
+
+/** A worker still has to fetch the weights: the model changes without anybody asking. */
+export function isAwaited(model: Model): boolean {
+  return model.state === 'pending' || model.state === 'fetching'
+}

@@ -1,4 +1,6 @@
 /** How a row reads for a person: a conversation, a question with its answer, a pair, a text. */
+import { isRecord } from '@/api/json'
+
 import type { Dataset, Row } from '../types'
 
 export interface Turn {
@@ -15,10 +17,6 @@ export type Reading =
   | { kind: 'text'; text: string; rest: Rest }
   | { kind: 'fields'; rest: Rest }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
 /** Any value as text: strings as they are, the rest as JSON. */
 export function asText(value: unknown): string {
   if (typeof value === 'string') return value
@@ -27,8 +25,8 @@ export function asText(value: unknown): string {
 }
 
 function readTurn(value: unknown): Turn | null {
-  if (!isObject(value) || typeof value.role !== 'string') return null
-  const content = isObject(value.tool_calls) || Array.isArray(value.tool_calls) ? [value.content, value.tool_calls] : [value.content]
+  if (!isRecord(value) || typeof value.role !== 'string') return null
+  const content = isRecord(value.tool_calls) || Array.isArray(value.tool_calls) ? [value.content, value.tool_calls] : [value.content]
   return { role: value.role, text: content.map(asText).filter((text) => text !== '').join('\n') }
 }
 
@@ -45,7 +43,7 @@ function without(row: Row, used: readonly (string | undefined)[]): Rest {
 }
 
 function readExpected(rewardModel: unknown): string | null {
-  return isObject(rewardModel) && 'ground_truth' in rewardModel ? asText(rewardModel.ground_truth) : null
+  return isRecord(rewardModel) && 'ground_truth' in rewardModel ? asText(rewardModel.ground_truth) : null
 }
 
 /** Reads a row by the columns that the server found; falls back to its fields. */

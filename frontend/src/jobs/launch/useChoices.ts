@@ -5,6 +5,7 @@ import { useI18n } from 'vue-i18n'
 import { api, unwrap } from '@/api/client'
 import { useResource } from '@/api/useResource'
 import { useFormat } from '@/format/useFormat'
+import { useTextOr } from '@/i18n/useTextOr'
 
 import type { Recipe } from '../types'
 
@@ -20,7 +21,8 @@ export interface Choice {
 }
 
 export function useChoices(recipe: () => Recipe | null) {
-  const { t, te } = useI18n()
+  const { t } = useI18n()
+  const textOr = useTextOr()
   const format = useFormat()
   const models = useResource((signal) => unwrap(api.GET('/api/v1/models', { params: { query: { limit: LIMIT } }, signal })))
   const datasets = useResource((signal) => unwrap(api.GET('/api/v1/datasets', { params: { query: { limit: LIMIT } }, signal })))
@@ -47,8 +49,7 @@ export function useChoices(recipe: () => Recipe | null) {
   })
 
   function formatName(name: string): string {
-    const key = `jobs.launch.format.${name}`
-    return te(key) ? t(key) : name
+    return textOr(`jobs.launch.format.${name}`, name)
   }
 
   function parameterText(count: number | null): string {

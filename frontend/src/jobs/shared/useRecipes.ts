@@ -1,9 +1,9 @@
 /** The catalogue of recipes, read once: it changes only with the platform's version. */
 import { computed, shallowRef } from 'vue'
-import { useI18n } from 'vue-i18n'
 
 import { api, unwrap } from '@/api/client'
 import { type ApiError, asApiError } from '@/api/errors'
+import { currentLocale } from '@/i18n'
 
 import type { Recipe } from '../types'
 
@@ -25,13 +25,12 @@ async function load(): Promise<void> {
 }
 
 export function useRecipes() {
-  const { locale } = useI18n()
   if (recipes.value.length === 0) void load()
 
   /** The recipe's name in the reader's language; its id while the catalogue is not here. */
   function recipeTitle(id: string): string {
     const recipe = recipes.value.find((one) => one.id === id)
-    return recipe === undefined ? id : recipe.title[locale.value === 'zh' ? 'zh' : 'en']
+    return recipe === undefined ? id : recipe.title[currentLocale()]
   }
 
   return { recipes: computed(() => recipes.value), error: computed(() => error.value), isLoading: computed(() => isLoading.value), reload: load, recipeTitle }

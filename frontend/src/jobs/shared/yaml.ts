@@ -1,4 +1,5 @@
 /** Plain data as YAML: block style, strings quoted only where they would be read as something else. */
+import { isRecord } from '@/api/json'
 
 const PLAIN = /^[A-Za-z_./][\w./@ -]*$/
 /** Words that YAML 1.1 or 1.2 reads as something other than text. */
@@ -9,10 +10,6 @@ function scalar(value: unknown): string {
   const isPlain = PLAIN.test(value) && !RESERVED.test(value) && !value.endsWith(' ')
   // JSON strings are YAML's double-quoted scalars.
   return isPlain ? value : JSON.stringify(value)
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function lines(value: unknown, indent: string): string[] {

@@ -6,6 +6,12 @@ from pathlib import Path
 SPEC_FILE = "spec.json"
 #: The ingest token (mode 600).
 TOKEN_FILE = "token"  # noqa: S105 - a file name
+#: The ``RewardResources`` of a run whose rewards need files, models or judges.
+REWARDS_FILE = "rewards.json"
+#: Keys of the judges, by name (mode 600).
+REWARD_KEYS_FILE = "reward-keys"
+#: Copies of persons' own reward functions.
+REWARD_FILES_FOLDER = "rewards"
 #: Created to ask the run to checkpoint and leave.
 STOP_FILE = "stop"
 #: The event spool: one or more ``<producer>.<segment>.jsonl`` a producer.
@@ -34,3 +40,8 @@ def locate_attempt(data_root: Path, job_id: str, attempt: int) -> Path:
 def locate_checkpoints(data_root: Path, job_id: str) -> Path:
     """The folder with a job's checkpoints, shared by its attempts."""
     return locate_job(data_root, job_id) / "checkpoints"
+
+
+def locate_staging(output: Path) -> Path:
+    """Where an export writes what shall appear at ``output`` by one rename."""
+    return output.with_name(f".{output.name}.partial")

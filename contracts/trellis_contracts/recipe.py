@@ -28,6 +28,9 @@ class Engine(StrEnum):
 
     VERL_PPO = "verl-ppo"
     VERL_SFT = "verl-sft"
+    TRL = "trl"
+    #: Not a trainer and in no recipe: writes a checkpoint as a Hugging Face folder.
+    EXPORT = "export"
 
 
 class DataFormat(StrEnum):
@@ -35,7 +38,10 @@ class DataFormat(StrEnum):
 
     PROMPT_ANSWER = "prompt-answer"
     MESSAGES = "messages"
+    #: ``prompt``, ``chosen``, ``rejected`` (texts or messages; the prompt may be implicit in both).
     PREFERENCE = "preference"
+    #: ``prompt``, ``completion``, ``label`` (TRL's name).
+    UNPAIRED_PREFERENCE = "unpaired-preference"
     TEXT = "text"
     VERL_RL = "verl-rl"
     UNKNOWN = "unknown"
@@ -53,7 +59,8 @@ class Knob(Strict):
     """One parameter that a person may turn."""
 
     name: str
-    type: Literal["int", "float", "bool", "str", "choice"]
+    #: "rewards" is a list of ``RewardTerm`` (``trellis_contracts.rewards``), by default none.
+    type: Literal["int", "float", "bool", "str", "choice", "rewards"]
     default: int | float | bool | str | None
     title: Text
     help: Text
@@ -65,7 +72,7 @@ class Knob(Strict):
     choices: list[str] = Field(default_factory=list)
     #: Shown under "advanced" in the form.
     advanced: bool = False
-    group: Literal["data", "model", "optimisation", "algorithm", "rollout", "reward", "run"] = "run"
+    group: Literal["data", "model", "optimisation", "algorithm", "critic", "rollout", "reward", "run"] = "run"
     #: Dotted engine keys that take this knob's value as it is.
     engine_keys: list[str] = Field(default_factory=list)
 
@@ -89,6 +96,10 @@ class Recipe(Strict):
     title: Text
     description: Text
     paper: Paper | None = None
+    #: Its trainer is marked experimental upstream: it may change or go with the next release.
+    is_experimental: bool = False
+    #: The form in which the trainer gets its rows, and the formats that can be brought into it.
+    trains_on: DataFormat
     data_formats: list[DataFormat]
     #: Metric keys that the job page charts first.
     headline_metrics: list[str]

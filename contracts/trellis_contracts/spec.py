@@ -1,6 +1,6 @@
-"""The job spec: all that a training process is told, written as JSON before Ray starts it."""
+"""The job spec: all that a job's process is told, written as JSON before Ray starts it."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -19,7 +19,11 @@ class DataSource(Strict):
 
     dataset_id: str
     path: str
+    #: What the rows are read as.
     format: DataFormat
+    #: The column that plays each of the format's roles (``{"prompt": "question"}``); roles that are
+    #: not named are looked for under their usual names.
+    columns: dict[str, str] = Field(default_factory=dict)
     sha256: str
     row_count: int = Field(ge=0)
 
@@ -31,6 +35,23 @@ class ModelSource(Strict):
     path: str
     sha256: str | None = None
     revision: str | None = None
+
+
+ExportForm = Literal["merged", "adapter"]
+
+
+class ExportTask(Strict):
+    """A checkpoint to write as a Hugging Face folder."""
+
+    #: The job that made the checkpoint, the engine that wrote it, and its folder (``.../global_step_N``).
+    job_id: str
+    engine: Engine
+    step: int = Field(ge=0)
+    checkpoint_path: str
+    #: ``merged``: a whole model, an adapter folded into its base; ``adapter``: the PEFT adapter alone.
+    form: ExportForm = "merged"
+    #: The folder to make; it appears complete or not at all.
+    output_path: str
 
 
 class JobSpec(Strict):
@@ -46,7 +67,8 @@ class JobSpec(Strict):
     recipe: str
     engine: Engine
     platform: str = Field(pattern="^(cpu|cuda)$")
-    gpus: int = Field(ge=1)
+    #: 0 for a job that needs no slot (an export).
+    gpus: int = Field(ge=0)
     seed: int
     params: dict[str, Any]
     #: Hydra overrides for the engine, in the order in which they apply.
@@ -54,7 +76,9 @@ class JobSpec(Strict):
     #: Environment that the engine's processes need (no secrets).
     env: dict[str, str] = Field(default_factory=dict)
     model: ModelSource
-    train_data: DataSource
+    #: The form that the data is brought into; None for a job that does not train, as is ``train_data``.
+    trains_on: DataFormat | None = None
+    train_data: DataSource | None = None
     validation_data: DataSource | None = None
     #: Folder of this attempt: spec, token, event spool, stop file.
     attempt_dir: str
@@ -62,6 +86,8 @@ class JobSpec(Strict):
     checkpoint_dir: str
     #: Checkpoint folder to continue from (``.../global_step_N``), or None.
     resume_from: str | None = None
+    #: What is to be exported, where the engine is ``EXPORT``.
+    export: ExportTask | None = None
     #: Base address of the API, without a trailing slash.
     ingest_url: str
     heartbeat_interval_s: float = 5.0

@@ -8,7 +8,11 @@ RECONCILE = "trellis.jobs.reconcile"
 STOP = "trellis.jobs.stop"
 #: Remove the files of deleted jobs. Args: none.
 PURGE = "trellis.jobs.purge"
+#: Remove the files of checkpoints that were given up. Args: none.
+PRUNE = "trellis.jobs.prune_checkpoints"
 #: Fetch the files of a hub model. Args: (model_id,).
 FETCH_MODEL = "trellis.models.fetch"
 #: Fetch every hub model that waits, or whose fetch was lost. Args: none.
 FETCH_PENDING_MODELS = "trellis.models.fetch_pending"
+#: Carry out every dry run of rewards that waits. Args: none.
+RUN_DRY_RUNS = "trellis.rewards.run_dry_runs"

@@ -1,0 +1,72 @@
+"""Rewards: what a response earns, as a weighted sum of terms."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from trellis_contracts.recipe import Knob, Strict, Text
+from trellis_contracts.spec import ModelSource
+
+
+class RewardTerm(Strict):
+    """One reward of a mixture. The first term of a mixture decides whether a response is correct."""
+
+    name: str
+    weight: float = 1.0
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
+class RewardOption(Knob):
+    """One option of a reward."""
+
+    #: What the value is the id (or name) of; None where it is the value itself.
+    source: Literal["reward-files", "models", "judges"] | None = None
+    #: Whether it is a longer text, written over several lines.
+    is_multiline: bool = False
+    is_required: bool = False
+
+
+class RewardKind(Strict):
+    """One reward that may stand in a mixture: what the form shows and what its options are."""
+
+    name: str
+    title: Text
+    help: Text
+    #: Lowest and highest value it returns, before weighting; None where it is not bounded.
+    lowest: float | None
+    highest: float | None
+    options: list[RewardOption] = Field(default_factory=list)
+    #: Whether it compares with a reference answer.
+    needs_answer: bool = True
+    #: Why it cannot be used on this platform; None where it can.
+    unavailable: Text | None = None
+
+
+class RewardFileSource(Strict):
+    """A person's own reward function: a copy of the uploaded file."""
+
+    name: str
+    path: str
+    sha256: str
+
+
+class JudgeEndpoint(Strict):
+    """A chat endpoint (OpenAI's protocol) that may judge responses. Holds no key."""
+
+    base_url: str = Field(pattern=r"^https?://")
+    model: str
+    #: Environment variable of the workers that holds the key; None for an endpoint without one.
+    key_variable: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    requests_per_minute: float = Field(default=60.0, gt=0)
+    #: US dollars for a million tokens.
+    input_price: float = Field(default=0.0, ge=0)
+    output_price: float = Field(default=0.0, ge=0)
+    timeout_s: float = Field(default=60.0, gt=0)
+
+
+class RewardResources(Strict):
+    """What the names in a mixture's options stand for, where the scoring takes place."""
+
+    files: dict[str, RewardFileSource] = Field(default_factory=dict)
+    models: dict[str, ModelSource] = Field(default_factory=dict)
+    judges: dict[str, JudgeEndpoint] = Field(default_factory=dict)

@@ -39,10 +39,11 @@ def _recipes() -> dict[str, Recipe]:
 
 def _load(path: Path) -> Recipe:
     content = _read(path)
-    shared = content.pop("shared", None)
-    if shared is not None:
-        content = _merge(_read(CATALOGUE / "shared" / f"{shared}.yaml"), content)
-    recipe = Recipe.model_validate(content)
+    shared = content.pop("shared", [])
+    base: dict[str, Any] = {}
+    for name in [shared] if isinstance(shared, str) else shared:
+        base = _merge(base, _read(CATALOGUE / "shared" / f"{name}.yaml"))
+    recipe = Recipe.model_validate(_merge(base, content))
     if recipe.id != path.stem:
         raise ValueError(f"{path.name} holds the recipe '{recipe.id}'; file and id must agree.")
     return recipe
@@ -54,13 +55,22 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _merge(shared: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """A recipe's own file over the shared one: knobs and presets by name, the rest as a whole."""
+    """``own`` over ``shared``: knobs and presets by name, fixed keys by key, the rest as a whole."""
     dropped = set(own.pop("drop_knobs", []))
     merged = {**shared, **own}
     knobs = _merge_named(shared.get("knobs", []), own.get("knobs", []), "name")
     merged["knobs"] = [knob for knob in knobs if knob["name"] not in dropped]
-    merged["presets"] = _merge_named(shared.get("presets", []), own.get("presets", []), "id")
+    merged["presets"] = _merge_named(
+        [_without(preset, dropped) for preset in shared.get("presets", [])], own.get("presets", []), "id"
+    )
+    merged["fixed"] = {**shared.get("fixed", {}), **own.get("fixed", {})}
     return merged
+
+
+def _without(preset: dict[str, Any], dropped: set[str]) -> dict[str, Any]:
+    """The preset without values for knobs that the recipe does not have."""
+    params = {name: value for name, value in preset.get("params", {}).items() if name not in dropped}
+    return {**preset, "params": params}
 
 
 def _merge_named(shared: list[dict[str, Any]], own: list[dict[str, Any]], key: str) -> list[dict[str, Any]]:

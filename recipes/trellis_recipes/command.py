@@ -1,4 +1,4 @@
-"""The command that runs a composition with bare verl, to copy and paste."""
+"""The command that runs a composition without the platform, to copy and paste."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -6,11 +6,17 @@ from collections.abc import Mapping, Sequence
 from trellis_contracts.recipe import Engine
 
 
-def replay_command(engine: Engine, overrides: Sequence[str], env: Mapping[str, str], *, gpus: int) -> str:
+def replay_command(
+    engine: Engine, overrides: Sequence[str], env: Mapping[str, str], *, gpus: int, recipe: str
+) -> str:
     """Environment, module and overrides, one to a line."""
+    torchrun = f"torchrun --standalone --nnodes=1 --nproc-per-node={gpus}"
     if engine is Engine.VERL_PPO:
         program = "python -m verl.trainer.main_ppo"
+    elif engine is Engine.TRL:
+        # TRL's own commands cover some of its trainers only.
+        program = f"{'python' if gpus == 1 else torchrun} -m trellis_train.preference {recipe}"
     else:
-        program = f"torchrun --standalone --nnodes=1 --nproc-per-node={gpus} -m verl.trainer.sft_trainer"
+        program = f"{torchrun} -m verl.trainer.sft_trainer"
     variables = [f"{name}={shlex.quote(value)}" for name, value in sorted(env.items())]
     return " \\\n  ".join([*variables, program, *(shlex.quote(item) for item in overrides)])

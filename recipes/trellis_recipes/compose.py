@@ -10,7 +10,7 @@ from typing import Any
 
 from trellis_contracts.recipe import Engine, Preset, Recipe
 
-from trellis_recipes import mapping, platform_defaults
+from trellis_recipes import mapping, platform_defaults, trl_mapping
 from trellis_recipes.catalogue import UnknownRecipe, get_recipe, list_recipes
 from trellis_recipes.checks import check_config
 from trellis_recipes.command import replay_command
@@ -20,7 +20,8 @@ from trellis_recipes.knobs import Value, resolve_knobs
 from trellis_recipes.overrides import check_overrides
 from trellis_recipes.request import ComposeRequest, Composition
 from trellis_recipes.resolution import resolve
-from trellis_recipes.schema import EngineSchema, load_schema
+from trellis_recipes.schema import EngineSchema
+from trellis_recipes.schemas import schema_of
 
 __all__ = ["ComposeRequest", "Composition", "Issue", "compose"]
 
@@ -41,7 +42,7 @@ def compose(request: ComposeRequest) -> Composition:
     knobs, knob_errors = resolve_knobs(recipe, preset, request.params)
     if "seed" in knobs and knobs["seed"] is None:
         knobs["seed"] = request.seed
-    schema = load_schema(recipe.engine)
+    schema = schema_of(recipe)
     own, override_errors = check_overrides(schema, request.overrides)
     inexpressible = _inexpressible(request, knobs)
     errors += knob_errors + override_errors + inexpressible
@@ -91,6 +92,8 @@ def _settings(
 ) -> dict[str, Any]:
     """All settings by dotted key, in the order in which they apply."""
     validation_path = mapping.validation_file(request, knobs)
+    if recipe.engine is Engine.TRL:
+        return trl_mapping.settings_of(recipe, preset, request, knobs, own, validation_path=validation_path)
     settings = {
         **recipe.fixed,
         **mapping.engine_settings(recipe.engine, knobs),
@@ -114,7 +117,7 @@ def _write(
     for dotted, value in settings.items():
         key = schema.find(dotted)
         if key is None:  # the recipe or the platform is at fault, not the person
-            raise LookupError(f"The installed verl has no setting '{dotted}'.")
+            raise LookupError(f"The installed engine ({schema.engine}) has no setting '{dotted}'.")
         lines.append(override(dotted, value, is_new=key.is_new))
         _place(tree, dotted, value)
     cluster = platform_defaults.own_cluster_settings(schema.engine, request.platform, request.gpus)
@@ -125,7 +128,9 @@ def _write(
     ]
     composition.engine_overrides = lines
     composition.config = resolve(tree)
-    composition.command = replay_command(schema.engine, lines + alone, composition.env, gpus=request.gpus)
+    composition.command = replay_command(
+        schema.engine, lines + alone, composition.env, gpus=request.gpus, recipe=request.recipe
+    )
 
 
 def _place(tree: dict[str, Any], dotted: str, value: Any) -> None:

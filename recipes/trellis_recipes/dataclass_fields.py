@@ -1,17 +1,16 @@
-"""Reads the fields of verl's config dataclasses from their source, without importing verl.
+"""Reads the fields of the engines' config dataclasses from their source, without importing the engines.
 
-Hydra's YAML files leave out many keys that the dataclasses behind them accept
-(``rollout.enable_sleep_mode``). Importing verl would pull in torch, so the source
-is parsed.
+verl's YAML files leave out many keys that the dataclasses behind them accept
+(``rollout.enable_sleep_mode``), and TRL's settings are dataclasses only. Importing
+either would pull in torch, so the source is parsed.
 """
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-
-#: Where verl keeps its config dataclasses; on equal class names the first wins.
-SOURCES = ("workers/config", "trainer/config", "utils/profiler", "utils/skip")
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -29,19 +28,23 @@ class FieldType:
 
 ANY = FieldType(frozenset({"any"}))
 _SCALARS = {"int", "float", "str", "bool", "dict", "list"}
-_ALIASES = {"tuple": "list", "Dict": "dict", "List": "list", "Mapping": "dict", "Sequence": "list"}
+_ALIASES = {
+    **{"tuple": "list", "Dict": "dict", "List": "list", "Mapping": "dict", "Sequence": "list"},
+    # Enumerations of transformers, which are given by their values.
+    **dict.fromkeys(("SchedulerType", "OptimizerNames", "IntervalStrategy", "SaveStrategy"), "str"),
+    **dict.fromkeys(("HubStrategy", "DebugOption"), "str"),
+}
 
 
 class ConfigClasses:
-    """The config dataclasses of one verl installation, by class name."""
+    """The config dataclasses in some files, by class name; on equal names the first wins."""
 
-    def __init__(self, verl_folder: Path) -> None:
+    def __init__(self, files: Iterable[Path]) -> None:
         self._classes: dict[str, ast.ClassDef] = {}
-        for source in SOURCES:
-            for path in sorted((verl_folder / source).rglob("*.py")):
-                for node in ast.parse(path.read_text(encoding="utf-8")).body:
-                    if isinstance(node, ast.ClassDef):
-                        self._classes.setdefault(node.name, node)
+        for path in files:
+            for node in ast.parse(path.read_text(encoding="utf-8")).body:
+                if isinstance(node, ast.ClassDef):
+                    self._classes.setdefault(node.name, node)
 
     @cache  # noqa: B019 - one instance lives as long as the process
     def fields(self, class_name: str) -> dict[str, FieldType]:
@@ -58,6 +61,19 @@ class ConfigClasses:
                 if not name.startswith("_"):
                     fields[name] = self._type(statement.annotation)
         return fields
+
+    def defaults(self, class_name: str) -> dict[str, Any]:
+        """Default of each field, as far as it is written as a literal; None elsewhere."""
+        node = self._classes.get(class_name)
+        if node is None:
+            return {}
+        defaults: dict[str, Any] = {}
+        for base in node.bases:
+            defaults.update(self.defaults(_last_name(base)))
+        for statement in node.body:
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                defaults[statement.target.id] = _default_of(statement.value, node)
+        return defaults
 
     def _type(self, annotation: ast.expr) -> FieldType:
         if isinstance(annotation, ast.BinOp):  # X | Y
@@ -95,6 +111,33 @@ class ConfigClasses:
 
 def _union(left: FieldType, right: FieldType) -> FieldType:
     return FieldType(left.scalars | right.scalars, left.nested or right.nested)
+
+
+def _default_of(value: ast.expr | None, owner: ast.ClassDef) -> Any:
+    if isinstance(value, ast.Call):  # field(default=...)
+        arguments = {keyword.arg: keyword.value for keyword in value.keywords}
+        factory = arguments.get("default_factory")
+        if isinstance(factory, ast.Lambda):
+            return _literal(factory.body)
+        if isinstance(factory, ast.Name):
+            return {"list": [], "dict": {}}.get(factory.id)
+        value = arguments.get("default")
+    if isinstance(value, ast.Name):
+        # transformers chooses some defaults by torch's version; the last choice is that of a recent one.
+        chosen = [
+            node.value
+            for node in ast.walk(owner)
+            if isinstance(node, ast.Assign) and [_last_name(each) for each in node.targets] == [value.id]
+        ]
+        value = chosen[-1] if chosen else None
+    return None if value is None else _literal(value)
+
+
+def _literal(node: ast.expr) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return None
 
 
 def _last_name(node: ast.expr) -> str:

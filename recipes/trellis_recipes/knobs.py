@@ -6,9 +6,13 @@ from typing import Any
 
 from trellis_contracts.recipe import Knob, Preset, Recipe
 
+from trellis_recipes.catalogue import list_recipes
 from trellis_recipes.issues import Issue, nearest
+from trellis_recipes.reward_terms import parse_terms
 
-Value = int | float | bool | str | None
+#: QLoRA, in the recipes whose trainer can hold the base model in 4 bits.
+QUANTIZE_KNOB = "quantize_base"
+Value = int | float | bool | str | list[dict[str, Any]] | None
 
 
 def resolve_knobs(
@@ -25,7 +29,8 @@ def resolve_knobs(
         for name, given in source.items():
             knob = recipe.knob(name)
             if knob is None:
-                issues.append(_unknown(recipe, origin, name))
+                explain = _no_quantisation if name == QUANTIZE_KNOB and given is True else _unknown
+                issues.append(explain(recipe, origin, name))
                 continue
             value, problem = check_value(knob, given)
             if problem is None:
@@ -41,6 +46,9 @@ def check_value(knob: Knob, given: object) -> tuple[Value, str | None]:
         if knob.default is None:
             return None, None
         return None, f"'{knob.name}' needs a value of type {knob.type}."
+    if knob.type == "rewards":
+        terms, problem = parse_terms(given)
+        return terms, None if problem is None else f"'{knob.name}': {problem}."
     value = _coerce(knob, given)
     if value is None:
         wanted = f"one of {', '.join(knob.choices)}" if knob.type == "choice" else f"of type {knob.type}"
@@ -88,6 +96,17 @@ def _range_problem(knob: Knob, value: Value) -> str | None:
     if knob.maximum is not None and value > knob.maximum:
         return f"'{knob.name}' must be at most {knob.maximum:g}{unit}, not {value}."
     return None
+
+
+def _no_quantisation(recipe: Recipe, origin: str, name: str) -> Issue:
+    able = [other.id for other in list_recipes() if other.knob(name) is not None]
+    where = f"; these recipes can, on NVIDIA GPUs: {', '.join(able)}" if able else ""
+    return Issue(
+        code="qlora_unsupported",
+        field=f"{origin}.{name}",
+        message=f"The trainer of '{recipe.id}' cannot hold the base model in 4 bits (QLoRA){where}. "
+        "LoRA alone (lora_rank) works here.",
+    )
 
 
 def _unknown(recipe: Recipe, origin: str, name: str) -> Issue:

@@ -9,6 +9,7 @@ from trellis_contracts.recipe import Engine, Recipe
 from trellis_recipes import platform_defaults
 from trellis_recipes.knobs import Value
 from trellis_recipes.request import ComposeRequest
+from trellis_recipes.rewards import check_mixture
 
 #: verl stops at the first of steps and epochs, and then without the final checkpoint.
 ENDLESS_EPOCHS = 1_000_000
@@ -62,8 +63,11 @@ def platform_settings(engine: Engine, request: ComposeRequest, validation_path: 
         "trainer.resume_from_path": request.resume_from,
         "trainer.resume_mode": "resume_path" if request.resume_from else "disable",
     }
-    if engine is Engine.VERL_PPO and validation_path is None:
-        settings["data.val_max_samples"] = 1
+    if engine is Engine.VERL_PPO:
+        # A critic, where there is one, starts from the policy's own weights.
+        settings["critic.model.path"] = request.model_path
+        if validation_path is None:
+            settings["data.val_max_samples"] = 1
     return settings
 
 
@@ -108,15 +112,25 @@ def engine_settings(engine: Engine, knobs: dict[str, Value]) -> Settings:
 
 def reward_mixture(knobs: dict[str, Value]) -> list[dict[str, Any]]:
     """The weighted rewards of the run; the first one decides whether a response is correct."""
-    format_weight = float(knobs.get("format_weight") or 0.0)
+    if isinstance(given := knobs.get("rewards"), list):
+        terms, issues = check_mixture(given)
+        return given if issues else [term.model_dump() for term in terms]
+    format_weight = _number(knobs, "format_weight")
     options = {"pattern": knobs["reward_pattern"]} if knobs["reward"] == "regex" else {}
-    mixture = [{"name": knobs["reward"], "weight": 1.0 - format_weight, "options": options}]
+    mixture: list[dict[str, Any]] = [
+        {"name": knobs["reward"], "weight": 1.0 - format_weight, "options": options}
+    ]
     if format_weight:
         mixture.append({"name": "format", "weight": format_weight, "options": {}})
     if penalty := knobs.get("length_penalty"):
-        free = {"free_characters": knobs["length_penalty_from"]}
+        free = {"free_length": knobs["length_penalty_from"]}
         mixture.append({"name": "length", "weight": penalty, "options": free})
     return mixture
+
+
+def _number(knobs: dict[str, Value], name: str) -> float:
+    value = knobs.get(name)
+    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def derived_settings(engine: Engine, config: Settings) -> Settings:
@@ -132,4 +146,9 @@ def derived_settings(engine: Engine, config: Settings) -> Settings:
     if config["actor_rollout_ref.model.lora_rank"]:
         # The sampler starts from the base weights and receives the adapter only.
         derived["actor_rollout_ref.rollout.load_format"] = "safetensors"
+    if config.get("actor_rollout_ref.actor.loss_agg_mode") == "seq-mean-token-sum-norm":
+        # Else verl divides by the longest response of each pass, which differs from pass to pass.
+        derived["actor_rollout_ref.actor.loss_scale_factor"] = config["data.max_response_length"]
+    if config.get("reward.reward_manager.name") == "dapo":
+        derived["reward.reward_kwargs.max_resp_len"] = config["data.max_response_length"]
     return derived

@@ -6,6 +6,7 @@ from typing import Any
 
 from trellis_contracts.recipe import Engine
 
+from trellis_recipes import trl_keys
 from trellis_recipes.dataclass_fields import FieldType
 from trellis_recipes.hydra_text import NotExpressible, text
 from trellis_recipes.issues import Issue
@@ -57,6 +58,7 @@ RESERVED: dict[Engine, dict[str, str]] = {
         "trainer.resume_from_path": "resume the job instead",
         "trainer.resume_mode": "resume the job instead",
     },
+    Engine.TRL: trl_keys.RESERVED,
 }
 #: Keys that compose in verl 0.9.1 but change nothing, and what to use instead; the longest prefix counts.
 SILENT: dict[Engine, dict[str, str | None]] = {
@@ -70,14 +72,20 @@ SILENT: dict[Engine, dict[str, str | None]] = {
         "actor_rollout_ref.actor.grad_clip": "actor_rollout_ref.actor.optim.clip_grad",
         "actor_rollout_ref.actor.fsdp_config.dtype": "actor_rollout_ref.actor.fsdp_config.mixed_precision",
         "actor_rollout_ref.actor.fsdp_config.strategy": "actor_rollout_ref.actor.strategy",
-        "algorithm.filter_groups.max_num_gen_batches": "algorithm.filter_groups.max_inflight_gen_batches",
+        "critic.forward_max_token_len_per_gpu": "critic.ppo_infer_max_token_len_per_gpu",
+        "critic.forward_micro_batch_size": "critic.fsdp.infer_micro_batch_size_per_gpu",
+        "critic.forward_micro_batch_size_per_gpu": "critic.fsdp.infer_micro_batch_size_per_gpu",
         "critic.grad_clip": "critic.optim.clip_grad",
+        "critic.ppo_max_token_len_per_gpu": "critic.ppo_infer_max_token_len_per_gpu",
+        "critic.ppo_micro_batch_size_per_gpu": "critic.fsdp.micro_batch_size_per_gpu",
+        "critic.use_dynamic_bsz": "critic.fsdp.use_dynamic_bsz",
     },
     Engine.VERL_SFT: {
         "engine.dtype": "engine.mixed_precision",
         "trainer.balance_batch": None,
         "data.balance_dp_token": None,
     },
+    Engine.TRL: trl_keys.SILENT,
 }
 #: Names of settings that make the engine read or write a file of the person's choice, load code or run
 #: a command. A request must not reach beyond the data root, so they stay at the engine's defaults.

@@ -42,13 +42,21 @@ _CPU_SFT: dict[str, Any] = {
     "engine.use_torch_compile": False,
     "model.override_config.attn_implementation": "sdpa",
 }
+# Trainer, sampler and their helpers share the cores. OpenMP's idle threads spin by default, which
+# keeps the others from working: a step of a tiny model was seen to take ten times as long.
+_SHARED_CORES = {"OMP_WAIT_POLICY": "PASSIVE"}
 _CPU_ENVIRONMENT = {
     "VERL_PLATFORM": "cpu",
     # verl registers its FSDP engines for cuda and npu only.
     "VERL_ENGINE_DEVICE": "cuda",
-    # Trainer, sampler and their helpers share the cores. OpenMP's idle threads spin by default, which
-    # keeps the others from working: a step of a tiny model was seen to take ten times as long.
-    "OMP_WAIT_POLICY": "PASSIVE",
+    **_SHARED_CORES,
+}
+_TRL_ENVIRONMENT = {
+    # Models are on this machine; nothing is to be asked of, or told to, the model hub.
+    "HF_HUB_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    # The recipes say themselves which trainers are experimental.
+    "TRL_EXPERIMENTAL_SILENCE": "1",
 }
 _CPU_SAMPLER_ENVIRONMENT = {
     "VLLM_CPU_KVCACHE_SPACE": "1",
@@ -58,7 +66,7 @@ _CPU_SAMPLER_ENVIRONMENT = {
 
 def engine_defaults(engine: Engine, platform: str) -> dict[str, Any]:
     """Engine settings by dotted key; a person's own settings come after them."""
-    if platform != "cpu":
+    if platform != "cpu" or engine is Engine.TRL:
         return {}
     return dict(_CPU_PPO if engine is Engine.VERL_PPO else _CPU_SFT)
 
@@ -66,6 +74,8 @@ def engine_defaults(engine: Engine, platform: str) -> dict[str, Any]:
 def environment(engine: Engine, platform: str) -> dict[str, str]:
     """Environment variables of the engine's processes; none of them is a secret."""
     common = {"TOKENIZERS_PARALLELISM": "false"}
+    if engine is Engine.TRL:
+        return {**common, **_TRL_ENVIRONMENT, **(_SHARED_CORES if platform == "cpu" else {})}
     if platform != "cpu":
         return common
     sampler = _CPU_SAMPLER_ENVIRONMENT if engine is Engine.VERL_PPO else {}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
@@ -37,10 +37,12 @@ UNLISTED: dict[Engine, dict[str, FieldType]] = {
         "trainer.test_freq": FieldType(frozenset({"int", "str"})),
     },
 }
+#: Where verl keeps its config dataclasses.
+CLASS_SOURCES = ("workers/config", "trainer/config", "utils/profiler", "utils/skip")
 _lock = Lock()
 
 
-class VerlNotInstalled(RuntimeError):
+class EngineNotInstalled(RuntimeError):
     """The engine's package is missing, so nothing can be checked against it."""
 
 
@@ -52,14 +54,22 @@ class Key:
     is_new: bool = False
 
 
+class FieldSource(Protocol):
+    """Where the fields of a config class are read from."""
+
+    def fields(self, class_name: str) -> dict[str, FieldType]:
+        """Fields by name; empty for a class that is not known."""
+        ...
+
+
 class EngineSchema:
     """Keys, types and defaults of one engine's configuration."""
 
-    def __init__(self, engine: Engine, tree: dict[str, Any], classes: ConfigClasses) -> None:
+    def __init__(self, engine: Engine, tree: dict[str, Any], classes: FieldSource) -> None:
         self.engine = engine
         #: Defaults, interpolations left as they are. Not to be changed: copy it first.
         self.tree = tree
-        self._unlisted = UNLISTED[engine]
+        self._unlisted = UNLISTED.get(engine, {})
         self._leaves: dict[str, FieldType] = {}
         #: Fields of the dataclasses that the YAML files leave out.
         self._added: dict[str, FieldType] = {}
@@ -144,12 +154,13 @@ def verl_folder() -> Path:
     for location in (spec.submodule_search_locations or []) if spec else []:
         if (Path(location) / "trainer" / "config").is_dir():
             return Path(location)
-    raise VerlNotInstalled("The package 'verl' is not installed in this environment.")
+    raise EngineNotInstalled("The package 'verl' is not installed in this environment.")
 
 
 @lru_cache(maxsize=1)
 def _config_classes() -> ConfigClasses:
-    return ConfigClasses(verl_folder())
+    folder = verl_folder()
+    return ConfigClasses(path for source in CLASS_SOURCES for path in sorted((folder / source).rglob("*.py")))
 
 
 def _select(tree: Any, dotted: str) -> Any:

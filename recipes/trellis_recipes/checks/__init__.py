@@ -1,0 +1,47 @@
+"""Checks settings against each other: what the engine would refuse minutes into a run, and what rarely works.
+
+One module for each part: rows, batches, the algorithm, its rewards, the supervised trainer.
+"""
+
+from typing import Any
+
+from trellis_contracts.recipe import Engine
+
+from trellis_recipes.checks.algorithm import check_algorithm
+from trellis_recipes.checks.batches import check_batches, check_lengths
+from trellis_recipes.checks.model import check_rl_model
+from trellis_recipes.checks.reward import check_reward
+from trellis_recipes.checks.rows import check_rows
+from trellis_recipes.checks.supervised import check_supervised
+from trellis_recipes.findings import Findings
+from trellis_recipes.knobs import Value
+from trellis_recipes.request import ComposeRequest
+from trellis_recipes.trl_checks import check_preference
+
+__all__ = ["Findings", "check_config"]
+
+
+def check_config(
+    engine: Engine,
+    config: dict[str, Any],
+    knobs: dict[str, Value],
+    request: ComposeRequest,
+    *,
+    holds_out: bool,
+) -> Findings:
+    """Findings on a resolved configuration; ``holds_out`` where validation rows come off the training."""
+    findings = Findings()
+    if engine in (Engine.VERL_PPO, Engine.VERL_SFT):
+        held_out = knobs.get("validation_rows") if holds_out else 0
+        check_rows(findings, config, request, held_out if isinstance(held_out, int) else 0)
+    if engine is Engine.VERL_PPO:
+        check_batches(findings, config, request.gpus)
+        check_lengths(findings, config)
+        check_algorithm(findings, config, request)
+        check_reward(findings, config, knobs)
+        check_rl_model(findings, config, request.gpus)
+    elif engine is Engine.VERL_SFT:
+        check_supervised(findings, config, request)
+    elif engine is Engine.TRL:
+        check_preference(findings, config, knobs, request, holds_out=holds_out)
+    return findings

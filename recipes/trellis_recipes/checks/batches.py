@@ -1,0 +1,142 @@
+"""Checks how the prompts of an RL step are split into updates and passes, for the policy and the critic."""
+
+from typing import Any
+
+from trellis_recipes.findings import Findings, largest_divisor
+
+MICRO_BATCH = "params.micro_batch_size"
+
+
+def has_critic(config: dict[str, Any]) -> bool:
+    """Whether verl trains a critic with this configuration."""
+    is_enabled = config["critic"]["enable"]
+    return bool(config["algorithm"]["adv_estimator"] == "gae" if is_enabled is None else is_enabled)
+
+
+def has_reference(config: dict[str, Any]) -> bool:
+    """Whether the model at the start is kept to compare with."""
+    return bool(
+        config["algorithm"]["use_kl_in_reward"] or config["actor_rollout_ref"]["actor"]["use_kl_loss"]
+    )
+
+
+def check_batches(findings: Findings, config: dict[str, Any], gpus: int) -> None:
+    """Prompts of a step, of an update and of a pass, over the GPUs."""
+    actor, rollout = config["actor_rollout_ref"]["actor"], config["actor_rollout_ref"]["rollout"]
+    batch, group, mini = config["data"]["train_batch_size"], rollout["n"], actor["ppo_mini_batch_size"]
+    if (batch * group) % gpus:
+        findings.error(
+            "batch_not_divisible",
+            "params.batch_size",
+            f"{batch} prompts × {group} responses cannot be split evenly over {gpus} GPUs.",
+        )
+    _check_updates(findings, "update", batch, mini, group, gpus)
+    if not actor["use_dynamic_bsz"] and (mini * group) % gpus == 0:
+        _check_passes(findings, mini * group // gpus, _policy_passes(config))
+    if has_critic(config):
+        _check_critic(findings, config, gpus)
+
+
+def check_lengths(findings: Findings, config: dict[str, Any]) -> None:
+    """The longest prompt and response against the sampler and the passes."""
+    parts, data = config["actor_rollout_ref"], config["data"]
+    total = data["max_prompt_length"] + data["max_response_length"]
+    limit = parts["rollout"]["max_model_len"]
+    if limit is not None and total > limit:
+        findings.error(
+            "too_long_for_sampler",
+            "params.max_response_length",
+            f"Prompt and response may have {total} tokens, but the sampler is limited to {limit} "
+            "(actor_rollout_ref.rollout.max_model_len).",
+        )
+    for tokens in dict.fromkeys(_tokens_per_pass(config)):
+        if tokens < total:
+            findings.error(
+                "tokens_per_pass_too_small",
+                "params.max_tokens_per_gpu",
+                f"One prompt and response may have {total} tokens, more than the {tokens} of one pass.",
+                str(total),
+            )
+
+
+def _check_updates(findings: Findings, name: str, batch: int, mini: int, group: int, gpus: int) -> None:
+    field = "params.mini_batch_size"
+    if mini > batch:
+        findings.error(
+            "mini_batch_too_large",
+            field,
+            f"An {name} of {mini} prompts is larger than the {batch} prompts of a step.",
+            str(batch),
+        )
+    elif batch % mini:
+        findings.warn(
+            "uneven_mini_batches",
+            field,
+            f"{batch} prompts do not split evenly into {name}s of {mini}; the last is filled with padding.",
+            str(largest_divisor(batch, mini)),
+        )
+    if (mini * group) % gpus:
+        findings.error(
+            "batch_not_divisible",
+            field,
+            f"{mini} prompts × {group} responses of an {name} cannot be split evenly over {gpus} GPUs.",
+        )
+
+
+def _policy_passes(config: dict[str, Any]) -> list[Any]:
+    parts = config["actor_rollout_ref"]
+    sizes = [
+        parts["actor"]["ppo_micro_batch_size_per_gpu"],
+        parts["rollout"]["log_prob_micro_batch_size_per_gpu"],
+    ]
+    if has_reference(config):
+        sizes.append(parts["ref"]["log_prob_micro_batch_size_per_gpu"])
+    return sizes
+
+
+def _check_passes(findings: Findings, per_gpu: int, sizes: list[Any]) -> None:
+    for size in dict.fromkeys(sizes):
+        if not isinstance(size, int) or size < 1 or per_gpu % size:
+            findings.error(
+                "micro_batch_not_divisor",
+                MICRO_BATCH,
+                f"The {per_gpu} responses of an update on one GPU cannot be split into passes of {size}.",
+                str(largest_divisor(per_gpu, size if isinstance(size, int) else 1)),
+            )
+
+
+def _check_critic(findings: Findings, config: dict[str, Any], gpus: int) -> None:
+    """The critic has batches of its own; verl reads the sizes of its passes from its engine (``fsdp``)."""
+    critic, engine = config["critic"], config["critic"]["fsdp"]
+    group, mini = config["actor_rollout_ref"]["rollout"]["n"], critic["ppo_mini_batch_size"]
+    actor = config["actor_rollout_ref"]["actor"]
+    is_separate = mini != actor["ppo_mini_batch_size"]
+    if is_separate:
+        _check_updates(
+            findings, "update of the critic", config["data"]["train_batch_size"], mini, group, gpus
+        )
+    if _is_packed(engine) or (mini * group) % gpus:
+        return
+    sizes = [engine.get("micro_batch_size_per_gpu"), engine.get("infer_micro_batch_size_per_gpu")]
+    checked = [] if is_separate or actor["use_dynamic_bsz"] else _policy_passes(config)
+    _check_passes(findings, mini * group // gpus, [size for size in sizes if size not in checked])
+
+
+def _is_packed(engine: dict[str, Any]) -> bool:
+    """Whether the critic's passes are packed by tokens, as they are where nothing says otherwise."""
+    return bool(engine.get("use_dynamic_bsz", True))
+
+
+def _tokens_per_pass(config: dict[str, Any]) -> list[int]:
+    parts = config["actor_rollout_ref"]
+    limits = []
+    if parts["actor"]["use_dynamic_bsz"]:
+        limits += [
+            parts["actor"]["ppo_max_token_len_per_gpu"],
+            parts["rollout"]["log_prob_max_token_len_per_gpu"],
+        ]
+        if has_reference(config):
+            limits.append(parts["ref"]["log_prob_max_token_len_per_gpu"])
+    if has_critic(config) and _is_packed(config["critic"]["fsdp"]):
+        limits.append(config["critic"].get("ppo_infer_max_token_len_per_gpu", 32768))
+    return limits

@@ -1,0 +1,30 @@
+"""Checks the adapter and how the sampler is spread over the GPUs."""
+
+from typing import Any
+
+from trellis_recipes.findings import Findings, largest_divisor, warn_of_adapter
+
+#: Largest rank that vLLM accepts.
+MAX_LORA_RANK = 512
+
+
+def check_rl_model(findings: Findings, config: dict[str, Any], gpus: int) -> None:
+    """Adapter rank and tensor parallelism."""
+    model, rollout = config["actor_rollout_ref"]["model"], config["actor_rollout_ref"]["rollout"]
+    if model["lora_rank"] > MAX_LORA_RANK:
+        findings.error(
+            "lora_rank_too_large",
+            "params.lora_rank",
+            f"The sampler accepts ranks up to {MAX_LORA_RANK}.",
+            str(MAX_LORA_RANK),
+        )
+    if model["lora_rank"]:
+        warn_of_adapter(findings)
+    parallel = rollout["tensor_model_parallel_size"] * rollout["data_parallel_size"]
+    if gpus % parallel:
+        findings.error(
+            "tensor_parallel_not_divisor",
+            "params.tensor_parallel",
+            f"{gpus} GPUs cannot be split into samplers of {parallel}.",
+            str(largest_divisor(gpus, parallel)),
+        )

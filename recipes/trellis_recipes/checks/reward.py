@@ -1,0 +1,80 @@
+"""Checks the rewards of an RL run, and what is derived from a response's length."""
+
+import re
+from typing import Any
+
+from trellis_recipes.findings import Findings
+from trellis_recipes.knobs import Value
+from trellis_recipes.mapping import reward_mixture
+from trellis_recipes.rewards import check_mixture
+
+#: What every response of a run reports beside the parts of its reward.
+ALWAYS_REPORTED = frozenset({"acc", "score", "reward"})
+OVERLONG = frozenset({"overlong", "overlong_reward"})
+
+
+def check_reward(findings: Findings, config: dict[str, Any], knobs: dict[str, Value]) -> None:
+    """The reward knobs, the overlong penalty, and the metric that prompts are chosen by."""
+    if knobs.get("rewards"):
+        findings.errors += check_mixture(knobs["rewards"])[1]
+    else:
+        _check_simple(findings, knobs)
+    _check_overlong(findings, config)
+    _check_filter_metric(findings, config, knobs)
+
+
+def _check_simple(findings: Findings, knobs: dict[str, Value]) -> None:
+    pattern = knobs.get("reward_pattern")
+    if knobs.get("reward") == "regex" and not pattern:
+        findings.error("pattern_missing", "params.reward_pattern", "The regex reward needs a pattern.")
+    if isinstance(pattern, str) and pattern:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            findings.error("bad_pattern", "params.reward_pattern", f"The pattern is not valid: {error}.")
+    if knobs.get("format_weight") == 1.0:
+        findings.warn("only_format", "params.format_weight", "The answer itself earns nothing.")
+
+
+def _overlong_buffer(config: dict[str, Any]) -> dict[str, Any] | None:
+    """verl's settings of the overlong penalty, where it applies."""
+    if config["reward"]["reward_manager"]["name"] != "dapo":
+        return None
+    buffer = (config["reward"].get("reward_kwargs") or {}).get("overlong_buffer_cfg") or {}
+    return buffer if buffer.get("enable") else None
+
+
+def _check_overlong(findings: Findings, config: dict[str, Any]) -> None:
+    buffer, longest = _overlong_buffer(config), config["data"]["max_response_length"]
+    if buffer is None:
+        return
+    if buffer["len"] > longest:
+        findings.error(
+            "overlong_buffer_too_long",
+            "params.overlong_buffer",
+            f"The buffer of {buffer['len']} tokens is longer than the {longest} of the longest response.",
+            str(max(1, longest // 4)),
+        )
+    elif buffer["len"] == longest and longest > 1:
+        findings.warn(
+            "overlong_from_start",
+            "params.overlong_buffer",
+            "The buffer is the whole response: every token of it is penalised.",
+            str(max(1, longest // 4)),
+        )
+
+
+def _check_filter_metric(findings: Findings, config: dict[str, Any], knobs: dict[str, Value]) -> None:
+    groups = config["algorithm"]["filter_groups"]
+    if not groups["enable"]:
+        return
+    reported = {*ALWAYS_REPORTED, *(term["name"] for term in reward_mixture(knobs))}
+    if _overlong_buffer(config):
+        reported |= OVERLONG
+    if groups["metric"] not in reported:
+        findings.error(
+            "filter_metric_unknown",
+            "params.filter_metric",
+            f"Responses report no '{groups['metric']}'; they report {', '.join(sorted(reported))}.",
+            "acc",
+        )

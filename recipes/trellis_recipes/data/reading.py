@@ -1,0 +1,172 @@
+"""Reads what the columns of a row hold: prompts, answers, conversations, labels.
+
+Every function raises ``BadRow`` with a sentence that names the column and says what is wrong.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from trellis_contracts.recipe import DataFormat
+from trellis_contracts.rows import ROLES, role_of
+
+Row = Mapping[str, Any]
+Message = dict[str, str]
+_TRUE, _FALSE = ("true", "1"), ("false", "0")
+
+
+class BadRow(ValueError):
+    """A row cannot be converted."""
+
+
+class Cell(NamedTuple):
+    """A value, and the name of the column that it stands in."""
+
+    column: str
+    value: Any
+
+
+class RowReader:
+    """Finds the columns of one format: those that are named, else those with a usual name."""
+
+    def __init__(self, data_format: DataFormat, columns: Mapping[str, str]) -> None:
+        self._format = data_format
+        self.columns = columns
+
+    def is_named(self, role: str) -> bool:
+        """Whether somebody said which column plays the role."""
+        return role in self.columns
+
+    def find(self, row: Row, role: str) -> Cell | None:
+        """The cell that plays the role; None where the row has none."""
+        if role in self.columns:
+            name = self.columns[role]
+            return None if row.get(name) is None else Cell(name, row[name])
+        known = role_of(self._format, role)
+        for name in known.usual_columns if known else ():
+            if row.get(name) is not None:
+                return Cell(name, row[name])
+        return None
+
+    def require(self, row: Row, role: str) -> Cell:
+        """The cell that plays the role."""
+        cell = self.find(row, role)
+        if cell is not None:
+            return cell
+        if role in self.columns:
+            raise BadRow(f"'{self.columns[role]}' is missing or null (it is the {role})")
+        known = role_of(self._format, role)
+        raise BadRow(f"has no {role} (a column named {', '.join(known.usual_columns) if known else role})")
+
+    def prompt(self, row: Row) -> list[Message]:
+        """The conversation before what is to be learned."""
+        cell = self.require(row, "prompt")
+        if isinstance(cell.value, list):
+            return messages_in(cell)
+        text = text_in(cell)
+        further = self.find(row, "input")
+        if further is not None and (self.is_named("input") or cell.column == "instruction"):
+            if not isinstance(further.value, str):
+                raise BadRow(f"'{further.column}' must be text, not {type(further.value).__name__}")
+            text = f"{text}\n\n{further.value}" if further.value.strip() else text
+        return [*self._preamble(row), {"role": "user", "content": text}]
+
+    def _preamble(self, row: Row) -> list[Message]:
+        cell = self.find(row, "system")
+        if cell is None or (isinstance(cell.value, str) and not cell.value.strip()):
+            return []
+        if not isinstance(cell.value, str):
+            raise BadRow(f"'{cell.column}' must be text, not {type(cell.value).__name__}")
+        return [{"role": "system", "content": cell.value}]
+
+    def answer(self, row: Row) -> str:
+        """The answer of a question; numbers are answers too, and files often hold them as such."""
+        cell = self.require(row, "answer")
+        if isinstance(cell.value, int | float) and not isinstance(cell.value, bool):
+            if not math.isfinite(cell.value):
+                raise BadRow(f"'{cell.column}' is not a finite number")
+            return str(cell.value)
+        return text_in(cell)
+
+    def conversation(self, row: Row) -> list[Message]:
+        """The conversation of a row; it must hold a turn of the assistant to learn from."""
+        cell = self.require(row, "messages")
+        messages = messages_in(cell)
+        if not any(message["role"] == "assistant" for message in messages):
+            raise BadRow(f"'{cell.column}' has no turn of the assistant")
+        return messages
+
+    def text(self, row: Row) -> str:
+        """A document."""
+        return text_in(self.require(row, "text"))
+
+    def label(self, row: Row) -> bool:
+        """Whether a completion is wanted."""
+        cell = self.require(row, "label")
+        value = cell.value
+        if isinstance(value, bool):
+            return value
+        if isinstance(value, int | float) and value in (0, 1):
+            return bool(value)
+        if isinstance(value, str) and value.strip().lower() in _TRUE + _FALSE:
+            return value.strip().lower() in _TRUE
+        shown = repr(value)[:40]
+        raise BadRow(f"'{cell.column}' must be true or false (or 1 or 0), not {shown}")
+
+    def completion(self, row: Row, role: str, prompt: list[Message]) -> list[Message]:
+        """What answers the prompt: a text, or messages with or without the prompt before them."""
+        cell = self.require(row, role)
+        if not isinstance(cell.value, list):
+            return [{"role": "assistant", "content": text_in(cell)}]
+        messages = messages_in(cell)
+        if messages[: len(prompt)] == prompt:
+            messages = messages[len(prompt) :]
+        if not messages:
+            raise BadRow(f"'{cell.column}' says nothing after the prompt")
+        if messages[0]["role"] != "assistant":
+            raise BadRow(f"'{cell.column}' goes on with the role {messages[0]['role']!r} after the prompt")
+        return messages
+
+    def pair(self, row: Row) -> tuple[list[Message], list[Message], list[Message]]:
+        """Prompt, chosen and rejected; without a prompt, what both conversations begin with is the prompt."""
+        if self.is_named("prompt") or self.find(row, "prompt") is not None:
+            prompt = self.prompt(row)
+            return prompt, self.completion(row, "chosen", prompt), self.completion(row, "rejected", prompt)
+        sides = [self.require(row, role) for role in ("chosen", "rejected")]
+        for cell in sides:
+            if isinstance(cell.value, str):
+                raise BadRow(f"'{cell.column}' is text, so that a column must be the prompt")
+        chosen, rejected = (messages_in(cell) for cell in sides)
+        shared = 0
+        while shared < min(len(chosen), len(rejected)) - 1 and chosen[shared] == rejected[shared]:
+            shared += 1
+        prompt = chosen[:shared]
+        if not prompt or prompt[-1]["role"] == "assistant":
+            raise BadRow(f"'{sides[0].column}' and '{sides[1].column}' do not answer the same prompt")
+        return prompt, self.completion(row, "chosen", prompt), self.completion(row, "rejected", prompt)
+
+
+def text_in(cell: Cell) -> str:
+    """A text that says something."""
+    if not isinstance(cell.value, str):
+        raise BadRow(f"'{cell.column}' must be text, not {type(cell.value).__name__}")
+    if not cell.value.strip():
+        raise BadRow(f"'{cell.column}' is empty")
+    return cell.value
+
+
+def messages_in(cell: Cell) -> list[Message]:
+    """A conversation."""
+    if not isinstance(cell.value, list) or not cell.value:
+        raise BadRow(f"'{cell.column}' must be a list of messages")
+    messages = []
+    for number, message in enumerate(cell.value, start=1):
+        if not isinstance(message, Mapping):
+            raise BadRow(f"message {number} of '{cell.column}' is not an object with role and content")
+        role, content = message.get("role"), message.get("content")
+        if not isinstance(role, str) or role not in ROLES:
+            raise BadRow(f"message {number} of '{cell.column}' has the role {role!r}")
+        if not isinstance(content, str):
+            raise BadRow(f"message {number} of '{cell.column}' has no text in 'content'")
+        messages.append({"role": role, "content": content})
+    return messages

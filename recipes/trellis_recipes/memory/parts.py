@@ -1,0 +1,210 @@
+"""The parts of a phase: what lies on one GPU, in bytes, and a sentence on how that was computed."""
+
+from trellis_contracts.recipe import Text
+
+from trellis_recipes.memory import formulas
+from trellis_recipes.memory.architecture import Architecture
+from trellis_recipes.memory.plan import Plan, Reference, Sampler, Training
+from trellis_recipes.memory.schemas import MemoryPart
+
+#: Rules of thumb: what Python, torch and the communication libraries hold in each process, and a CUDA
+#: context with its kernels and NCCL's buffers on each GPU.
+PROCESS_BYTES = 450 * 1024**2
+CONTEXT_BYTES = 1024**3
+
+
+def weights(architecture: Architecture, training: Training, parameters: int) -> MemoryPart:
+    """The stored weights; those of an adapter are in full precision."""
+    adapter = _adapter(architecture, training)
+    if training.is_quantised:
+        base = formulas.quantised_bytes(architecture, parameters)
+        how = f"{parameters:,} × 4.127 / 8 B (NF4; 2 B outside linear layers) + LoRA {adapter:,} × 4 B"
+    else:
+        base = parameters * training.weight_bytes // training.shards
+        how = f"{parameters:,} × {training.weight_bytes} B{_split(training.shards)}"
+        how += f" + LoRA {adapter:,} × 4 B" if adapter else ""
+    return _part("weights", ("Weights", "权重"), base + adapter * 4 // training.shards, (how, how))
+
+
+def gradients(architecture: Architecture, training: Training, parameters: int) -> MemoryPart:
+    """One for each weight that is trained, in the precision in which it is stored."""
+    count, size = _trained(architecture, training, parameters)
+    how = f"{count:,} × {size} B{_split(training.shards)}"
+    return _part("gradients", ("Gradients", "梯度"), count * size // training.shards, (how, how))
+
+
+def optimizer(architecture: Architecture, training: Training, parameters: int) -> MemoryPart:
+    """Both moments of AdamW, in the precision of the weights that are trained."""
+    count, size = _trained(architecture, training, parameters)
+    how = f"{count:,} × 2 × {size} B{_split(training.shards)}"
+    return _part(
+        "optimizer",
+        ("Optimizer (AdamW)", "优化器（AdamW）"),
+        count * 2 * size // training.shards,
+        (how, how),
+    )
+
+
+def gathered(architecture: Architecture, training: Training) -> MemoryPart | None:
+    """Two blocks and the embeddings, whole, while they compute (FSDP2 prefetches one block)."""
+    if not training.is_gathered:
+        return None
+    count = (
+        2 * architecture.layer_parameters + architecture.embedding_parameters + architecture.head_parameters
+    )
+    size = training.element_bytes
+    return _part(
+        "gathered",
+        ("Gathered blocks (FSDP)", "FSDP 聚合的层"),
+        count * size,
+        (
+            f"2 blocks, embeddings and head: {count:,} × {size} B",
+            f"两个层、词嵌入与输出头：{count:,} × {size} B",
+        ),
+    )
+
+
+def activations(architecture: Architecture, training: Training, tokens: int) -> MemoryPart:
+    """What the backward pass needs of the forward pass."""
+    size = training.element_bytes
+    if training.is_checkpointed:
+        a_token = formulas.checkpointed_bytes_per_token(architecture, size)
+        note = ("gradient checkpointing keeps the inputs of each block", "梯度检查点仅保留各层输入")
+    else:
+        a_token = architecture.layers * formulas.activation_bytes_per_token(architecture, size)
+        note = (f"{architecture.layers} blocks, whole", f"{architecture.layers} 层，完整保留")
+    how = f"{tokens:,} × {a_token:,} B"
+    return _part(
+        "activations",
+        ("Activations", "激活值"),
+        tokens * a_token,
+        (f"{how} a token ({note[0]})", f"{how}/词元（{note[1]}）"),
+    )
+
+
+def forward_activations(architecture: Architecture, training: Training, tokens: int) -> MemoryPart:
+    """One block at a time, where nothing is kept."""
+    a_token = formulas.activation_bytes_per_token(architecture, training.element_bytes)
+    how = f"{tokens:,} × {a_token:,} B"
+    return _part(
+        "activations",
+        ("Activations", "激活值"),
+        tokens * a_token,
+        (f"{how} a token (one block at a time)", f"{how}/词元（逐层计算）"),
+    )
+
+
+def logits(
+    architecture: Architecture, training: Training, tokens: int, *, is_training: bool
+) -> MemoryPart | None:
+    """The scores of the vocabulary."""
+    if not training.has_logits:
+        return None
+    a_token = formulas.logits_bytes_per_token(architecture, training.element_bytes, is_training=is_training)
+    copies = f"{tokens:,} × {architecture.vocabulary:,} × {a_token // architecture.vocabulary} B"
+    kinds = (
+        ("with fp32 copy and gradient", "含 fp32 副本与梯度")
+        if is_training
+        else ("with fp32 copy", "含 fp32 副本")
+    )
+    return _part(
+        "logits",
+        ("Logits", "词表得分（logits）"),
+        tokens * a_token,
+        (f"{copies} ({kinds[0]})", f"{copies}（{kinds[1]}）"),
+    )
+
+
+def reference_weights(reference: Reference, parameters: int) -> MemoryPart:
+    """The frozen copy."""
+    how = f"{parameters:,} × {reference.weight_bytes} B{_split(reference.shards)}"
+    size = parameters * reference.weight_bytes // reference.shards
+    return _part("reference", ("Reference model", "参考模型"), size, (how, how))
+
+
+def sampler_weights(sampler: Sampler, parameters: int) -> MemoryPart:
+    """vLLM's own copy."""
+    how = f"{parameters:,} × {sampler.element_bytes} B{_split(sampler.tensor_parallel)}"
+    size = parameters * sampler.element_bytes // sampler.tensor_parallel
+    return _part("sampler_weights", ("Sampler's weights (vLLM)", "采样器权重（vLLM）"), size, (how, how))
+
+
+def kv_cache(
+    architecture: Architecture, sampler: Sampler, *, weight_bytes: int, available: int | None
+) -> MemoryPart:
+    """On a CPU the configured space; on a GPU what its share leaves, else what the sequences need."""
+    title = ("KV cache", "KV 缓存")
+    a_token = formulas.kv_bytes_per_token(architecture, sampler.element_bytes) // sampler.tensor_parallel
+    if sampler.share is None:
+        size = sampler.cpu_cache_bytes // sampler.tensor_parallel
+        room = size // max(1, a_token)
+        return _part(
+            "kv_cache",
+            title,
+            size,
+            (
+                f"the configured space; {a_token:,} B a token, so {room:,} tokens",
+                f"所配置的空间；每词元 {a_token:,} B，可容纳 {room:,} 个词元",
+            ),
+        )
+    if available is not None:
+        size = max(0, int(sampler.share * available) - weight_bytes)
+        return _part(
+            "kv_cache",
+            title,
+            size,
+            (
+                f"{sampler.share:.0%} of the GPU less the weights; {a_token:,} B a token",
+                f"显存的 {sampler.share:.0%} 减去权重；每词元 {a_token:,} B",
+            ),
+        )
+    tokens = sampler.sequences * sampler.max_length
+    how = f"{sampler.sequences:,} × {sampler.max_length:,} × {a_token:,} B"
+    return _part(
+        "kv_cache", title, tokens * a_token, (f"{how} (what all sequences need)", f"{how}（全部序列所需）")
+    )
+
+
+def bucket(sampler: Sampler, parameters: int) -> MemoryPart:
+    """Weights on their way to the sampler: a bucket on both sides."""
+    size = min(sampler.bucket_bytes, parameters * sampler.element_bytes)
+    how = f"2 × {size:,} B"
+    return _part("weight_sync", ("Weight synchronisation", "权重同步"), 2 * size, (how, how))
+
+
+def runtime(plan: Plan) -> MemoryPart:
+    """What is there before the first tensor, for each GPU or slot."""
+    title = ("Libraries and context", "运行库与上下文")
+    if plan.platform == "cpu":
+        size = plan.processes * PROCESS_BYTES // max(1, plan.gpus)
+        mebibytes = PROCESS_BYTES // 1024**2
+        how = f"{plan.processes} processes × {mebibytes} MiB / {plan.gpus}"
+        return _part(
+            "runtime", title, size, (how, f"{plan.processes} 个进程 × {mebibytes} MiB / {plan.gpus}")
+        )
+    return _part(
+        "runtime",
+        title,
+        CONTEXT_BYTES,
+        ("CUDA context, kernels and NCCL buffers", "CUDA 上下文、内核与 NCCL 缓冲区"),
+    )
+
+
+def _adapter(architecture: Architecture, training: Training) -> int:
+    return architecture.count_lora(training.lora_rank, training.lora_targets) if training.lora_rank else 0
+
+
+def _trained(architecture: Architecture, training: Training, parameters: int) -> tuple[int, int]:
+    """How many weights are trained, and the bytes of each."""
+    adapter = _adapter(architecture, training)
+    return (adapter, 4) if training.lora_rank else (parameters, training.weight_bytes)
+
+
+def _split(shards: int) -> str:
+    return f" / {shards}" if shards > 1 else ""
+
+
+def _part(name: str, title: tuple[str, str], size: int, how: tuple[str, str]) -> MemoryPart:
+    return MemoryPart(
+        name=name, title=Text(en=title[0], zh=title[1]), bytes=int(size), how=Text(en=how[0], zh=how[1])
+    )

@@ -1,0 +1,252 @@
+"""What an engine's composed configuration means for memory, in terms that all engines share."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from trellis_contracts.recipe import Engine
+
+from trellis_recipes.checks.batches import has_critic, has_reference
+
+#: Bytes of an element by the names that verl, TRL and torch give its type.
+ELEMENT_BYTES = {
+    "fp32": 4,
+    "float32": 4,
+    "float": 4,
+    "bf16": 2,
+    "bfloat16": 2,
+    "fp16": 2,
+    "float16": 2,
+    "half": 2,
+}
+Tree = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Training:
+    """How one model is trained on each GPU."""
+
+    #: Bytes of a stored weight, and of an element of the computation.
+    weight_bytes: int
+    element_bytes: int
+    #: GPUs over which weights, gradients and optimizer are split; 1 where each holds everything.
+    shards: int
+    #: Tokens of one forward and backward pass.
+    tokens: int
+    is_checkpointed: bool
+    lora_rank: int = 0
+    #: Modules with an adapter; None for all linear ones.
+    lora_targets: frozenset[str] | None = None
+    is_quantised: bool = False
+    #: Whether it scores the vocabulary (a critic or reward model gives one number instead).
+    has_logits: bool = True
+    #: Moved to the host while another phase runs.
+    is_offloaded: bool = False
+    is_optimizer_offloaded: bool = False
+    #: Whether blocks are gathered from all GPUs, or cast, before they compute (FSDP).
+    is_gathered: bool = False
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A frozen copy to compare with."""
+
+    weight_bytes: int
+    shards: int
+    is_offloaded: bool = False
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """vLLM beside the trainer."""
+
+    element_bytes: int
+    tensor_parallel: int
+    #: Share of a GPU's memory that it takes; None on a CPU.
+    share: float | None
+    #: Space for the KV cache on a CPU platform, for each sampler.
+    cpu_cache_bytes: int
+    #: Sequences at a time, and their longest length.
+    sequences: int
+    max_length: int
+    #: Whether it gives its memory back while the trainer computes.
+    sleeps: bool
+    #: Bucket in which weights are handed over, through /dev/shm on a CPU platform.
+    bucket_bytes: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All models of a run."""
+
+    platform: str
+    gpus: int
+    training: Training
+    #: Tokens of one pass that computes log-probabilities only.
+    log_prob_tokens: int = 0
+    reference: Reference | None = None
+    critic: Training | None = None
+    sampler: Sampler | None = None
+    #: A reward model of its own, whose size is not known here.
+    has_reward_model: bool = False
+    #: Python processes that hold the libraries.
+    processes: int = 1
+    evaluates: bool = False
+
+
+def read_plan(engine: Engine, config: Tree, *, platform: str, gpus: int, env: dict[str, str]) -> Plan:
+    """The plan of a composed configuration. Raises ``KeyError`` where it is incomplete."""
+    if engine is Engine.VERL_PPO:
+        return _read_ppo(config, platform, gpus, env)
+    if engine is Engine.VERL_SFT:
+        return _read_sft(config, platform, gpus)
+    return _read_trl(config, platform, gpus)
+
+
+def _element(name: Any, fallback: int) -> int:
+    return ELEMENT_BYTES.get(str(name).rpartition(".")[2], fallback)
+
+
+def _whole(value: Any, fallback: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else fallback
+
+
+def _targets(value: Any) -> frozenset[str] | None:
+    names = [value] if isinstance(value, str) else [str(name) for name in value or []]
+    return None if not names or "all-linear" in names else frozenset(names)
+
+
+def _verl_training(model: Tree, engine: Tree, *, gpus: int, tokens: int, has_logits: bool = True) -> Training:
+    """verl's FSDP engine: weights in ``model_dtype``, computed with in ``mixed_precision``, else bfloat16."""
+    precision = engine.get("mixed_precision") or {}
+    size = _whole(engine.get("fsdp_size"), gpus)
+    return Training(
+        weight_bytes=_element(engine.get("model_dtype"), 4),
+        element_bytes=_element(precision.get("param_dtype"), 2),
+        shards=max(1, min(size, gpus)),
+        tokens=max(1, tokens // _whole(engine.get("ulysses_sequence_parallel_size"), 1)),
+        is_checkpointed=bool(model.get("enable_gradient_checkpointing")),
+        lora_rank=_whole(model.get("lora_rank"), 0),
+        lora_targets=_targets(model.get("target_modules")),
+        has_logits=has_logits,
+        is_offloaded=bool(engine.get("param_offload") or engine.get("offload_policy")),
+        is_optimizer_offloaded=bool(engine.get("optimizer_offload") or engine.get("offload_policy")),
+        is_gathered=True,
+    )
+
+
+def _read_ppo(config: Tree, platform: str, gpus: int, env: dict[str, str]) -> Plan:
+    parts = config["actor_rollout_ref"]
+    actor, rollout, ref = parts["actor"], parts["rollout"], parts["ref"]
+    length = config["data"]["max_prompt_length"] + config["data"]["max_response_length"]
+    samples = _whole(rollout["n"], 1)
+    mini_batch = max(1, actor["ppo_mini_batch_size"] * samples // gpus)
+    tokens = _tokens(actor, "ppo_micro_batch_size_per_gpu", "ppo_max_token_len_per_gpu", length, mini_batch)
+    batch = max(1, config["data"]["train_batch_size"] * samples // gpus)
+    log_prob_tokens = _tokens(
+        rollout, "log_prob_micro_batch_size_per_gpu", "log_prob_max_token_len_per_gpu", length, batch
+    )
+    training = _verl_training(parts["model"], actor["fsdp_config"], gpus=gpus, tokens=tokens)
+    reference = None
+    if (
+        has_reference(config) and not training.lora_rank
+    ):  # with an adapter, the reference is the base under it
+        own = ref["fsdp_config"]
+        reference = Reference(
+            weight_bytes=_element(own.get("model_dtype"), 4),
+            shards=training.shards,
+            is_offloaded=bool(own.get("param_offload")),
+        )
+    return Plan(
+        platform=platform,
+        gpus=gpus,
+        training=training,
+        log_prob_tokens=log_prob_tokens,
+        reference=reference,
+        critic=_read_critic(config, gpus, length, samples),
+        sampler=_read_sampler(rollout, platform, env, length, batch),
+        has_reward_model=bool(config["reward"].get("reward_model", {}).get("enable")),
+        processes=4 + 3 * gpus,
+    )
+
+
+def _tokens(part: Tree, size_key: str, tokens_key: str, length: int, sequences: int) -> int:
+    """Tokens of one pass: the bound of a dynamic batch, else sequences of full length."""
+    is_dynamic = part.get("use_dynamic_bsz") or part.get("log_prob_use_dynamic_bsz")
+    if is_dynamic:
+        return int(max(length, min(_whole(part.get(tokens_key), length), sequences * length)))
+    return int(min(_whole(part.get(size_key), sequences), sequences) * length)
+
+
+def _read_critic(config: Tree, gpus: int, length: int, samples: int) -> Training | None:
+    if not has_critic(config):
+        return None
+    critic, engine = config["critic"], config["critic"]["fsdp"]
+    # verl reads the sizes of the critic's passes from here, whatever is written beside it.
+    passes = {"use_dynamic_bsz": True, **engine, "tokens": critic.get("ppo_infer_max_token_len_per_gpu")}
+    sequences = max(1, _whole(critic.get("ppo_mini_batch_size"), 1) * samples // gpus)
+    tokens = _tokens(passes, "micro_batch_size_per_gpu", "tokens", length, sequences)
+    return _verl_training(critic["model"], engine, gpus=gpus, tokens=tokens, has_logits=False)
+
+
+def _read_sampler(rollout: Tree, platform: str, env: dict[str, str], length: int, batch: int) -> Sampler:
+    is_cpu = platform == "cpu"
+    parallel = _whole(rollout["tensor_model_parallel_size"], 1)
+    checkpoint_engine = rollout.get("checkpoint_engine") or {}
+    return Sampler(
+        element_bytes=_element(rollout["dtype"], 2),
+        tensor_parallel=parallel,
+        share=None if is_cpu else float(rollout["gpu_memory_utilization"]),
+        cpu_cache_bytes=int(float(env.get("VLLM_CPU_KVCACHE_SPACE", "1")) * 1024**3) if is_cpu else 0,
+        sequences=min(_whole(rollout.get("max_num_seqs"), 256), batch * parallel),
+        max_length=_whole(rollout.get("max_model_len"), length),
+        sleeps=bool(rollout.get("free_cache_engine")) and not is_cpu,
+        bucket_bytes=_whole(checkpoint_engine.get("update_weights_bucket_megabytes"), 512) * 1024**2,
+    )
+
+
+def _read_sft(config: Tree, platform: str, gpus: int) -> Plan:
+    data, engine = config["data"], config["engine"]
+    length = _whole(data.get("max_length"), 1024)
+    sequences = max(1, _whole(data.get("train_batch_size"), gpus) // gpus)
+    tokens = _tokens(data, "micro_batch_size_per_gpu", "max_token_len_per_gpu", length, sequences)
+    return Plan(
+        platform=platform,
+        gpus=gpus,
+        training=_verl_training(config["model"], engine, gpus=gpus, tokens=tokens),
+        processes=gpus,
+        evaluates=bool(data.get("val_files")),
+    )
+
+
+def _read_trl(config: Tree, platform: str, gpus: int) -> Plan:
+    """TRL's trainers hold everything on each GPU (no sharding), chosen and rejected in one pass."""
+    is_adapter = bool(config.get("use_peft"))
+    # Fields tell the trainers apart. DPO and KTO keep the model at the start, unless its scores are
+    # computed beforehand or it is the base under an adapter; the others know no reference.
+    is_reward_model = "center_rewards_coefficient" in config
+    compares = "precompute_ref_log_probs" in config and not config["precompute_ref_log_probs"]
+    weight = _element(config.get("dtype"), 4)
+    length = _whole(config.get("max_length"), 1024)
+    # One completion a row where rows are labelled one by one (KTO), else two.
+    per_row = 1 if "desirable_weight" in config else 2
+    tokens = per_row * _whole(config.get("per_device_train_batch_size"), 1) * length
+    training = Training(
+        weight_bytes=weight,
+        element_bytes=2 if config.get("bf16") or config.get("fp16") else weight,
+        shards=1,
+        tokens=tokens,
+        is_checkpointed=bool(config.get("gradient_checkpointing")),
+        lora_rank=_whole(config.get("lora_r"), 0) if is_adapter else 0,
+        lora_targets=_targets(config.get("lora_target_modules")),
+        is_quantised=bool(config.get("load_in_4bit")),
+        has_logits=not is_reward_model,
+    )
+    return Plan(
+        platform=platform,
+        gpus=gpus,
+        training=training,
+        log_prob_tokens=tokens if compares else 0,
+        reference=Reference(weight, 1) if compares and not is_adapter else None,
+        processes=gpus,
+        evaluates=str(config.get("eval_strategy", "no")) != "no",
+    )

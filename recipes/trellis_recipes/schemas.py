@@ -1,0 +1,20 @@
+"""The schema behind each recipe: verl's Hydra files, or one of TRL's config classes."""
+
+from trellis_contracts.recipe import Engine, Recipe
+
+from trellis_recipes.catalogue import list_recipes
+from trellis_recipes.schema import EngineSchema, load_schema
+from trellis_recipes.trl_schema import load_trl_schema
+
+
+def schema_of(recipe: Recipe) -> EngineSchema:
+    """Keys, types and defaults of the trainer that runs the recipe; raises ``EngineNotInstalled``."""
+    if recipe.engine is Engine.TRL:
+        return load_trl_schema(recipe.id)
+    return load_schema(recipe.engine)
+
+
+def load_schemas() -> None:
+    """Read in advance what every recipe's checks need."""
+    for recipe in list_recipes():
+        schema_of(recipe)

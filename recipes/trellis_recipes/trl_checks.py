@@ -1,0 +1,129 @@
+"""Checks of the preference recipes: what TRL would refuse after loading, and what rarely works."""
+
+import importlib.util
+from typing import Any
+
+from trellis_recipes.findings import Findings, largest_divisor, warn_of_adapter
+from trellis_recipes.knobs import Value
+from trellis_recipes.request import ComposeRequest
+from trellis_recipes.trl_mapping import whole
+
+#: Above these, pairs are mostly unlearned together; models small enough for a CPU bear more.
+HIGH_LEARNING_RATE = {"cuda": 1e-4, "cpu": 1e-2}
+HIGH_LORA_LEARNING_RATE = {"cuda": 1e-3, "cpu": 5e-2}
+#: Outside of it DPO and KTO hardly move, or forget what they came with. IPO's is another quantity.
+USUAL_BETA = (0.01, 1.0)
+
+
+def check_preference(
+    findings: Findings,
+    config: dict[str, Any],
+    knobs: dict[str, Value],
+    request: ComposeRequest,
+    *,
+    holds_out: bool,
+) -> None:
+    """Findings on the resolved settings of one of TRL's trainers."""
+    _check_batches(findings, config, knobs, request, holds_out=holds_out)
+    _check_loss(findings, config, knobs, request)
+    _check_model(findings, config, knobs, request)
+
+
+def _check_batches(
+    findings: Findings,
+    config: dict[str, Any],
+    knobs: dict[str, Value],
+    request: ComposeRequest,
+    *,
+    holds_out: bool,
+) -> None:
+    micro, gpus = config["per_device_train_batch_size"], request.gpus
+    batch = whole(knobs["batch_size"], 1)
+    held_out = whole(knobs.get("validation_rows"), 0) if holds_out else 0
+    if batch % gpus:
+        findings.error(
+            "batch_not_divisible",
+            "params.batch_size",
+            f"{batch} rows cannot be split evenly over {gpus} GPUs.",
+        )
+    elif (batch // gpus) % micro:
+        findings.error(
+            "micro_batch_not_divisor",
+            "params.micro_batch_size",
+            f"The {batch // gpus} rows of a step on one GPU cannot be split into passes of {micro}.",
+            str(largest_divisor(batch // gpus, micro)),
+        )
+    if request.row_count is not None and request.row_count - held_out < batch:
+        rest = f" after {held_out} are held out for validation" if held_out else ""
+        findings.error(
+            "too_few_rows",
+            "params.batch_size",
+            f"The dataset has {max(request.row_count - held_out, 0)} rows for training{rest}, "
+            f"fewer than the {batch} of one step.",
+        )
+
+
+def _check_loss(
+    findings: Findings, config: dict[str, Any], knobs: dict[str, Value], request: ComposeRequest
+) -> None:
+    if request.recipe == "kto" and config["loss_type"] == "kto" and config["per_device_train_batch_size"] < 2:
+        findings.error(
+            "kto_needs_two_rows",
+            "params.micro_batch_size",
+            "KTO measures the divergence on the answers of other rows in the same pass, so a pass needs two.",
+            "2",
+        )
+    if request.recipe == "dpo" and knobs["label_smoothing"] and knobs["loss_type"] != "sigmoid":
+        findings.error(
+            "label_smoothing_without_effect",
+            "params.label_smoothing",
+            f"The {knobs['loss_type']} loss does not allow for wrong labels; only the sigmoid loss does.",
+            "0",
+        )
+    low, high = USUAL_BETA
+    is_usual = knobs.get("loss_type") == "ipo" or low <= config.get("beta", low) <= high
+    if request.recipe in ("dpo", "kto") and not is_usual:
+        findings.warn(
+            "unusual_beta",
+            "params.beta",
+            f"A beta of {config['beta']:g} is rarely used: small ones let the model drift from where it "
+            f"started, large ones hold it there. Usual are {low:g} to {high:g}.",
+            "0.1",
+        )
+    limits = HIGH_LORA_LEARNING_RATE if config["use_peft"] else HIGH_LEARNING_RATE
+    limit = limits[request.platform]
+    if config["learning_rate"] > limit:
+        findings.warn(
+            "high_learning_rate",
+            "params.learning_rate",
+            f"A learning rate of {config['learning_rate']:g} usually makes good answers unlikely along with "
+            "the bad ones.",
+            f"{limit / 10:g}",
+        )
+
+
+def _check_model(
+    findings: Findings, config: dict[str, Any], knobs: dict[str, Value], request: ComposeRequest
+) -> None:
+    if config["use_peft"]:
+        warn_of_adapter(findings)
+    if not knobs["quantize_base"]:
+        return
+    if not knobs["lora_rank"]:
+        findings.error(
+            "quantization_needs_adapter",
+            "params.quantize_base",
+            "Weights in 4 bits cannot be trained; set a LoRA rank to train an adapter on them.",
+        )
+    if request.platform == "cpu":
+        findings.error(
+            "quantization_needs_gpu",
+            "params.quantize_base",
+            "Weights in 4 bits need an NVIDIA GPU; this platform runs on a CPU.",
+        )
+    elif importlib.util.find_spec("bitsandbytes") is None:
+        findings.error(
+            "quantization_not_installed",
+            "params.quantize_base",
+            "Weights in 4 bits need the package 'bitsandbytes', which is not installed.",
+        )

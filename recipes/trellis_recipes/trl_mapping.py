@@ -1,0 +1,111 @@
+"""From knobs to the settings of TRL's trainers."""
+
+from typing import Any
+
+from trellis_contracts.recipe import Preset, Recipe
+
+from trellis_recipes.knobs import Value
+from trellis_recipes.mapping import AT_THE_END, Settings, plain_settings
+from trellis_recipes.request import ComposeRequest
+from trellis_recipes.trl_schema import TRAIN_FILE_KEY, VALIDATION_FILE_KEY
+
+#: Robust DPO is the sigmoid loss that allows for labels which are wrong; with no such labels, the same.
+ROBUST = "robust"
+
+
+def settings_of(
+    recipe: Recipe,
+    preset: Preset | None,
+    request: ComposeRequest,
+    knobs: dict[str, Value],
+    own: dict[str, Any],
+    *,
+    validation_path: str | None,
+) -> Settings:
+    """All settings, in the order in which they apply."""
+    return {
+        **recipe.fixed,
+        **_loss(recipe, knobs),
+        **_model(recipe, request, knobs),
+        **plain_settings(recipe, knobs),
+        **_run(request, knobs, has_validation=validation_path is not None),
+        **(preset.overrides if preset else {}),
+        **own,
+        **_platform(request, knobs, validation_path),
+    }
+
+
+def count_accumulations(request: ComposeRequest, knobs: dict[str, Value]) -> int:
+    """Passes of a step on each GPU; where they do not come out even, the checks say so."""
+    return max(1, whole(knobs["batch_size"], 1) // (request.gpus * whole(knobs["micro_batch_size"], 1)))
+
+
+def _loss(recipe: Recipe, knobs: dict[str, Value]) -> Settings:
+    """DPO takes a list of losses."""
+    if recipe.id != "dpo":
+        return {}
+    is_robust = knobs["loss_type"] == "sigmoid" and knobs["label_smoothing"]
+    return {"loss_type": [ROBUST if is_robust else knobs["loss_type"]]}
+
+
+def _model(recipe: Recipe, request: ComposeRequest, knobs: dict[str, Value]) -> Settings:
+    """Precision, adapter and quantisation.
+
+    Weights that are trained are held in full precision and computed with in bfloat16 on a GPU; a
+    frozen base is held in bfloat16 there. On a CPU everything is in full precision.
+    """
+    is_adapter, is_gpu = bool(knobs["lora_rank"]), request.platform != "cpu"
+    settings: Settings = {"dtype": "bfloat16" if is_gpu and is_adapter else "float32", "bf16": is_gpu}
+    if not is_adapter:
+        return settings
+    settings |= {"use_peft": True, "lora_r": knobs["lora_rank"], "lora_target_modules": ["all-linear"]}
+    if recipe.id == "reward_model":
+        # The head that scores is new: it has to be trained whole, and saved with the adapter.
+        settings |= {"lora_task_type": "SEQ_CLS", "lora_modules_to_save": ["score"]}
+    if knobs["quantize_base"]:
+        settings |= {"load_in_4bit": True, "use_bnb_nested_quant": True}
+    return settings
+
+
+def _run(request: ComposeRequest, knobs: dict[str, Value], *, has_validation: bool) -> Settings:
+    """Length, intervals and seeds."""
+    # Measured once: a resumed run has its first point already.
+    is_measured_first = has_validation and bool(knobs["validate_before"]) and request.resume_from is None
+    return {
+        "num_train_epochs": float(whole(knobs["epochs"], 1)),
+        "save_strategy": "steps",
+        "save_steps": knobs["save_every"] or AT_THE_END,
+        "eval_strategy": "steps" if has_validation else "no",
+        "eval_steps": knobs["validate_every"] or AT_THE_END,
+        "eval_on_start": is_measured_first,
+        "seed": knobs["seed"],
+        "data_seed": knobs["seed"],
+    }
+
+
+def _platform(request: ComposeRequest, knobs: dict[str, Value], validation_path: str | None) -> Settings:
+    """Where things lie and where the run takes place; no person can change these."""
+    micro = whole(knobs["micro_batch_size"], 1)
+    is_cpu = request.platform == "cpu"
+    return {
+        "model_name_or_path": request.model_path,
+        TRAIN_FILE_KEY: request.train_path,
+        VALIDATION_FILE_KEY: validation_path,
+        "output_dir": request.checkpoint_dir,
+        "resume_from_checkpoint": request.resume_from,
+        "per_device_train_batch_size": micro,
+        "per_device_eval_batch_size": micro,
+        "gradient_accumulation_steps": count_accumulations(request, knobs),
+        "use_cpu": is_cpu,
+        "ddp_backend": "gloo" if is_cpu and request.gpus > 1 else None,
+        "dataloader_pin_memory": not is_cpu,
+        "logging_steps": 1,
+        "logging_nan_inf_filter": False,
+        "disable_tqdm": True,
+        "report_to": "none",
+    }
+
+
+def whole(value: Value, fallback: int) -> int:
+    """A knob's integer, or the fallback where it is empty."""
+    return value if isinstance(value, int) else fallback

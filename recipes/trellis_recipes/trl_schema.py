@@ -1,0 +1,71 @@
+"""The settings of TRL's trainers: fields of their config dataclasses, read from the installed wheels.
+
+A trainer's settings are those of its config class (``DPOConfig``, with what it inherits from
+transformers' ``TrainingArguments``) and of TRL's ``ModelConfig``, side by side as TRL's own
+command line takes them.
+"""
+
+import importlib.util
+from functools import cache
+from pathlib import Path
+
+from trellis_contracts.recipe import Engine
+
+from trellis_recipes.dataclass_fields import ConfigClasses, FieldType
+from trellis_recipes.schema import EngineNotInstalled, EngineSchema
+
+#: Config class of each recipe, and the module that defines it.
+CONFIG_CLASSES = {
+    "dpo": ("trl.trainer.dpo_config", "DPOConfig"),
+    "kto": ("trl.trainer.kto_config", "KTOConfig"),
+    "reward_model": ("trl.trainer.reward_config", "RewardConfig"),
+    "orpo": ("trl.experimental.orpo.orpo_config", "ORPOConfig"),
+    "simpo": ("trl.experimental.cpo.cpo_config", "CPOConfig"),
+}
+MODEL_CLASS = ("trl.trainer.model_config", "ModelConfig")
+_BASES = ("trl.trainer.base_config", "transformers.training_args")
+#: What the platform's own engine takes besides: the files with the prepared rows.
+TRAIN_FILE_KEY, VALIDATION_FILE_KEY = "train_file", "validation_file"
+_OWN = {
+    TRAIN_FILE_KEY: FieldType(frozenset({"str"})),
+    VALIDATION_FILE_KEY: FieldType(frozenset({"str", "none"})),
+}
+
+
+@cache
+def load_trl_schema(recipe_id: str) -> EngineSchema:
+    """Keys, types and defaults of the trainer behind a recipe (about 0.1 s at the first call)."""
+    module, name = CONFIG_CLASSES[recipe_id]
+    classes = _classes(module)
+    fields = {**classes.fields(MODEL_CLASS[1]), **classes.fields(name)}
+    defaults = {**classes.defaults(MODEL_CLASS[1]), **classes.defaults(name)}
+    tree = {key: defaults[key] for key in fields} | dict.fromkeys(_OWN)
+    return EngineSchema(Engine.TRL, tree, _Flat(fields | _OWN))
+
+
+class _Flat:
+    """One group of settings, made of the fields of two classes."""
+
+    def __init__(self, fields: dict[str, FieldType]) -> None:
+        self._fields = fields
+
+    def fields(self, class_name: str) -> dict[str, FieldType]:
+        """All fields at the root; no setting of TRL's is a group of further ones."""
+        return self._fields if class_name == "" else {}
+
+
+def _classes(module: str) -> ConfigClasses:
+    return ConfigClasses(_locate(name) for name in (module, MODEL_CLASS[0], *_BASES))
+
+
+def _locate(module: str) -> Path:
+    """The source file of a module, found without importing its package."""
+    package, *rest = module.split(".")
+    spec = importlib.util.find_spec(package)
+    for location in (spec.submodule_search_locations or []) if spec else []:
+        path = Path(location, *rest).with_suffix(".py")
+        if path.is_file():
+            return path
+    raise EngineNotInstalled(
+        f"The installed '{package}' has no '{module}'; the recipe needs another version."
+    )

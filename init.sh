@@ -119,6 +119,16 @@ ensure_frontend() {
   fi
 }
 
+# -- isolation of persons' own code; without it rewards that run code are refused, and nothing else is
+ensure_sandbox() {
+  command -v bwrap >/dev/null && return
+  if command -v apt-get >/dev/null && is_root_capable; then
+    (ensure_packages "sandbox for rewards that run code" bubblewrap) || say "rewards that run code stay off"
+  else
+    say "rewards that run code stay off until bubblewrap is installed: sudo apt-get install -y bubblewrap"
+  fi
+}
+
 # -- what only the tests and checks need
 ensure_test_tools() {
   command -v chromium >/dev/null || command -v chromium-browser >/dev/null || ensure_packages "browser tests" chromium
@@ -145,8 +155,8 @@ exec 9<"$here"
 flock 9
 ensure_python_packages
 case "$1" in
-  down | status | logs | login | --help | jobs | data | models | recipes) ;;
-  *) ensure_frontend ;;
+  down | status | logs | login | --help | jobs | data | models | recipes | rewards) ;;
+  *) ensure_frontend; ensure_sandbox ;;
 esac
 case "$1" in
   check | test | verify) ensure_test_tools ;;

@@ -19,6 +19,8 @@ from trellis_train.supervise.run import SupervisedRun
 ENGINE_MODULES = {
     Engine.VERL_PPO: "trellis_train.engines.ppo",
     Engine.VERL_SFT: "trellis_train.engines.sft",
+    Engine.EXPORT: "trellis_train.engines.export",
+    Engine.TRL: "trellis_train.engines.trl",
 }
 
 

@@ -4,25 +4,23 @@ Rows are read and written in batches, so that a dataset may be larger than memor
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from trellis_contracts.attempt import PREPARED_FOLDER, TRAIN_FILE, VALIDATION_FILE
-from trellis_contracts.recipe import DataFormat, Engine
+from trellis_contracts.recipe import DataFormat
 from trellis_contracts.spec import DataSource, JobSpec
-
-from trellis_train.data import rows
-from trellis_train.data.rows import BadRow, Row
+from trellis_recipes.data.conversion import NoConversion, Place, choose_conversion, rename
+from trellis_recipes.data.reading import BadRow
 
 BATCH_ROWS = 2048
 
 _MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
-RL_SCHEMA = pa.schema(
+_RL_SCHEMA = pa.schema(
     [
         ("data_source", pa.string()),
         ("prompt", _MESSAGES),
@@ -34,9 +32,16 @@ RL_SCHEMA = pa.schema(
         ),
     ]
 )
-SFT_SCHEMA = pa.schema([("messages", _MESSAGES)])
-#: Converts a row, given its index in the dataset and its split.
-Convert = Callable[..., Mapping[str, Any]]
+#: The columns of each form, as the trainers read them (preferences: TRL's conversational form).
+SCHEMAS = {
+    DataFormat.MESSAGES: pa.schema([("messages", _MESSAGES)]),
+    DataFormat.VERL_RL: _RL_SCHEMA,
+    DataFormat.TEXT: pa.schema([("text", pa.string())]),
+    DataFormat.PREFERENCE: pa.schema([("prompt", _MESSAGES), ("chosen", _MESSAGES), ("rejected", _MESSAGES)]),
+    DataFormat.UNPAIRED_PREFERENCE: pa.schema(
+        [("prompt", _MESSAGES), ("completion", _MESSAGES), ("label", pa.bool_())]
+    ),
+}
 
 
 class BadData(ValueError):
@@ -56,9 +61,13 @@ class PreparedData:
 def prepare(spec: JobSpec, out_dir: str | Path | None = None) -> PreparedData:
     """Write training and validation files into ``out_dir`` (default: the attempt's ``prepared`` folder).
 
-    Without a validation dataset the last ``validation_rows`` rows (a knob) are held out.
+    Without a validation dataset the last ``validation_rows`` rows (a knob) are held out; they are rows
+    of the dataset, so that what one of them becomes lies on one side. Counts are of rows written.
     Prompts that are too long are left to verl, which knows the tokenizer. Raises ``BadData``.
     """
+    if spec.train_data is None or spec.trains_on is None:
+        raise BadData("The job has no training data.")
+    form = spec.trains_on
     folder = Path(out_dir) if out_dir is not None else Path(spec.attempt_dir) / PREPARED_FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     total = _count_rows(spec.train_data)
@@ -66,31 +75,35 @@ def prepare(spec: JobSpec, out_dir: str | Path | None = None) -> PreparedData:
     if held_out >= total:
         raise BadData(f"{held_out} rows cannot be held out for validation: the dataset has {total}.")
     train_path, validation_path = folder / TRAIN_FILE, folder / VALIDATION_FILE
-    train_rows = _convert(spec.engine, spec.train_data, train_path, "train", 0, total - held_out)
+    kept = total - held_out
+    train_rows = _convert(form, spec.train_data, train_path, "train", 0, kept)
     validation_rows = 0
     if spec.validation_data is not None:
         count = _count_rows(spec.validation_data)
-        validation_rows = _convert(spec.engine, spec.validation_data, validation_path, "validation", 0, count)
+        validation_rows = _convert(form, spec.validation_data, validation_path, "validation", 0, count)
     elif held_out:
-        start = total - held_out
-        validation_rows = _convert(spec.engine, spec.train_data, validation_path, "validation", start, total)
+        validation_rows = _convert(form, spec.train_data, validation_path, "validation", kept, total)
     return PreparedData(train_path, train_rows, validation_path if validation_rows else None, validation_rows)
 
 
-def _convert(engine: Engine, source: DataSource, target: Path, split: str, start: int, stop: int) -> int:
-    """Convert rows ``start`` to ``stop`` of the dataset into the target file; how many there were."""
-    schema, convert = _choose_conversion(engine, source)
+def _convert(form: DataFormat, source: DataSource, target: Path, split: str, start: int, stop: int) -> int:
+    """Convert rows ``start`` to ``stop`` of the dataset into the target file; how many it then holds."""
+    try:
+        convert = choose_conversion(source.format, form, source.columns)
+    except NoConversion as error:
+        raise BadData(str(error)) from error
+    schema = _choose_schema(form, source)
     # Under another name until it is complete: an attempt may be killed here.
     draft = target.with_suffix(".tmp")
     count = 0
     with pq.ParquetWriter(draft, schema) as writer:
         for first, batch in _read(source, start, stop):
-            converted = []
-            for offset, row in enumerate(batch):
+            converted: list[dict[str, Any]] = []
+            for index, row in enumerate(batch, start=first):
                 try:
-                    converted.append(convert(row, index=first + offset, split=split))
+                    converted += convert(row, Place(index, split))
                 except BadRow as error:
-                    message = f"Row {first + offset + 1} of dataset {source.dataset_id}: {error}."
+                    message = f"Row {index + 1} of dataset {source.dataset_id}: {error}."
                     raise BadData(message) from error
             try:
                 writer.write_table(pa.Table.from_pylist(converted, schema=schema))
@@ -102,40 +115,12 @@ def _convert(engine: Engine, source: DataSource, target: Path, split: str, start
     return count
 
 
-def _choose_conversion(engine: Engine, source: DataSource) -> tuple[pa.Schema, Convert]:
-    if engine is Engine.VERL_SFT:
-        readers = {
-            DataFormat.MESSAGES: rows.messages_of,
-            DataFormat.PROMPT_ANSWER: rows.prompt_answer_to_messages,
-        }
-        if source.format in readers:
-            return SFT_SCHEMA, partial(_as_conversation, read=readers[source.format])
-    elif source.format is DataFormat.VERL_RL:
-        return _open(source).schema_arrow, _as_it_is
-    else:
-        pairs = {
-            DataFormat.MESSAGES: rows.messages_to_rl,
-            DataFormat.PROMPT_ANSWER: rows.prompt_answer_to_rl,
-        }
-        if source.format in pairs:
-            return RL_SCHEMA, partial(_as_rl_row, read=pairs[source.format])
-    raise BadData(f"Rows of the format '{source.format}' cannot be used for {engine}.")
-
-
-def _as_conversation(row: Row, *, read: Callable[[Row], Any], index: int, split: str) -> dict[str, Any]:
-    del index, split
-    return {"messages": read(row)}
-
-
-def _as_rl_row(row: Row, *, read: Callable[[Row], Any], index: int, split: str) -> dict[str, Any]:
-    prompt, truth = read(row)
-    return rows.rl_row(prompt, truth, index=index, split=split)
-
-
-def _as_it_is(row: Row, *, index: int, split: str) -> Row:
-    del index, split
-    rows.check_verl_rl(row)
-    return row
+def _choose_schema(form: DataFormat, source: DataSource) -> pa.Schema:
+    """The columns to write; rows in verl's own form keep those that they have."""
+    if form is not DataFormat.VERL_RL or source.format is not DataFormat.VERL_RL:
+        return SCHEMAS[form]
+    fields = rename({field.name: field for field in _open(source).schema_arrow}, source.columns)
+    return pa.schema([field.with_name(name) for name, field in fields.items()])
 
 
 def _read(source: DataSource, start: int, stop: int) -> Iterator[tuple[int, list[dict[str, Any]]]]:

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from trellis_contracts.spec import JobSpec
 
-from trellis_train.engines import isolation
+from trellis_train.engines import initial_weights, isolation
 from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE
 from trellis_train.platform.activation import is_cpu_platform
 
@@ -18,8 +18,9 @@ ADDRESS_VARIABLE = "RAY_ADDRESS"
 def job_environment(spec: JobSpec) -> dict[str, str]:
     """The environment of every process of the job, the driver's included."""
     modules = [name for name in os.environ.get("VERL_USE_EXTERNAL_MODULES", "").split(",") if name]
-    if isolation.MODULE_NAME not in modules:
-        modules.append(isolation.MODULE_NAME)
+    for name in (isolation.MODULE_NAME, initial_weights.MODULE_NAME):
+        if name not in modules:
+            modules.append(name)
     return {
         **spec.env,
         ATTEMPT_DIR_VARIABLE: spec.attempt_dir,

@@ -95,14 +95,14 @@ def _train(config: Any, spool: Spool | None) -> bool:
     from verl.utils.device import auto_set_device
     from verl.utils.distributed import destroy_global_process_group, initialize_global_process_group
 
-    from trellis_train.engines.sft_trainer import ReportingSFTTrainer
+    from trellis_train.engines.sft_trainer import ReportingSFTTrainer, perplexity_of
     from trellis_train.hooks.metrics import report_metrics
 
     auto_set_device(config)
     initialize_global_process_group()
     try:
         if spool is not None:
-            report_metrics(spool)
+            report_metrics(spool, perplexity_of)
         trainer = ReportingSFTTrainer(config, spool)
         trainer.run()
         return trainer.is_stopping

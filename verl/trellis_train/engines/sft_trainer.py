@@ -14,6 +14,17 @@ from trellis_train.hooks.clock import now
 from trellis_train.hooks.spool import Spool, is_stop_requested
 
 
+def perplexity_of(values: dict[str, float]) -> dict[str, float]:
+    """The perplexity on held-out rows, where their loss was measured: among so many tokens it wavers."""
+    loss = values.get("val/loss")
+    if loss is None:
+        return {}
+    try:
+        return {"val/perplexity": math.exp(loss)}
+    except OverflowError:
+        return {"val/perplexity": math.inf}
+
+
 class ReportingSFTTrainer(SFTTrainer):
     """Reports to ``spool`` (on the first rank; None on the others) and obeys the stop file."""
 
@@ -46,6 +57,11 @@ class ReportingSFTTrainer(SFTTrainer):
 
     def _build_dataloader(self) -> None:
         super()._build_dataloader()
+        if len(self.train_dataloader) == 0:
+            raise ValueError(
+                f"The data make {len(self.train_dataset)} examples, fewer than the "
+                f"{self.global_batch_size} of one step: give more data, or take fewer examples a step."
+            )
         # verl's data order is the same whatever the seed.
         self.train_sampler.seed = int(self.config.trainer.seed)
         if self.val_dataset:

@@ -1,5 +1,6 @@
 """Every metric that a trainer logs, written to the spool under the trainer's own names."""
 
+from collections.abc import Callable
 from functools import wraps
 from numbers import Real
 from typing import Any
@@ -21,11 +22,14 @@ def to_scalars(data: dict[str, Any]) -> dict[str, float]:
     return scalars
 
 
-def report_metrics(spool: Spool) -> None:
+def report_metrics(
+    spool: Spool, derive: Callable[[dict[str, float]], dict[str, float]] | None = None
+) -> None:
     """Extend ``verl.utils.tracking.Tracking`` in place: it has no registry of backends.
 
-    The loggers that the configuration asks for stay as they are; the event is
-    written before them, so that a failing one loses nothing.
+    ``derive`` gives further metrics that follow from those of a step. The loggers that
+    the configuration asks for stay as they are; the event is written before them, so
+    that a failing one loses nothing.
     """
     from verl.utils.tracking import Tracking
 
@@ -33,7 +37,8 @@ def report_metrics(spool: Spool) -> None:
 
     @wraps(original)
     def log(self: Any, data: dict[str, Any], step: int, backend: Any = None) -> None:
-        spool.write(MetricsEvent(time=now(), step=step, values=to_scalars(data)))
+        values = to_scalars(data)
+        spool.write(MetricsEvent(time=now(), step=step, values=values | (derive(values) if derive else {})))
         original(self, data, step, backend)
 
     Tracking.log = log

@@ -6,7 +6,9 @@ from typing import Any
 from trellis_contracts.events import Rollout, RolloutsEvent, Split
 
 from trellis_train.hooks.clock import now
-from trellis_train.rollout.order import SampleKey
+from trellis_train.hooks.metrics import to_scalars
+from trellis_train.rewards.mixture import ERROR_KEY
+from trellis_train.rollout.order import SampleKey, real_keys
 
 #: Prompts whose responses are shown, of each step.
 MAX_GROUPS = 8
@@ -48,8 +50,7 @@ def collect_rollouts(
     """
     import transfer_queue as tq
 
-    padding = {key for key, tag in zip(batch.keys, batch.tags, strict=True) if tag.get("is_padding", False)}
-    samples = choose_keys(key for key in batch.keys if key not in padding)
+    samples = choose_keys(real_keys(batch))
     data = tq.kv_batch_get(
         keys=[sample.key for sample in samples], partition_id=batch.partition_id, select_fields=FIELDS
     )
@@ -97,11 +98,11 @@ def _to_rollout(
 def _reward_parts(extra_fields: Any) -> dict[str, float]:
     """The numbers that the reward function returned beside its score."""
     info = extra_fields.get("reward_extra_info") if isinstance(extra_fields, dict) else None
-    return {
-        name: float(value)
-        for name, value in (info or {}).items()
-        if isinstance(value, (bool, int, float)) and name != "score"
-    }
+    # Tensors too: verl's DAPO manager computes its penalty for length from one.
+    parts = {name: _shortest(value) for name, value in to_scalars(info or {}).items() if name != "score"}
+    if not parts.get(ERROR_KEY):
+        parts.pop(ERROR_KEY, None)  # worth a word only where there was one
+    return parts
 
 
 def _mean_over_mask(values: Any, mask: Any) -> float | None:

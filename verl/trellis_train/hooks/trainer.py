@@ -10,7 +10,9 @@ from trellis_contracts.events import Phase, ProgressEvent, Split
 
 from trellis_train.hooks.checkpoints import describe_checkpoint, locate_step
 from trellis_train.hooks.clock import now
+from trellis_train.hooks.reward_errors import check_rewards
 from trellis_train.hooks.rollouts import collect_rollouts
+from trellis_train.hooks.signals import collect_signals
 from trellis_train.hooks.spool import Spool, is_stop_requested
 from trellis_train.hooks.stop import StoppedByRequest
 from trellis_train.rollout.order import PromptNames, sort_samples
@@ -19,12 +21,13 @@ from trellis_train.rollout.order import PromptNames, sort_samples
 POLL_INTERVAL_S = 0.02
 
 
-def with_hooks(trainer_cls: type[Any], spool: Spool) -> type[Any]:
-    """A subclass of verl's ``trainer_cls`` that reports to ``spool`` and obeys the stop file."""
-    return cast(
-        "type[Any]",
-        type(f"Reporting{trainer_cls.__name__}", (_ReportingTrainer, trainer_cls), {"spool": spool}),
-    )
+def with_hooks(trainer_cls: type[Any], spool: Spool, mixins: tuple[type[Any], ...] = ()) -> type[Any]:
+    """A subclass of verl's ``trainer_cls`` that reports to ``spool`` and obeys the stop file.
+
+    ``mixins`` are what the algorithm needs besides (``hooks.algorithms``).
+    """
+    bases: tuple[type[Any], ...] = (_ReportingTrainer, *mixins, trainer_cls)
+    return cast("type[Any]", type(f"Reporting{trainer_cls.__name__}", bases, {"spool": spool}))
 
 
 class _ReportingTrainer:
@@ -116,8 +119,11 @@ class _ReportingTrainer:
         self.report_progress("validating", step=self.global_steps)
         super().on_validate_begin()  # type: ignore[misc]
 
-    def _compute_metrics(self, batch: Any, *args: Any, **kwargs: Any) -> None:
-        super()._compute_metrics(batch, *args, **kwargs)  # type: ignore[misc]
+    def _compute_metrics(self, batch: Any, metrics: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+        super()._compute_metrics(batch, metrics, *args, **kwargs)  # type: ignore[misc]
+        correction = self.config.algorithm.get("rollout_correction") or {}
+        metrics.update(collect_signals(batch, has_trainer_log_probs=not correction.get("bypass_mode", False)))
+        metrics.update(check_rewards(batch, step=self.global_steps))
         self._report_rollouts(batch, "train")
         self.report_progress("training", step=self.global_steps)
 

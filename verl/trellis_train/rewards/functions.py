@@ -1,12 +1,19 @@
 """The reward functions: each takes response and reference answer, and returns a number.
 
-All but the length penalty return 1.0 or 0.0 and say when. None uses network or clock,
+All but the penalties return 1.0 or 0.0 and say when. None uses network or clock,
 and none raises on any text that a model may write.
 """
 
+import json
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any, NoReturn
+
+from jsonschema import Draft202012Validator
+from jsonschema.protocols import Validator
+from jsonschema.validators import validator_for
+from referencing import Registry
 
 from trellis_train.rewards.answers import (
     after_thinking,
@@ -19,6 +26,11 @@ from trellis_train.rewards.answers import (
 from trellis_train.rewards.math_check import are_equal_expressions
 
 Reward = Callable[..., float]
+#: Where the number of tokens is not known.
+CHARACTERS_PER_TOKEN = 4
+_WORDS = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+")
+_JSON_BLOCK = re.compile(r"```json\s*\n(.*?)```", re.DOTALL)
+_NO_JSON = object()
 _THOUGHT = re.compile(r"\s*<think>(.*?)</think>(.*)", re.DOTALL)
 
 
@@ -98,15 +110,53 @@ def think_format(response: str, truth: str) -> float:
     return float(bool(match.group(1).strip()) and bool(match.group(2).strip()))
 
 
-def length(response: str, truth: str, *, free_characters: int) -> float:
+def json_schema(response: str, truth: str, *, schema: str, equals_answer: bool = False) -> float:
+    """1 where the answer, or its last json code block, is JSON that fits the schema.
+
+    With ``equals_answer`` it must also equal the reference, which must be JSON (ValueError otherwise).
+
+    >>> json_schema('{"a": 1}', "", schema='{"required": ["a"]}'), json_schema("a", "", schema="{}")
+    (1.0, 0.0)
+    """
+    document = _parse_json(_find_json(after_thinking(response)))
+    if document is _NO_JSON or not _validator(schema).is_valid(document):
+        return 0.0
+    if not equals_answer:
+        return 1.0
+    wanted = _parse_json(truth)
+    if wanted is _NO_JSON:
+        raise ValueError("the reference answer is not JSON, so nothing can equal it")
+    # JSON's own equality: 1 is 1.0, but not true.
+    return float(Draft202012Validator({"const": wanted}).is_valid(document))
+
+
+def length(
+    response: str, truth: str, *, free_length: int, unit: str = "characters", tokens: int | None = None
+) -> float:
     """0 up to the free length, from there falling evenly to -1 at twice that length.
 
-    >>> length("x" * 15, "", free_characters=10)
-    -0.5
+    ``tokens`` is the response's length where it is known; elsewhere 4 characters count as a token.
+
+    >>> length("x" * 15, "", free_length=10), length("x" * 15, "", free_length=10, unit="tokens")
+    (-0.5, 0.0)
     """
     del truth
-    excess = len(response) - free_characters
-    return -min(1.0, max(0.0, excess / free_characters))
+    size = len(response)
+    if unit == "tokens":
+        size = tokens if tokens is not None else -(-size // CHARACTERS_PER_TOKEN)
+    return 0.0 - min(1.0, max(0.0, (size - free_length) / free_length))
+
+
+def repetition(response: str, truth: str, *, ngram: int = 4) -> float:
+    """Minus the share of the response's n-grams that were there before; a Chinese character is a word.
+
+    >>> repetition("a b a b a b", "", ngram=2), repetition("one two three", "", ngram=2)
+    (-0.6, 0.0)
+    """
+    del truth
+    words = _WORDS.findall(response.lower())
+    grams = [tuple(words[start : start + ngram]) for start in range(len(words) - ngram + 1)]
+    return -(1.0 - len(set(grams)) / len(grams)) if len(set(grams)) < len(grams) else 0.0
 
 
 #: By the names that recipes use.
@@ -117,7 +167,9 @@ REWARDS: dict[str, Reward] = {
     "gsm8k": gsm8k,
     "math": math,
     "format": think_format,
+    "json_schema": json_schema,
     "length": length,
+    "repetition": repetition,
 }
 
 
@@ -132,3 +184,28 @@ def _is_same(found: str, wanted: str) -> bool:
 @lru_cache(maxsize=64)
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
+
+
+def _find_json(text: str) -> str:
+    """The last json code block, else all of it."""
+    blocks = _JSON_BLOCK.findall(text)
+    return str(blocks[-1]) if blocks else text
+
+
+def _parse_json(text: str) -> Any:
+    """The document, or ``_NO_JSON``."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):  # also of numbers with too many digits
+        return _NO_JSON
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+@lru_cache(maxsize=16)
+def _validator(schema: str) -> Validator:
+    parsed = json.loads(schema)
+    # An empty registry: references to other documents are not fetched from a network.
+    return validator_for(parsed, default=Draft202012Validator)(parsed, registry=Registry())

@@ -1,47 +1,116 @@
 """A weighted mixture of rewards, and the parts it is made of."""
 
+import asyncio
+import logging
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trellis_train.rewards.functions import REWARDS
+from trellis_contracts.rewards import RewardTerm
+
+from trellis_train.rewards.catalogue import REWARD_NAMES, build_scorer
+from trellis_train.rewards.error_notes import ErrorNotes
+from trellis_train.rewards.resources import ScoringPlace
+from trellis_train.rewards.sample import Sample
+from trellis_train.rewards.scorer import RewardUnusable, Scorer
+
+logger = logging.getLogger(__name__)
+
+#: Key under which errors are counted beside the parts, and its values.
+ERROR_KEY = "error"
+RAISED, UNUSABLE = 1.0, 2.0
 
 
 @dataclass(frozen=True)
-class WeightedReward:
-    """One reward of a mixture."""
+class Scored:
+    """What a response earned."""
 
-    name: str
-    weight: float = 1.0
-    options: dict[str, Any] = field(default_factory=dict)
+    score: float
+    #: 1 where the first reward is full, else 0.
+    acc: float
+    #: Every reward by name, unweighted; 0 where it raised.
+    parts: dict[str, float]
+    #: What rewards raised, by name.
+    errors: dict[str, str] = field(default_factory=dict)
+    is_unusable: bool = False
 
-    def __post_init__(self) -> None:
-        if self.name not in REWARDS:
-            raise ValueError(f"There is no reward '{self.name}'. Rewards: {', '.join(sorted(REWARDS))}.")
+    def as_verl_result(self) -> dict[str, float]:
+        """With the same keys for every response of a run, as verl demands."""
+        error = UNUSABLE if self.is_unusable else RAISED if self.errors else 0.0
+        return {"score": self.score, "acc": self.acc, **self.parts, ERROR_KEY: error}
 
 
-@dataclass(frozen=True)
 class Mixture:
     """Rewards whose weighted sum is the score; the first one decides whether a response is correct."""
 
-    rewards: tuple[WeightedReward, ...]
-
-    def __post_init__(self) -> None:
-        if not self.rewards:
+    def __init__(self, terms: Sequence[RewardTerm], place: ScoringPlace | None = None) -> None:
+        if not terms:
             raise ValueError("A mixture needs at least one reward.")
-        names = [reward.name for reward in self.rewards]
+        names = [term.name for term in terms]
         if len(names) != len(set(names)):
             raise ValueError(f"A reward stands twice in the mixture: {', '.join(names)}.")
+        for name in names:
+            if name not in REWARD_NAMES:
+                raise ValueError(f"There is no reward '{name}'. Rewards: {', '.join(sorted(REWARD_NAMES))}.")
+        self.terms = tuple(terms)
+        self._place = place or ScoringPlace()
+        self._notes = ErrorNotes(self._place.folder)
+        #: A reward that cannot be used at all is a message instead.
+        self._scorers: dict[str, Scorer | str] = {}
+        for term in self.terms:
+            self._scorers[term.name] = self._build(term)
 
     @classmethod
-    def parse(cls, rewards: Sequence[Mapping[str, Any]]) -> "Mixture":
+    def parse(cls, rewards: Sequence[Mapping[str, Any]], place: ScoringPlace | None = None) -> "Mixture":
         """From ``[{"name": "math", "weight": 0.9, "options": {}}, ...]``."""
-        return cls(tuple(WeightedReward(**reward) for reward in rewards))
+        return cls([RewardTerm.model_validate(dict(reward)) for reward in rewards], place)
 
-    def score(self, response: str, truth: str) -> dict[str, float]:
-        """``score``, ``acc`` (1 where the first reward is full, else 0) and every part unweighted."""
-        parts = {
-            reward.name: REWARDS[reward.name](response, truth, **reward.options) for reward in self.rewards
-        }
-        total = sum(reward.weight * parts[reward.name] for reward in self.rewards)
-        return {"score": total, "acc": float(parts[self.rewards[0].name] >= 1.0), **parts}
+    def _build(self, term: RewardTerm) -> Scorer | str:
+        try:
+            return build_scorer(term, self._place)
+        except RewardUnusable as error:
+            return str(error)
+
+    async def score(self, sample: Sample) -> Scored:
+        """Score one response with all rewards; never raises."""
+        parts: dict[str, float] = {}
+        errors: dict[str, str] = {}
+        is_unusable = False
+        outcomes = await self._score_terms(sample)
+        for term, outcome in zip(self.terms, outcomes, strict=True):
+            if isinstance(outcome, float):
+                parts[term.name] = outcome
+                continue
+            parts[term.name] = 0.0
+            is_final = isinstance(outcome, RewardUnusable)
+            is_unusable |= is_final
+            errors[term.name] = f"{outcome}" or type(outcome).__name__
+            self._notes.add(term.name, errors[term.name], is_final=is_final)
+        total = sum(term.weight * parts[term.name] for term in self.terms)
+        acc = float(parts[self.terms[0].name] >= 1.0)
+        return Scored(total, acc, parts, errors, is_unusable)
+
+    async def _score_terms(self, sample: Sample) -> list[float | Exception]:
+        if len(self.terms) == 1:
+            return [await self._score_term(self.terms[0], sample)]
+        return await asyncio.gather(*(self._score_term(term, sample) for term in self.terms))
+
+    async def _score_term(self, term: RewardTerm, sample: Sample) -> float | Exception:
+        scorer = self._scorers[term.name]
+        if isinstance(scorer, str):
+            return RewardUnusable(scorer)
+        try:
+            value = float(await scorer.score(sample))
+        except RewardUnusable as error:
+            self._scorers[term.name] = str(error)
+            return error
+        except Exception as error:  # noqa: BLE001 - an edge: one response must not end a run
+            return error
+        return value if math.isfinite(value) else ValueError(f"the score is {value}, no finite number")
+
+    def close(self) -> None:
+        """End what the rewards have started."""
+        for scorer in self._scorers.values():
+            if not isinstance(scorer, str):
+                scorer.close()

@@ -39,6 +39,11 @@ class PromptNames:
         return [f"{step:07d}-{place:07d}" for place in range(first, self._count)]
 
 
+def real_keys(batch: Any) -> list[str]:
+    """The keys of verl's ``KVBatchMeta`` without those that only fill up its mini-batches."""
+    return [key for key, tag in zip(batch.keys, batch.tags, strict=True) if not tag.get("is_padding", False)]
+
+
 def sort_samples(batch: Any) -> None:
     """Sort verl's ``KVBatchMeta`` in place by prompt, session and output."""
 

@@ -5,7 +5,10 @@ more to start, and a serialised batch there and back for a function that takes
 microseconds.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from trellis_train.rewards.verl_adapter import PROMPT_KEY, TOKENS_KEY
 
 #: Stands in the list of reward workers for "score it where it is"; the agent-loop worker reads it.
 SCORE_IN_WORKER = "score-in-agent-loop-worker"
@@ -18,6 +21,13 @@ def can_score_in_worker(config: Any) -> bool:
         and config.actor_rollout_ref.rollout.agent.num_workers == 1
         and not config.reward.reward_model.enable
     )
+
+
+def describe_sample(outputs: Sequence[Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row's ``extra_info`` with the messages of the prompt and the length of the response in tokens."""
+    messages = [dict(message) for message in row.get("raw_prompt", ())]
+    described = {PROMPT_KEY: messages, TOKENS_KEY: len(outputs[-1].response_ids)}
+    return {**(row.get("extra_info") or {}), **described}
 
 
 def without_reward_processes(manager_cls: type[Any]) -> type[Any]:

@@ -12,6 +12,10 @@ from uuid import uuid4
 
 from trellis_train.platform.activation import is_cpu_platform
 
+#: Greedy decoding for requests that share batches with sampled ones. A request of temperature 0 has no
+#: seed, and as soon as one in a batch has none, vLLM's CPU sampler leaves the seeds of all unused.
+LIKELIEST = {"temperature": 1.0, "top_k": 1}
+
 
 def derive_seed(*parts: int | str | bool) -> int:
     """A seed below 2^31 that depends on every one of ``parts``, alike on every machine."""
@@ -33,6 +37,8 @@ def seed_session(
     validation prompt, whose uid is random, by its row.
     """
     prompt = f"{row.get('index')} {row['raw_prompt']}" if trajectory["validate"] else row["uid"]
+    if params.get("temperature") == 0 and not trajectory["validate"]:
+        params = {**params, **LIKELIEST}
     return {**params, "seed": derive_seed(seed, int(trajectory["step"]), prompt, row["session_id"])}
 
 

@@ -19,7 +19,7 @@ from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
 from trellis_train.rollout.early import AGENT_LOOP, EarlyActors
 from trellis_train.rollout.grouping import Group, GroupingQueue, current_group
-from trellis_train.rollout.scoring import SCORE_IN_WORKER
+from trellis_train.rollout.scoring import SCORE_IN_WORKER, describe_sample
 from trellis_train.rollout.seeding import is_seeded, seed_session, seed_turns
 
 #: The class under ``@ray.remote``.
@@ -56,6 +56,12 @@ class AgentLoopWorker(WorkerTQ):
                 row=kwargs,
             )
         return await super()._run_agent_loop(sampling_params, trajectory, **kwargs)
+
+    async def _compute_score(self, outputs: list[Any], kwargs: dict[str, Any]) -> None:
+        # Rewards may look at the whole prompt and at the number of tokens; verl hands over neither.
+        await super()._compute_score(
+            outputs, kwargs={**kwargs, "extra_info": describe_sample(outputs, kwargs)}
+        )
 
     async def _run_prompt(self, *args: Any, **kwargs: Any) -> None:
         # Each prompt is a task of its own, and its sessions inherit the task's context.

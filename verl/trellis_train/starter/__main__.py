@@ -6,20 +6,21 @@ import sys
 from pathlib import Path
 
 from trellis_train.starter.addition import write_sets
+from trellis_train.starter.preferences import write_preferences
 
 
 def main(arguments: list[str]) -> int:
     """Write what was asked for and print, as one JSON object, where it lies."""
     parser = argparse.ArgumentParser(prog="python -m trellis_train.starter", description=__doc__)
     parser.add_argument("--model", type=Path, help="folder for the model, in Hugging Face format")
-    parser.add_argument("--data", type=Path, help="folder for sft.jsonl, rl_train.jsonl, rl_validation.jsonl")
+    parser.add_argument("--data", type=Path, help="folder for JSON Lines: supervised, RL, preferences")
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same bytes")
     options = parser.parse_args(arguments)
     if options.model is None and options.data is None:
         parser.error("give --model, --data or both")
     written: dict[str, str] = {}
     if options.data is not None:
-        paths = write_sets(options.data, options.seed)
+        paths = write_sets(options.data, options.seed) | write_preferences(options.data, options.seed)
         written |= {name: str(path) for name, path in paths.items()}
     if options.model is not None:
         from trellis_train.starter.model import write_model

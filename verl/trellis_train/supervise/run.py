@@ -16,6 +16,7 @@ from trellis_contracts.spec import EXIT_CRASHED, EXIT_STOPPED, EXIT_SUCCEEDED, J
 from trellis_train.hooks.checkpoints import find_step
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE, Spool, is_stop_requested
+from trellis_train.rewards.resources import read_keys
 from trellis_train.supervise.causes import Verdict, find_known_cause, judge
 from trellis_train.supervise.child import EngineProcess
 from trellis_train.supervise.ending import Ending
@@ -53,7 +54,9 @@ class SupervisedRun:
         self._engine_command = engine_command
         self._drain_timeout_s = drain_timeout_s
         self._environment = {**os.environ, **spec.env, ATTEMPT_DIR_VARIABLE: spec.attempt_dir}
-        self._redactor = Redactor(self._environment, extra_secrets=[token])
+        self._redactor = Redactor(
+            self._environment, extra_secrets=[token, *read_keys(self._attempt_dir).values()]
+        )
         self._ending = Ending()
         self._spool = Spool(self._attempt_dir, PRODUCER)
         self._shipper = Shipper(
@@ -95,6 +98,8 @@ class SupervisedRun:
 
     def _prepare(self) -> None:
         # Imported here: it costs a tenth of a second, and the first event is on its way by now.
+        if self._spec.export is not None:
+            return  # an export reads no data
         from trellis_train.data.prepare import prepare
 
         prepare(self._spec)

@@ -1,0 +1,1 @@
+"""Checkpoints of every trainer as folders that Hugging Face libraries load."""

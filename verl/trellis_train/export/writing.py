@@ -1,0 +1,153 @@
+"""Writes folders in Hugging Face format: weights in the base model's precision, and what belongs to them."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import init_empty_weights
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForImageTextToText,
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+)
+from verl.utils.transformers_compat import drop_tied_target_keys
+
+from trellis_train.export.errors import CheckpointMismatch
+from trellis_train.export.layout import CONFIG_FILE
+
+INDEX_FILE = "model.safetensors.index.json"
+GENERATION_CONFIG_FILE = "generation_config.json"
+#: Of a checkpoint's folder, what makes the tokenizer and says how to generate.
+_COMPANION_PATTERNS = (
+    "tokenizer*", "special_tokens_map.json", "added_tokens.json", "vocab.*", "merges.txt", "*.model",
+    "*.tiktoken", "chat_template*", "generation_config.json", "preprocessor_config.json",
+    "processor_config.json", "video_preprocessor_config.json", "*.py",
+)  # fmt: skip
+_AUTO_CLASSES = (
+    ("ForSequenceClassification", AutoModelForSequenceClassification),
+    ("ForTokenClassification", AutoModelForTokenClassification),
+    ("ForConditionalGeneration", AutoModelForImageTextToText),
+)
+
+
+def choose_auto_class(config: Any) -> Any:
+    """The class that loads the architecture that a configuration names."""
+    architecture = (config.architectures or [""])[0]
+    return next((auto for ending, auto in _AUTO_CLASSES if ending in architecture), AutoModelForCausalLM)
+
+
+def choose_dtype(*folders: Path | None) -> torch.dtype | None:
+    """The precision that the first of the configurations names: the base model's, where it is at hand."""
+    for folder in folders:
+        if folder is None or not (folder / CONFIG_FILE).is_file():
+            continue
+        config = json.loads((folder / CONFIG_FILE).read_text())
+        named = config.get("dtype") or config.get("torch_dtype")
+        dtype = getattr(torch, str(named).removeprefix("torch."), None)
+        if isinstance(dtype, torch.dtype) and dtype.is_floating_point:
+            return dtype
+    return None
+
+
+def cast(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
+    """A weight in the wanted precision; whole numbers stay."""
+    return tensor.to(dtype) if dtype is not None and tensor.is_floating_point() else tensor
+
+
+def write_state(
+    state: dict[str, torch.Tensor], *, config_folder: Path, output: Path, dtype: torch.dtype | None
+) -> None:
+    """Write a whole state as a model of the configuration in ``config_folder``."""
+    config = AutoConfig.from_pretrained(config_folder)
+    dtype = dtype or next(tensor.dtype for tensor in state.values() if tensor.is_floating_point())
+    config.dtype = dtype
+    with init_empty_weights():
+        model = choose_auto_class(config).from_config(config, dtype=dtype)
+    # As verl does it: memory is taken when it is written to, which it never is.
+    model.to_empty(device="cpu")
+    drop_tied_target_keys(state, model, config)
+    _require_same_weights(state, model)
+    for key in list(state):
+        state[key] = cast(state[key], dtype)
+    model.save_pretrained(output, state_dict=state)
+    copy_companions(config_folder, output)
+
+
+def copy_model(source: Path, output: Path, *, dtype: torch.dtype | None) -> None:
+    """Copy a model's folder; weights of another precision are cast on the way.
+
+    Copied, not linked: a resumed run may write the step's files again, in place.
+    """
+    output.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source / CONFIG_FILE, output / CONFIG_FILE)
+    copy_companions(source, output)
+    sizes = {path.name: _copy_weights(path, output, dtype) for path in sorted(source.glob("*.safetensors"))}
+    if (source / INDEX_FILE).is_file():
+        index = json.loads((source / INDEX_FILE).read_text())
+        index["metadata"] = {**index.get("metadata", {}), "total_size": sum(sizes.values())}
+        (output / INDEX_FILE).write_text(json.dumps(index, indent=2))
+    found = _read_dtype(output)
+    if found is not None:
+        write_dtype(output, found)
+
+
+def write_dtype(folder: Path, dtype: torch.dtype) -> None:
+    """Let the configuration name the precision that the weights have."""
+    config = json.loads((folder / CONFIG_FILE).read_text())
+    config.pop("torch_dtype", None)
+    config["dtype"] = str(dtype).removeprefix("torch.")
+    (folder / CONFIG_FILE).write_text(json.dumps(config, indent=2) + "\n")
+
+
+def copy_companions(source: Path, output: Path, *, replaces: bool = True) -> None:
+    """Tokenizer, chat template and generation settings, byte for byte."""
+    output.mkdir(parents=True, exist_ok=True)
+    for pattern in _COMPANION_PATTERNS:
+        for path in source.glob(pattern):
+            if path.is_file() and (replaces or not (output / path.name).exists()):
+                shutil.copyfile(path, output / path.name)
+
+
+def _copy_weights(path: Path, output: Path, dtype: torch.dtype | None) -> int:
+    """Copy one file of weights; the bytes of its tensors."""
+    with safe_open(path, framework="pt") as file:
+        metadata = file.metadata() or {}
+    tensors = load_file(path)
+    if all(cast(tensor, dtype).dtype == tensor.dtype for tensor in tensors.values()):
+        shutil.copyfile(path, output / path.name)
+    else:
+        tensors = {key: cast(tensor, dtype).contiguous() for key, tensor in tensors.items()}
+        save_file(tensors, output / path.name, metadata={"format": "pt", **metadata})
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+
+
+def _read_dtype(folder: Path) -> torch.dtype | None:
+    """The precision of most of the weights."""
+    counts: dict[torch.dtype, int] = {}
+    for path in folder.glob("*.safetensors"):
+        for tensor in load_file(path).values():
+            if tensor.is_floating_point():
+                counts[tensor.dtype] = counts.get(tensor.dtype, 0) + tensor.numel()
+    return max(counts, key=lambda dtype: counts[dtype]) if counts else None
+
+
+def _require_same_weights(state: dict[str, torch.Tensor], model: Any) -> None:
+    """Every weight of the model, and no other, in its shape (tied ones once)."""
+    wanted = dict(model.state_dict())
+    unknown = sorted(set(state) - set(wanted))
+    drop_tied_target_keys(wanted, model, model.config)
+    missing = sorted(set(wanted) - set(state))
+    if unknown or missing:
+        what = f"has '{unknown[0]}', which it lacks" if unknown else f"lacks its '{missing[0]}'"
+        raise CheckpointMismatch(f"The checkpoint {what}: it is not of {type(model).__name__}.")
+    for key, tensor in state.items():
+        if key in wanted and tensor.shape != wanted[key].shape:
+            raise CheckpointMismatch(
+                f"'{key}' has the shape {tuple(tensor.shape)}, and the model's is {tuple(wanted[key].shape)}."
+            )

@@ -1,0 +1,25 @@
+"""What single algorithms need that verl's trainers do not do."""
+
+from typing import Any
+
+from trellis_train.hooks.dynamic_sampling import BoundedSampling
+from trellis_train.hooks.gpg import estimate_advantages
+from trellis_train.hooks.remax import GreedyBaseline
+
+
+def mixins_for(config: Any) -> tuple[type[Any], ...]:
+    """Classes to mix in before verl's trainer for the algorithm of this configuration."""
+    mixins: list[type[Any]] = []
+    if config.algorithm.adv_estimator == "remax":
+        mixins.append(GreedyBaseline)
+    if config.algorithm.filter_groups.enable:
+        mixins.append(BoundedSampling)
+    return tuple(mixins)
+
+
+def correct_estimators(config: Any) -> None:
+    """Put estimators that follow their paper in the place of verl's, in this process."""
+    from verl.trainer.ppo import core_algos
+
+    if config.algorithm.adv_estimator == "gpg":
+        core_algos.ADV_ESTIMATOR_REGISTRY["gpg"] = estimate_advantages

@@ -1,0 +1,28 @@
+"""The prepared rows, as the datasets that TRL's trainers read."""
+
+from pathlib import Path
+from typing import Any
+
+from trellis_train.preference.settings import Settings
+
+#: Beside the prepared files: what TRL makes of the rows (tokens, log-probabilities of the reference).
+CACHE_FOLDER = "cache"
+
+
+def locate_cache(settings: Settings) -> Path:
+    """Where the datasets of a run keep what they compute, out of the user's own cache."""
+    return Path(settings.train_file).parent / CACHE_FOLDER
+
+
+def load_datasets(settings: Settings) -> tuple[Any, Any]:
+    """Rows to train on, and rows to measure on (None without)."""
+    from datasets import Dataset
+
+    cache = str(locate_cache(settings))
+    train = Dataset.from_parquet(settings.train_file, cache_dir=cache)
+    if settings.recipe == "kto":
+        # Its trainer goes through the rows in their order, and measures the divergence among neighbours.
+        train = train.shuffle(seed=settings.arguments.seed)
+    if settings.validation_file is None:
+        return train, None
+    return train, Dataset.from_parquet(settings.validation_file, cache_dir=cache)

@@ -1,0 +1,49 @@
+"""The model that is trained, and its tokenizer."""
+
+import os
+from typing import Any
+
+from trellis_train.preference.settings import Settings
+
+
+class NoChatTemplate(ValueError):
+    """The model cannot turn a conversation into tokens."""
+
+
+def load_tokenizer(settings: Settings) -> Any:
+    """The model's tokenizer; prompts are conversations, so it must have a chat template."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(settings.model.model_name_or_path)
+    if not tokenizer.chat_template:
+        raise NoChatTemplate(f"The tokenizer of {settings.model.model_name_or_path} has no chat template.")
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+def load_model(settings: Settings) -> Any:
+    """The weights that the run starts from: a language model, or one with a new head that scores."""
+    from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, set_seed
+    from trl import get_quantization_config
+
+    # The head of a reward model is drawn from it, and so is an adapter.
+    set_seed(settings.arguments.seed)
+    chosen = settings.model
+    arguments: dict[str, Any] = {"dtype": chosen.dtype}
+    if chosen.attn_implementation is not None:
+        arguments["attn_implementation"] = chosen.attn_implementation
+    quantization = get_quantization_config(chosen)
+    if quantization is not None:
+        arguments |= {
+            "quantization_config": quantization,
+            "device_map": {"": int(os.environ.get("LOCAL_RANK", "0"))},
+        }
+    if settings.recipe == "reward_model":
+        from trl.trainer.reward_trainer import suppress_seqcls_warning
+
+        with suppress_seqcls_warning():
+            return AutoModelForSequenceClassification.from_pretrained(
+                chosen.model_name_or_path, num_labels=1, **arguments
+            )
+    return AutoModelForCausalLM.from_pretrained(chosen.model_name_or_path, **arguments)

@@ -1,0 +1,74 @@
+"""Builds one of TRL's trainers from settings and runs it to its end or to a stop."""
+
+import importlib
+import math
+import shutil
+from typing import Any
+
+from trellis_train.hooks.checkpoints import find_step
+from trellis_train.hooks.spool import Spool
+from trellis_train.preference.datasets import load_datasets, locate_cache
+from trellis_train.preference.model import load_model, load_tokenizer
+from trellis_train.preference.settings import Settings
+
+TRAINERS = {
+    "dpo": ("trl.trainer.dpo_trainer", "DPOTrainer"),
+    "kto": ("trl.trainer.kto_trainer", "KTOTrainer"),
+    "reward_model": ("trl.trainer.reward_trainer", "RewardTrainer"),
+    "orpo": ("trl.experimental.orpo", "ORPOTrainer"),
+    "simpo": ("trl.experimental.cpo", "CPOTrainer"),
+}
+
+
+class NoRowsLeft(ValueError):
+    """The trainer dropped every row."""
+
+
+def run(settings: Settings, spool: Spool | None = None, attempt_dir: str | None = None) -> bool:
+    """Train to the last step or to a stop; whether it was a stop."""
+    trainer = build_trainer(settings, spool, attempt_dir)
+    start, planned = settings.arguments.resume_from_checkpoint, count_steps(trainer)
+    if find_step(start) < planned:
+        trainer.train(resume_from_checkpoint=start)
+    else:  # the trainer would add a step to a run that is complete
+        trainer.state.global_step = trainer.state.max_steps = planned
+    if not trainer.is_stopping:
+        trainer.report_progress("finished")
+    trainer.accelerator.wait_for_everyone()
+    if trainer.accelerator.is_main_process:
+        shutil.rmtree(locate_cache(settings), ignore_errors=True)
+    return bool(trainer.is_stopping)
+
+
+def build_trainer(settings: Settings, spool: Spool | None, attempt_dir: str | None) -> Any:
+    """The trainer with its model, tokenizer and rows, ready to run."""
+    from trl import get_peft_config
+
+    from trellis_train.preference.reporting import with_reporting
+
+    module, name = TRAINERS[settings.recipe]
+    trainer_class = getattr(importlib.import_module(module), name)
+    tokenizer, model = load_tokenizer(settings), load_model(settings)
+    train, validation = load_datasets(settings)
+    trainer = with_reporting(trainer_class, spool, attempt_dir)(
+        model=model,
+        args=settings.arguments,
+        train_dataset=train,
+        eval_dataset=validation,
+        processing_class=tokenizer,
+        peft_config=get_peft_config(settings.model),
+    )
+    if len(trainer.train_dataset) == 0:
+        limit = settings.arguments.max_length
+        raise NoRowsLeft(f"No row is left to train on: all are longer than {limit} tokens (max_length).")
+    return trainer
+
+
+def count_steps(trainer: Any) -> int:
+    """How many steps the whole run has."""
+    if trainer.args.max_steps > 0:
+        return int(trainer.args.max_steps)
+    passes = len(trainer.get_train_dataloader())
+    return math.ceil(
+        trainer.args.num_train_epochs * math.ceil(passes / trainer.args.gradient_accumulation_steps)
+    )

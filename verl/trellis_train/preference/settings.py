@@ -1,0 +1,69 @@
+"""A job's engine settings, as the objects that TRL's trainers take."""
+
+import dataclasses
+import importlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from trellis_recipes.trl_schema import CONFIG_CLASSES, MODEL_CLASS, TRAIN_FILE_KEY, VALIDATION_FILE_KEY
+
+#: Trainers that load their reference model themselves, with the config's ``model_init_kwargs``.
+WITH_REFERENCE = frozenset({"dpo", "kto"})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What one run is made of."""
+
+    recipe: str
+    #: ``DPOConfig`` and its like.
+    arguments: Any
+    #: TRL's ``ModelConfig``: weights, precision, adapter, quantisation.
+    model: Any
+    train_file: str
+    validation_file: str | None
+
+
+def parse_overrides(lines: Iterable[str]) -> dict[str, Any]:
+    """``key=value`` lines in Hydra's grammar; later ones win."""
+    parser = OverridesParser.create()
+    return {each.key_or_group: _plain(each.value()) for each in parser.parse_overrides(list(lines))}
+
+
+def make_settings(recipe: str, values: dict[str, Any]) -> Settings:
+    """Settings from resolved values; raises ``ValueError`` for one that no class has."""
+    config_class, model_class = _load(*CONFIG_CLASSES[recipe]), _load(*MODEL_CLASS)
+    arguments = {name: values[name] for name in _names(config_class) if name in values}
+    model = {name: values[name] for name in _names(model_class) if name in values}
+    files = {TRAIN_FILE_KEY, VALIDATION_FILE_KEY}
+    unknown = set(values) - set(arguments) - set(model) - files
+    if unknown:
+        raise ValueError(f"The installed TRL has no setting {', '.join(sorted(unknown))} for '{recipe}'.")
+    if recipe in WITH_REFERENCE:
+        arguments["model_init_kwargs"] = {"dtype": values.get("dtype", "float32")}
+    return Settings(
+        recipe=recipe,
+        arguments=config_class(**arguments),
+        model=model_class(**model),
+        train_file=values[TRAIN_FILE_KEY],
+        validation_file=values.get(VALIDATION_FILE_KEY),
+    )
+
+
+def _load(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(module), name)
+
+
+def _names(config_class: Any) -> set[str]:
+    return {field.name for field in dataclasses.fields(config_class) if field.init}
+
+
+def _plain(value: Any) -> Any:
+    """Hydra's quoted strings as plain ones."""
+    if isinstance(value, dict):
+        return {_plain(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value.text if hasattr(value, "text") else value

@@ -1,0 +1,143 @@
+"""Scores written code by the tests of its row, which run in the sandbox.
+
+A program's output is compared outside the sandbox, so it cannot pass by what it does inside. Assert
+statements share the code's process: leaving it early fails, printing proves nothing, but code that
+redefines equality passes them.
+"""
+
+import ast
+import asyncio
+import json
+import os
+import re
+import secrets
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from trellis_train.rewards.answers import after_thinking
+from trellis_train.rewards.sample import Sample
+from trellis_train.rewards.scorer import RewardUnusable
+from trellis_train.sandbox.command import require_sandbox
+from trellis_train.sandbox.errors import CodeNotLoaded, SandboxError, SandboxUnavailable
+from trellis_train.sandbox.limits import MIB, Limits
+from trellis_train.sandbox.program import run_program
+from trellis_train.sandbox.session import SandboxSession
+
+MAX_TESTS = 100
+_CODE_BLOCK = re.compile(r"```(?:python|py)?[ \t]*\n(.*?)```", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class CodeTests:
+    """The tests of a row: statements that must not raise, or inputs with the outputs that they give."""
+
+    asserts: tuple[str, ...] = ()
+    pairs: tuple[tuple[str, str], ...] = ()
+
+
+class CodeScorer:
+    """The share of tests that the response's code passes."""
+
+    def __init__(self, *, timeout_s: float, memory_mb: int) -> None:
+        try:
+            require_sandbox()
+        except SandboxUnavailable as error:
+            raise RewardUnusable(str(error)) from error
+        self._limits = Limits(
+            wall_s=timeout_s, cpu_s=int(timeout_s) + 1, memory_bytes=memory_mb * MIB, output_bytes=MIB
+        )
+        #: As many programs at a time as there are processors.
+        self._slots = asyncio.Semaphore(os.cpu_count() or 1)
+
+    async def score(self, sample: Sample) -> float:
+        """Run all tests; a row without tests raises ``ValueError``."""
+        tests = parse_tests(sample.answer)
+        code = find_code(sample.response)
+        if not code.strip():
+            return 0.0
+        async with self._slots:
+            return await asyncio.to_thread(run_tests, code, tests, self._limits)
+
+    def close(self) -> None:
+        """Nothing outlives a score."""
+
+
+def find_code(response: str) -> str:
+    """The last Python code block after thinking, else all of the answer."""
+    answer = after_thinking(response)
+    blocks = _CODE_BLOCK.findall(answer)
+    return str(blocks[-1]) if blocks else answer
+
+
+@lru_cache(maxsize=4096)
+def parse_tests(truth: str) -> CodeTests:
+    """The tests in a reference answer; ``ValueError`` where there are none.
+
+    Either ``{"asserts": [...]}``, ``{"inputs": [...], "outputs": [...]}``, a JSON list of statements,
+    or plain Python made of assert statements.
+    """
+    try:
+        parsed = json.loads(truth)
+    except (ValueError, RecursionError):
+        return _limit(CodeTests(asserts=_split_asserts(truth)))
+    if isinstance(parsed, list):
+        parsed = {"asserts": parsed}
+    if isinstance(parsed, dict):
+        asserts = parsed.get("asserts") or []
+        inputs, outputs = parsed.get("inputs") or [], parsed.get("outputs") or []
+        texts = [*asserts, *inputs, *outputs]
+        if len(inputs) == len(outputs) and all(isinstance(text, str) for text in texts):
+            return _limit(CodeTests(tuple(asserts), tuple(zip(inputs, outputs, strict=True))))
+    raise ValueError('the reference answer holds no tests ("asserts", or "inputs" and "outputs" as texts)')
+
+
+def _split_asserts(text: str) -> tuple[str, ...]:
+    try:
+        statements = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ValueError(f"the reference answer holds no tests: {error}") from error
+    return tuple(ast.unparse(each) for each in statements if isinstance(each, ast.Assert))
+
+
+def _limit(tests: CodeTests) -> CodeTests:
+    count = len(tests.asserts) + len(tests.pairs)
+    if not 1 <= count <= MAX_TESTS:
+        raise ValueError(f"the reference answer holds {count} tests; 1 to {MAX_TESTS} can be run")
+    return tests
+
+
+def run_tests(code: str, tests: CodeTests, limits: Limits) -> float:
+    """The share of the tests that pass."""
+    source = code.encode("utf-8", "replace")
+    passed = sum(_gives(source, given, wanted, limits) for given, wanted in tests.pairs)
+    passed += _count_asserts(source, tests.asserts, limits)
+    return passed / (len(tests.asserts) + len(tests.pairs))
+
+
+def _gives(code: bytes, given: str, wanted: str, limits: Limits) -> bool:
+    outcome = run_program(code, standard_input=given, limits=limits)
+    return outcome.is_clean and _lines(outcome.output) == _lines(wanted)
+
+
+def _lines(text: str) -> list[str]:
+    """Lines without white space at their ends, and without empty lines at the end of all."""
+    return [line.rstrip() for line in text.rstrip().splitlines()]
+
+
+def _count_asserts(code: bytes, asserts: tuple[str, ...], limits: Limits) -> int:
+    if not asserts:
+        return 0
+    passed = 0
+    session = SandboxSession(code, mode="tests", limits=replace(limits, cpu_s=limits.cpu_s * len(asserts)))
+    try:
+        for test in asserts:
+            token = secrets.token_hex(16)
+            try:
+                passed += session.call({"test": test, "token": token}).get("passed") == token
+            except CodeNotLoaded:
+                break  # it would fail every test, each after the same wait
+            except SandboxError:
+                continue
+    finally:
+        session.close()
+    return passed

@@ -1,0 +1,77 @@
+"""Scores with a person's own Python file, in the sandbox and nowhere else."""
+
+import asyncio
+import hashlib
+import itertools
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+from trellis_contracts.rewards import RewardFileSource
+
+from trellis_train.rewards.sample import Sample
+from trellis_train.rewards.scorer import RewardUnusable
+from trellis_train.sandbox.command import require_sandbox
+from trellis_train.sandbox.errors import SandboxError, SandboxUnavailable
+from trellis_train.sandbox.limits import MIB, Limits
+from trellis_train.sandbox.session import SandboxSession
+
+#: Processes that score side by side.
+MAX_PROCESSES = 4
+
+
+class PythonFileScorer:
+    """What the file's ``score(prompt, response, answer, row)`` returns."""
+
+    def __init__(self, source: RewardFileSource, *, timeout_s: float, memory_mb: int) -> None:
+        code = _read(source)
+        limits = Limits(wall_s=timeout_s, memory_bytes=memory_mb * MIB)
+        try:
+            require_sandbox()
+        except SandboxUnavailable as error:
+            raise RewardUnusable(str(error)) from error
+        count = min(MAX_PROCESSES, os.cpu_count() or 1)
+        self._sessions = [SandboxSession(code, mode="score", limits=limits) for _ in range(count)]
+        self._turns = itertools.cycle(self._sessions)
+
+    async def score(self, sample: Sample) -> float:
+        """Ask the next process; ``SandboxError`` where the file's function fails."""
+        request = {
+            "prompt": sample.prompt,
+            "response": sample.response,
+            "answer": sample.answer,
+            "row": {**sample.row, "messages": [dict(message) for message in sample.messages]},
+        }
+        reply = await asyncio.to_thread(next(self._turns).call, request)
+        return read_value(reply)
+
+    def close(self) -> None:
+        """End the processes."""
+        for session in self._sessions:
+            session.close()
+
+
+def read_value(reply: dict[str, Any]) -> float:
+    """The finite number in an answer; ``SandboxError`` for anything else, whatever the process claims."""
+    value = reply.get("value")
+    if isinstance(value, dict):
+        if "score" not in value:
+            raise SandboxError('score returned a dict without "score"')
+        value = value["score"]
+    if not isinstance(value, int | float):
+        raise SandboxError("score returned something that is no number")
+    if not math.isfinite(value):
+        raise SandboxError(f"score returned {value}, which is no finite number")
+    return float(value)
+
+
+def _read(source: RewardFileSource) -> bytes:
+    """The file's content, which must be what was uploaded."""
+    try:
+        code = Path(source.path).read_bytes()
+    except OSError as error:
+        raise RewardUnusable(f"The reward file '{source.name}' cannot be read: {error.strerror}.") from error
+    if hashlib.sha256(code).hexdigest() != source.sha256:
+        raise RewardUnusable(f"The reward file '{source.name}' is not the one that was uploaded.")
+    return code

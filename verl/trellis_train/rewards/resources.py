@@ -1,0 +1,45 @@
+"""What the names in a mixture's options stand for, as the platform wrote it beside the job spec."""
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trellis_contracts.attempt import REWARD_KEYS_FILE, REWARDS_FILE
+from trellis_contracts.rewards import RewardResources
+
+from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE
+
+
+@dataclass(frozen=True)
+class ScoringPlace:
+    """Where rewards find what they need: files, models, judges with their keys, and a folder for notes."""
+
+    resources: RewardResources = field(default_factory=RewardResources)
+    #: Keys of judges by name.
+    keys: dict[str, str] = field(default_factory=dict, repr=False)
+    #: Shared by all processes of an attempt; None where nothing is shared.
+    folder: Path | None = None
+
+    @classmethod
+    def open(cls, folder: Path) -> "ScoringPlace":
+        """What the platform wrote into the folder; nothing where it wrote nothing."""
+        resources = RewardResources()
+        if (folder / REWARDS_FILE).exists():
+            resources = RewardResources.model_validate_json((folder / REWARDS_FILE).read_bytes())
+        return cls(resources, read_keys(folder), folder)
+
+
+def read_keys(folder: Path) -> dict[str, str]:
+    """Keys of judges by name."""
+    path = folder / REWARD_KEYS_FILE
+    if not path.exists():
+        return {}
+    keys: dict[str, str] = json.loads(path.read_bytes())
+    return keys
+
+
+def current_place() -> ScoringPlace:
+    """That of the attempt that this process belongs to; an empty one elsewhere."""
+    folder = os.environ.get(ATTEMPT_DIR_VARIABLE)
+    return ScoringPlace.open(Path(folder)) if folder else ScoringPlace()

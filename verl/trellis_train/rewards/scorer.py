@@ -1,0 +1,38 @@
+"""What every kind of reward is at run time, and how it says that it cannot go on."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from trellis_train.rewards.sample import Sample
+
+
+class RewardUnusable(RuntimeError):
+    """The reward can score no response at all (any more): the run must end, and the message says why."""
+
+
+class Scorer(Protocol):
+    """One term of a mixture."""
+
+    async def score(self, sample: Sample) -> float:
+        """The value for a response.
+
+        What it raises counts against this response alone; ``RewardUnusable`` counts against the run.
+        """
+
+    def close(self) -> None:
+        """End processes and connections."""
+
+
+class PureScorer:
+    """A reward function that takes microseconds and is called where it is."""
+
+    def __init__(self, function: Callable[..., float], options: dict[str, Any]) -> None:
+        self._function = function
+        self._options = options
+
+    async def score(self, sample: Sample) -> float:
+        """Call the function."""
+        return self._function(sample.response, sample.answer, **self._options)
+
+    def close(self) -> None:
+        """Nothing is open."""

@@ -1,0 +1,186 @@
+"""The bubblewrap command that isolates a Python process, and whether this machine permits it.
+
+Inside: the system's libraries and this Python's packages read-only, a small ``/tmp`` of its own, no
+network, no other processes, no environment, and nothing of the data root, of homes or of ``/proc``.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from trellis_train.sandbox.errors import SandboxUnavailable
+from trellis_train.sandbox.limits import Limits
+from trellis_train.sandbox.seccomp import build_filter
+
+PROGRAM = "bwrap"
+HARNESS = Path(__file__).with_name("harness.py")
+HARNESS_INSIDE = "/sandbox/harness.py"
+CODE_INSIDE = "/sandbox/code.py"
+#: The kernel ends an isolated process together with the thread that started it, so all are started by
+#: one that stays as long as this process.
+_starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sandbox-start")
+#: Neither root nor anybody else.
+_NOBODY = "65534"
+_TRIAL_TIMEOUT_S = 20.0
+#: Libraries are found through these; what else lies in /etc is nobody's business.
+_ETC_FILES = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
+_ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin",
+    "HOME": "/tmp",  # noqa: S108 - inside
+    "LANG": "C.UTF-8",
+    "PYTHONHASHSEED": "0",
+    # Threads of numerical libraries take address space and bring nothing to a small function.
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+}
+
+
+@cache
+def require_sandbox() -> None:
+    """Raise ``SandboxUnavailable`` where code cannot be isolated; found out by doing it once."""
+    problem = find_problem()
+    if problem:
+        raise SandboxUnavailable(
+            f"Code is run in a sandbox only, and there is none on this machine: {problem}. Install "
+            "bubblewrap and allow user namespaces (in a container: a seccomp profile that permits them)."
+        )
+
+
+def find_problem() -> str | None:
+    """Why code cannot be isolated here, or None."""
+    if sys.platform != "linux":
+        return "it needs Linux"
+    if shutil.which(PROGRAM) is None:
+        return "bubblewrap (bwrap) is not installed"
+    if build_filter() is None:
+        return "no system-call filter is known for this processor"
+    with Inherited(b"") as code:
+        command = build_command(["-c", "print('isolated')"], code=code, limits=Limits())
+        try:
+            done = subprocess.run(  # noqa: S603 - our own command
+                command.arguments,
+                pass_fds=command.descriptors,
+                capture_output=True,
+                text=True,
+                timeout=_TRIAL_TIMEOUT_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"bubblewrap does not run ({error})"
+        finally:
+            command.close()
+    if done.stdout.strip() != "isolated":
+        return f"bubblewrap is refused ({done.stderr.strip()[-300:] or f'exit code {done.returncode}'})"
+    return None
+
+
+class Inherited:
+    """Bytes as an open file that a child process inherits; they never lie on a disk."""
+
+    def __init__(self, content: bytes) -> None:
+        self.descriptor = os.memfd_create("sandbox", os.MFD_CLOEXEC)
+        os.write(self.descriptor, content) if content else None
+        os.lseek(self.descriptor, 0, os.SEEK_SET)
+
+    def __enter__(self) -> "Inherited":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close this process's end."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
+class Command:
+    """A command with the descriptors that it needs open when it starts."""
+
+    def __init__(self, arguments: Sequence[str], filter_file: Inherited, code: Inherited) -> None:
+        self.arguments = list(arguments)
+        self._filter_file = filter_file
+        self.descriptors = (filter_file.descriptor, code.descriptor)
+
+    def start(self, *, descriptors: Sequence[int] = (), **options: Any) -> subprocess.Popen[bytes]:
+        """Start it, with further descriptors that it inherits, in a session of its own."""
+
+        def start() -> subprocess.Popen[bytes]:
+            inherited = (*self.descriptors, *descriptors)
+            return subprocess.Popen(self.arguments, pass_fds=inherited, start_new_session=True, **options)  # noqa: S603 - our own arguments
+
+        try:
+            return _starter.submit(start).result()
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Close what was opened for the start."""
+        self._filter_file.close()
+
+
+def build_command(python_arguments: Sequence[str], *, code: Inherited, limits: Limits) -> Command:
+    """bubblewrap around this Python with these arguments; ``code`` appears as ``CODE_INSIDE``."""
+    program, rules = shutil.which(PROGRAM), build_filter()
+    if program is None or rules is None:
+        raise SandboxUnavailable("Code is run in a sandbox only, and there is none on this machine.")
+    filter_file = Inherited(rules)
+    arguments = [
+        program,
+        *("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"),
+        *("--unshare-cgroup-try", "--die-with-parent", "--new-session", "--clearenv"),
+        *("--uid", _NOBODY, "--gid", _NOBODY, "--hostname", "sandbox", "--cap-drop", "ALL"),
+        *("--size", str(limits.disk_bytes), "--tmpfs", "/tmp"),  # noqa: S108 - inside
+        *_list_binds(_system_folders()),
+        *("--dev", "/dev", "--remount-ro", "/dev"),
+        *("--ro-bind", str(HARNESS), HARNESS_INSIDE),
+        *("--ro-bind-data", str(code.descriptor), CODE_INSIDE),
+        *(word for name, value in _ENVIRONMENT.items() for word in ("--setenv", name, value)),
+        *("--chdir", "/tmp", "--remount-ro", "/", "--seccomp", str(filter_file.descriptor)),  # noqa: S108
+        *("--", _python(), "-I", "-S", "-B", *python_arguments),
+    ]
+    return Command(arguments, filter_file, code)
+
+
+def package_folders() -> list[str]:
+    """Where the packages lie that isolated code may import."""
+    return list(dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib")))
+
+
+def _python() -> str:
+    """The interpreter under the virtual environment: its own folder holds scripts, not libraries."""
+    base = getattr(sys, "_base_executable", None) or sys.executable
+    return os.path.realpath(base)
+
+
+def _system_folders() -> Mapping[str, str | None]:
+    """Folder → target where it is a link. Folders of this Python that lie elsewhere are shown too."""
+    folders: dict[str, str | None] = {"/usr": None}
+    for name in ("/bin", "/sbin", "/lib", "/lib32", "/lib64"):
+        if os.path.islink(name):
+            folders[name] = os.readlink(name)
+        elif os.path.isdir(name):
+            folders[name] = None
+    python_home = str(Path(_python()).parents[1])
+    for name in (sys.base_prefix, python_home, *package_folders()):
+        if not name.startswith("/usr/") and name != "/usr":
+            folders[name] = None
+    return folders
+
+
+def _list_binds(folders: Mapping[str, str | None]) -> list[str]:
+    arguments = []
+    for name, target in folders.items():
+        arguments += ["--ro-bind", name, name] if target is None else ["--symlink", target, name]
+    for name in _ETC_FILES:
+        arguments += ["--ro-bind-try", name, name]
+    return arguments

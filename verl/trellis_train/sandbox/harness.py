@@ -1,0 +1,125 @@
+"""The process that executes strangers' code, isolated: limits first, then the code, then call by call.
+
+``python -I -S harness.py <mode> <limits> <packages> [<requests fd> <answers fd>]``; ``score`` answers
+calls of the function ``score``, ``tests`` executes test statements beside the code, ``program`` runs
+the code as a program on its standard input. Imports nothing of ours: this file is all there is inside.
+"""
+
+import json
+import os
+import resource
+import sys
+from typing import Any
+
+CODE = "/sandbox/code.py"
+MAX_MESSAGE = 500
+Namespace = dict[str, Any]
+
+
+def main(arguments: list[str]) -> None:
+    """Execute the code in the mode that the arguments name."""
+    mode, limits, packages = arguments[0], json.loads(arguments[1]), json.loads(arguments[2])
+    apply_limits(limits)
+    sys.path.extend(packages)
+    sys.argv = [CODE]
+    if mode == "program":
+        execute("__main__")
+        return
+    requests_fd, answers_fd = int(arguments[3]), int(arguments[4])
+    # What the code reads and prints has nothing to do with the calls.
+    os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+    serve(mode, requests_fd, answers_fd)
+
+
+def apply_limits(limits: dict[str, Any]) -> None:
+    """Bounds that the code cannot raise again."""
+    for kind, value in (
+        (resource.RLIMIT_AS, limits["memory_bytes"]),
+        (resource.RLIMIT_CPU, limits["cpu_s"]),
+        (resource.RLIMIT_FSIZE, limits["disk_bytes"]),
+        (resource.RLIMIT_NOFILE, limits["open_files"]),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        resource.setrlimit(kind, (value, value))
+
+
+def execute(name: str) -> Namespace:
+    """Execute the code as a module; its names."""
+    with open(CODE, "rb") as file:
+        code = compile(file.read(), CODE, "exec", dont_inherit=True)
+    module = type(sys)(name)
+    module.__file__ = CODE
+    sys.modules[name] = module
+    exec(code, module.__dict__)  # noqa: S102 - what this process is for
+    return module.__dict__
+
+
+def serve(mode: str, requests_fd: int, answers_fd: int) -> None:
+    """Say when loading begins and whether it went well, then answer one line for each line asked."""
+    answer(answers_fd, {"id": 0})  # from here on it is the code's own time
+    try:
+        names = execute("user_code")
+        if mode == "score" and not callable(names.get("score")):
+            raise TypeError("there is no function score(prompt, response, answer, row)")
+    except BaseException as error:  # noqa: BLE001 - sys.exit() included: the code must not choose the end
+        answer(answers_fd, {"id": 0, "error": describe(error)})
+        return
+    answer(answers_fd, {"id": 0})
+    with os.fdopen(requests_fd, "rb") as requests:
+        for line in requests:
+            request = json.loads(line)
+            try:
+                result = call_score(names, request) if mode == "score" else run_test(names, request)
+                reply = {"id": request["id"], **result}
+            except BaseException as error:  # noqa: BLE001 - as above
+                reply = {"id": request["id"], "error": describe(error)}
+            answer(answers_fd, reply)
+
+
+def call_score(names: Namespace, request: Namespace) -> Namespace:
+    """The function's value, as a number or numbers by name."""
+    value = names["score"](request["prompt"], request["response"], request["answer"], request["row"])
+    if isinstance(value, dict):
+        return {"value": {str(name): as_number(part) for name, part in value.items()}}
+    return {"value": as_number(value)}
+
+
+def as_number(value: Any) -> float:
+    """A float of a number or a number-like scalar; texts are no numbers."""
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
+        raise TypeError(f"score returned {type(value).__name__}, not a number")
+    return float(value)
+
+
+def run_test(names: Namespace, request: Namespace) -> Namespace:
+    """Execute test statements on a copy of the code's names."""
+    exec(compile(request["test"], "<test>", "exec"), dict(names))  # noqa: S102 - what this process is for
+    # The token came with the request, after the code had run: what was printed before cannot hold it.
+    return {"passed": request["token"]}
+
+
+def describe(error: BaseException) -> str:
+    """The error in a line, with the line of the code where it was raised."""
+    place = ""
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == CODE:
+            place = f" (line {trace.tb_lineno})"
+        trace = trace.tb_next
+    try:
+        message = str(error)
+    except BaseException:  # noqa: BLE001 - the error's own code may fail too
+        message = "(the error has no readable message)"
+    text = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    return text[:MAX_MESSAGE].replace("\n", " ") + place
+
+
+def answer(descriptor: int, reply: Namespace) -> None:
+    """Write one line."""
+    data = json.dumps(reply).encode() + b"\n"
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

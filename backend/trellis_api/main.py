@@ -22,6 +22,7 @@ from trellis_api.core.tasks import TaskQueue
 from trellis_api.datasets.router import router as datasets_router
 from trellis_api.datasets.upload import discard_stale_uploads
 from trellis_api.ingest.router import router as ingest_router
+from trellis_api.jobs.checkpoints_router import router as checkpoints_router
 from trellis_api.jobs.results_router import router as results_router
 from trellis_api.jobs.router import router as jobs_router
 from trellis_api.jobs.stream import EventHub
@@ -33,6 +34,7 @@ from trellis_api.monitoring.router import metrics_router
 from trellis_api.monitoring.router import router as monitoring_router
 from trellis_api.openapi_contracts import describe_contracts
 from trellis_api.recipes.router import router as recipes_router
+from trellis_api.rewards.router import router as rewards_router
 
 log = logging.getLogger(__name__)
 
@@ -40,8 +42,10 @@ API_PREFIX = "/api/v1"
 #: Routers for logged-in users.
 ROUTERS: list[APIRouter] = [
     jobs_router,
+    checkpoints_router,
     results_router,
     recipes_router,
+    rewards_router,
     datasets_router,
     models_router,
     monitoring_router,

@@ -4,8 +4,10 @@ from sqlmodel import SQLModel
 
 import trellis_api.auth.models
 import trellis_api.datasets.models
+import trellis_api.jobs.alarms.models
 import trellis_api.jobs.metric_tables
 import trellis_api.jobs.models
-import trellis_api.models.models  # noqa: F401
+import trellis_api.models.models
+import trellis_api.rewards.models  # noqa: F401
 
 metadata = SQLModel.metadata

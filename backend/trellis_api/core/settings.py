@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from trellis_contracts.attempt import locate_attempt, locate_checkpoints, locate_job
+from trellis_contracts.rewards import JudgeEndpoint
 
 GIB = 1024**3
 REPOSITORY_ROOT = Path(__file__).resolve().parents[3]
@@ -54,6 +55,9 @@ class Settings(BaseSettings):
         None, description="Python that runs jobs on the cluster's machines; default the platform's own."
     )
     sweep_interval_s: float = Field(2, gt=0, description="Pause between two sweeps of the workers.")
+    max_exports: int = Field(
+        1, ge=1, description="Exports that run at once; each needs memory for a whole model, and no slot."
+    )
     event_poll_interval_s: float = Field(
         0.2, gt=0, description="Pause between two looks for new events to stream to browsers."
     )
@@ -62,6 +66,14 @@ class Settings(BaseSettings):
     secure_cookies: bool = Field(
         False, description="Send the session cookie over HTTPS only; set it behind a TLS proxy."
     )
+
+    judges: dict[str, JudgeEndpoint] = Field(
+        {},
+        description='Chat endpoints that may judge responses, as JSON: {"name": {"base_url": "https://...", '
+        '"model": "...", "key_variable": "NAME_OF_A_VARIABLE", "requests_per_minute": 60, '
+        '"input_price": 0.1, "output_price": 0.4}}; prices in dollars per million tokens.',
+    )
+    dry_run_timeout_s: float = Field(600, gt=0, description="Time that a dry run of rewards may take.")
 
     @field_validator("data_root")
     @classmethod

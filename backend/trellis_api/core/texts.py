@@ -7,12 +7,24 @@ from pydantic import StringConstraints
 CUT_MARK = " … [cut]"
 #: PostgreSQL keeps no NUL.
 NO_NUL = r"^[^\x00]*$"
+MAX_NAME_CHARACTERS = 120
 #: Of a dataset or a model. Printable: names stand in tables, file names and log lines.
 Name = Annotated[
     str,
-    StringConstraints(strip_whitespace=True, min_length=1, max_length=120, pattern=r"^[^\x00-\x1f\x7f]+$"),
+    StringConstraints(
+        strip_whitespace=True,
+        min_length=1,
+        max_length=MAX_NAME_CHARACTERS,
+        pattern=r"^[^\x00-\x1f\x7f]+$",
+    ),
 ]
 Description = Annotated[str, StringConstraints(max_length=2000, pattern=NO_NUL)]
+
+
+def number_name(name: str, number: int) -> str:
+    """The name with a number behind it, cut where it would be too long."""
+    ending = f" ({number})"
+    return name[: MAX_NAME_CHARACTERS - len(ending)] + ending
 
 
 def storable(text: str) -> str:

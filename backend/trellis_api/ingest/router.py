@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, BackgroundTasks, Depends
 from trellis_contracts import tasks as task_names
 from trellis_contracts.events import (
+    CheckpointEvent,
     Heartbeat,
     HeartbeatReply,
     IngestBatch,
@@ -55,6 +56,8 @@ def ingest_batch(
         prometheus.INGEST_POINTS.inc(count_points(batch))
     if receipt.accepted and any(isinstance(event, OutcomeEvent) for event in batch.events):
         tasks.send_later(background, task_names.RECONCILE)
+    if receipt.accepted and any(isinstance(event, CheckpointEvent) for event in batch.events):
+        tasks.send_later(background, task_names.PRUNE)
     return receipt
 
 

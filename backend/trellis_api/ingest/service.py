@@ -29,7 +29,8 @@ from trellis_api.auth.secrets import hash_secret
 from trellis_api.core.redaction import redact, redact_tree
 from trellis_api.core.texts import storable, storable_tree
 from trellis_api.ingest.errors import InvalidJobToken, MalformedBatch, SequenceGap, StaleAttempt
-from trellis_api.jobs import events, log_store, metric_store, repository, rollout_store, service
+from trellis_api.jobs import checkpoints, events, log_store, metric_store, repository, rollout_store, service
+from trellis_api.jobs.alarms import service as alarms
 from trellis_api.jobs.metric_query import name_non_finite
 from trellis_api.jobs.models import Attempt, Checkpoint, Job
 from trellis_api.jobs.presentation import estimate_eta_s
@@ -137,15 +138,22 @@ def _apply(session: Session, *, job: Job, attempt: Attempt, batch: IngestBatch) 
     """Write all events; metrics together, because that is where the numbers are."""
     published: Published = []
     metrics: list[metric_store.StepMetrics] = []
+    times: list[tuple[int, float]] = []
     for event in batch.events:
         if isinstance(event, MetricsEvent):
             values = {storable(key): value for key, value in event.values.items()}
             metrics.append((event.step, values))
+            times.append((event.step, event.time.timestamp()))
             published.append(("metrics", _describe_metrics(event.step, values)))
         else:
             _APPLY[event.kind](session, job, attempt, event, published)
     metric_store.write(session, job=job, metrics=metrics)
+    if any(isinstance(event, CheckpointEvent) for event in batch.events):
+        session.flush()
+        # After the metrics, which tell the best one.
+        checkpoints.apply_retention(session, job=job)
     events.publish_all(session, job=job, events=published)
+    alarms.watch_metrics(session, job=job, attempt=attempt, metrics=metrics, times=times)
 
 
 def _describe_metrics(step: int, values: dict[str, float]) -> dict[str, Any]:
@@ -183,6 +191,7 @@ def _apply_checkpoint(
     row.size_bytes = event.size_bytes
     row.metrics = {storable(key): rollout_store.finite(value) for key, value in event.metrics.items()}
     row.created_at = event.time
+    row.pruned_at = row.removed_at = None  # a resumed run may write again what was removed before
     session.add(row)
     session.flush()
     saved = CheckpointSaved(step=row.step, has_hf=row.hf_path is not None, size_bytes=row.size_bytes)

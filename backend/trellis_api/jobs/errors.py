@@ -50,6 +50,42 @@ class CheckpointNotFound(NotFound):
     code = "checkpoint_not_found"
 
 
+class CheckpointPruned(Conflict):
+    """The checkpoint's files were removed."""
+
+    code = "checkpoint_pruned"
+
+
+class CheckpointInUse(Conflict):
+    """Something reads or writes the checkpoint, or a person has pinned it."""
+
+    code = "checkpoint_in_use"
+
+
+class CheckpointNotExportable(InvalidRequest):
+    """No model can be made of the checkpoint, or not in that form."""
+
+    code = "checkpoint_not_exportable"
+
+
+class ExportNameTaken(Conflict):
+    """A model, or an export that is under way, has this name."""
+
+    code = "model_name_taken"
+
+
+class JobNotCloneable(Conflict):
+    """An export is asked for at its checkpoint, not copied."""
+
+    code = "job_not_cloneable"
+
+
+class AdapterNeedsBase(InvalidRequest):
+    """The model is an adapter, from which nothing can start."""
+
+    code = "model_is_adapter"
+
+
 class ManifestNotFound(NotFound):
     """The job has not come far enough to have a manifest."""
 

@@ -40,6 +40,10 @@ HINTS: dict[str, Text] = {
         en="The engine refused the configuration. The last lines name the key; compare it with the preview.",
         zh="训练引擎拒绝了该配置。最后几行日志指明了相应的键，请与预览对照。",
     ),
+    "rewards_failing": Text(
+        en="More than half of a step's scores raised, or a reward cannot go on. Dry-run the rewards.",
+        zh="某一步超过一半的评分抛出异常，或某个奖励无法继续使用。请先试运行这些奖励。",
+    ),
     "model_not_found": Text(
         en="The model's files are missing or incomplete. Register the model again.",
         zh="模型文件缺失或不完整。请重新登记该模型。",
@@ -55,6 +59,12 @@ HINTS: dict[str, Text] = {
     "non_finite_loss": Text(
         en="The loss is no longer a number. Lower the learning rate or turn gradient clipping on.",
         zh="损失值已不是有效数字。请降低学习率或启用梯度裁剪。",
+    ),
+    "sampling_exhausted": Text(
+        en="The responses to most prompts are all right or all wrong, so there is nothing to learn from. "
+        "Take data nearer to what the model can do, a larger group or a finer reward, or allow more batches.",
+        zh="多数提示的回答全对或全错，没有可学习的信号。请换用更贴合模型能力的数据、增大组大小、使用更细粒度的奖励，"
+        "或允许采样更多批次。",
     ),
     "kv_cache_too_small": Text(
         en="Shorten the prompt or response length, give vLLM a larger share of the memory, or run fewer "
@@ -115,9 +125,40 @@ HINTS: dict[str, Text] = {
         en="Another process took the port first. Resume the job; it will choose another one.",
         zh="端口已被其他进程占用。请继续该任务，它会另选端口。",
     ),
+    "chat_template_missing": Text(
+        en="Choose an instruction-tuned model, or train the model on conversations first (SFT) with a "
+        "tokenizer that has a chat template.",
+        zh="请选择经过指令微调的模型，或使用带对话模板的分词器先进行监督微调（SFT）。",
+    ),
+    "no_rows_left": Text(
+        en="Raise the longest length; rows that do not fit into it are left out.",
+        zh="请增大最大长度；放不下的行不参与训练。",
+    ),
     "checkpoint_unreadable": Text(
         en="The weights do not fit the model, or the file is damaged. Resume from an earlier checkpoint.",
         zh="权重与模型不匹配，或文件已损坏。请从更早的检查点继续。",
+    ),
+    "export_incomplete": Text(
+        en="Files of the checkpoint are missing, or it holds no weights. Export another checkpoint.",
+        zh="检查点缺少文件或不含权重。请导出该任务的其他检查点。",
+    ),
+    "checkpoint_not_found": Text(
+        en="The checkpoint's files are gone. Export another checkpoint of the job.",
+        zh="检查点的文件已不存在。请导出该任务的其他检查点。",
+    ),
+    "checkpoint_pruned": Text(
+        en="The checkpoint was removed before its export began. Export another one, and pin what shall stay.",
+        zh="该检查点在导出开始之前已被删除。请导出其他检查点，并固定需要保留的检查点。",
+    ),
+    "export_mismatch": Text(
+        en="The checkpoint's weights do not fit the model. If the base model was replaced since the "
+        "training, put the one back that it started from.",
+        zh="检查点的权重与模型不匹配。若训练之后更换过基础模型，请恢复训练时所用的模型。",
+    ),
+    "export_invalid": Text(
+        en="What was written does not load or computes no finite numbers, so no model was registered. "
+        "Export an earlier checkpoint: the training may have diverged.",
+        zh="写出的模型无法加载或计算结果不是有限数值，因此没有登记。请导出更早的检查点：训练可能已经发散。",
     ),
     "missing_package": Text(
         en="Install the package where the cluster runs, or choose a setting that does not need it.",

@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy import JSON, BigInteger, Index, Integer
 from sqlalchemy import Enum as SqlEnum
+from sqlalchemy import false as sa_false
 from sqlmodel import Field, SQLModel
 from trellis_contracts.states import JobState
 
@@ -18,6 +19,9 @@ StateColumn: Any = SqlEnum(
     length=16,
     values_callable=lambda states: [state.value for state in states],
 )
+
+
+TRAIN, EXPORT = "train", "export"
 
 
 class Job(SQLModel, table=True):
@@ -35,8 +39,15 @@ class Job(SQLModel, table=True):
     recipe: str = Field(index=True)
     preset: str | None = None
     model_id: str = Field(index=True)
-    dataset_id: str = Field(index=True)
+    #: "train", or "export": a checkpoint written as a model, which needs no dataset and no slot.
+    kind: str = Field(default=TRAIN, max_length=16, sa_column_kwargs={"server_default": TRAIN})
+    dataset_id: str | None = Field(default=None, index=True)
     validation_dataset_id: str | None = Field(default=None, index=True)
+    #: What the training rows are read as, and which column plays which role, where a person said so.
+    data_format: str | None = Field(default=None, max_length=32)
+    data_columns: dict[str, str] = Field(
+        default_factory=dict, sa_type=JsonColumn, sa_column_kwargs={"server_default": "{}"}
+    )
     #: Knobs and engine keys as they were asked for; launch composes them anew.
     params: dict[str, Any] = Field(default_factory=dict, sa_type=JsonColumn)
     overrides: dict[str, Any] = Field(default_factory=dict, sa_type=JsonColumn)
@@ -44,6 +55,12 @@ class Job(SQLModel, table=True):
     gpus: int = 1
     priority: int = 0
     cloned_from: str | None = None
+    #: What an export job writes: an ``ExportOrder``.
+    export: dict[str, Any] | None = Field(default=None, sa_type=JsonColumn)
+    #: What a training job exports when it has succeeded (``ExportAs``), and what became of that.
+    export_as: dict[str, Any] | None = Field(default=None, sa_type=JsonColumn)
+    #: The metric by which the best checkpoint is told (``BestBy``); None: the recipe's own.
+    keep_best_by: dict[str, Any] | None = Field(default=None, sa_type=JsonColumn)
 
     #: Number of the attempt that runs or is to run next: 1, 2, 3 ...
     attempt: int = 1
@@ -119,6 +136,8 @@ class Attempt(SQLModel, table=True):
     reason: str | None = None
     cause: str | None = None
     manifest: dict[str, Any] | None = Field(default=None, sa_type=JsonColumn)
+    #: What the rules of alarms remember of the metrics so far (``alarms/watch.py``).
+    watch: dict[str, Any] | None = Field(default=None, sa_type=JSON)
 
 
 class Checkpoint(SQLModel, table=True):
@@ -132,8 +151,14 @@ class Checkpoint(SQLModel, table=True):
     path: str
     hf_path: str | None = None
     size_bytes: int = Field(sa_type=BigInteger)
+    #: What the run said of it, and what its metrics were when their points were about to go.
     metrics: dict[str, Any] = Field(default_factory=dict, sa_type=JsonColumn)
     created_at: datetime = Field(sa_type=UtcDateTime)
+    #: Pinned by a person.
+    is_kept: bool = Field(default=False, sa_column_kwargs={"server_default": sa_false()})
+    #: Given up; then its files are removed, by a worker, and that is noted too.
+    pruned_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+    removed_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
 
 
 class JobEvent(SQLModel, table=True):

@@ -1,18 +1,33 @@
 """Turns rows of jobs into what clients read, with what the server decides: actions, ETA, place in line."""
 
 from collections.abc import Iterable, Sequence
+from typing import cast
 
 from sqlmodel import Session
+from trellis_contracts.recipe import DataFormat
 from trellis_contracts.states import ACTIVE, JobState
-from trellis_recipes.catalogue import UnknownRecipe, get_recipe
 
 from trellis_api.core.pagination import Page, cut_page, decode_time_position
 from trellis_api.datasets.repository import map_dataset_names
 from trellis_api.jobs import log_store, repository
+from trellis_api.jobs.alarms import repository as alarm_repository
+from trellis_api.jobs.alarms.models import Alarm
+from trellis_api.jobs.alarms.presentation import find_worst, present_alarm
+from trellis_api.jobs.best import list_headline
 from trellis_api.jobs.hints import find_hint
-from trellis_api.jobs.models import Job
+from trellis_api.jobs.models import TRAIN, Job
 from trellis_api.jobs.repository import JobFilter
-from trellis_api.jobs.schemas import Failure, JobRead, NamedReference, Progress, Resources
+from trellis_api.jobs.schemas import (
+    BestBy,
+    ExportAsRead,
+    ExportRead,
+    Failure,
+    JobKind,
+    JobRead,
+    NamedReference,
+    Progress,
+    ResourcesRead,
+)
 from trellis_api.jobs.service import RESUMABLE, STOPPABLE
 from trellis_api.models.repository import map_model_names
 
@@ -38,22 +53,30 @@ def present_all(session: Session, *, jobs: Sequence[Job], has_detail: bool = Fal
     is_any_queued = any(job.state == JobState.QUEUED for job in jobs)
     ranks = repository.rank_queued(session) if is_any_queued else {}
     names = _Names(session, jobs)
+    alarms = _Alarms(session, jobs)
     return [
         JobRead(
             id=job.id,
             name=job.name,
+            kind=cast(JobKind, job.kind),
             state=job.state,
             recipe=job.recipe,
             preset=job.preset,
             model=names.model(job.model_id),
-            dataset=names.dataset(job.dataset_id),
+            dataset=names.dataset(job.dataset_id) if job.dataset_id else None,
             validation_dataset=(
                 names.dataset(job.validation_dataset_id) if job.validation_dataset_id else None
             ),
+            keep_best_by=BestBy.model_validate(job.keep_best_by) if job.keep_best_by else None,
+            export=_export(job),
+            exported_model=names.exported_model(job),
+            export_as=names.export_as(job),
+            columns=job.data_columns,
+            data_format=DataFormat(job.data_format) if job.data_format else None,
             params=job.params,
             overrides=job.overrides,
             seed=job.seed,
-            resources=Resources(gpus=job.gpus),
+            resources=ResourcesRead(gpus=job.gpus),
             tags=tags.get(job.id, []),
             priority=job.priority,
             attempt=job.attempt,
@@ -69,10 +92,17 @@ def present_all(session: Session, *, jobs: Sequence[Job], has_detail: bool = Fal
             eta_s=estimate_eta_s(job),
             queue_position=ranks.get(job.id),
             failure=_failure(session, job=job, has_lines=has_detail),
-            headline_metrics=_headline_metrics(job.recipe),
+            headline_metrics=list(list_headline(job.recipe)) if job.kind == TRAIN else [],
+            alarm_count=len(alarms.active(job)),
+            worst_alarm=find_worst(alarms.active(job)),
+            alarms=(
+                [present_alarm(row) for row in alarm_repository.list_alarms(session, job_id=job.id)]
+                if has_detail
+                else []
+            ),
             can_stop=job.state in STOPPABLE,
             can_resume=job.state in RESUMABLE,
-            can_clone=True,
+            can_clone=job.kind == TRAIN,
             can_delete=job.state not in ACTIVE,
             last_event_id=job.event_count,
         )
@@ -95,9 +125,15 @@ class _Names:
     """The names of all models and datasets of some jobs, read with one query each."""
 
     def __init__(self, session: Session, jobs: Sequence[Job]) -> None:
-        dataset_ids = {job.dataset_id for job in jobs}
+        dataset_ids = {job.dataset_id for job in jobs if job.dataset_id}
         dataset_ids |= {job.validation_dataset_id for job in jobs if job.validation_dataset_id}
-        self._models = map_model_names(session, model_ids={job.model_id for job in jobs})
+        model_ids = {job.model_id for job in jobs}
+        model_ids |= {str(job.export["model_id"]) for job in jobs if job.export}
+        export_ids = {
+            str(job.export_as["job_id"]) for job in jobs if job.export_as and job.export_as.get("job_id")
+        }
+        self._exports = repository.map_job_names(session, job_ids=export_ids)
+        self._models = map_model_names(session, model_ids=model_ids)
         self._datasets = map_dataset_names(session, dataset_ids=dataset_ids)
 
     def model(self, model_id: str) -> NamedReference:
@@ -105,6 +141,40 @@ class _Names:
 
     def dataset(self, dataset_id: str) -> NamedReference:
         return NamedReference(id=dataset_id, name=self._datasets.get(dataset_id))
+
+    def exported_model(self, job: Job) -> NamedReference | None:
+        """The model that a finished export has registered, its name null where it was deleted since."""
+        if not job.export or job.state != JobState.SUCCEEDED:
+            return None
+        return self.model(str(job.export["model_id"]))
+
+    def export_as(self, job: Job) -> ExportAsRead | None:
+        if not job.export_as:
+            return None
+        fields = dict(job.export_as)
+        job_id = fields.pop("job_id", None)
+        reference = NamedReference(id=job_id, name=self._exports.get(job_id)) if job_id else None
+        return ExportAsRead(**fields, job=reference)
+
+
+class _Alarms:
+    """The active alarms of some jobs, read with one query."""
+
+    def __init__(self, session: Session, jobs: Sequence[Job]) -> None:
+        self._active: dict[str, list[Alarm]] = {}
+        for row in alarm_repository.list_active(session, job_ids=[job.id for job in jobs]):
+            self._active.setdefault(row.job_id, []).append(row)
+
+    def active(self, job: Job) -> list[Alarm]:
+        return self._active.get(job.id, [])
+
+
+def _export(job: Job) -> ExportRead | None:
+    if not job.export:
+        return None
+    order = job.export
+    source = NamedReference(id=order["job_id"], name=order["job_name"])
+    return ExportRead(source=source, step=order["step"], form=order["form"], name=order["name"])
 
 
 def _progress(job: Job) -> Progress:
@@ -132,11 +202,3 @@ def _default_reason(job: Job) -> str:
     if job.exit_code is not None:
         return f"The run ended with exit code {job.exit_code} and gave no reason."
     return "The run ended and gave no reason."
-
-
-def _headline_metrics(recipe_id: str) -> list[str]:
-    try:
-        return get_recipe(recipe_id).headline_metrics
-    except UnknownRecipe:
-        # A recipe may be dropped from the catalogue while its old jobs stay readable.
-        return []

@@ -8,7 +8,8 @@ from sqlalchemy import ColumnElement, delete, func, or_, text, tuple_
 from sqlmodel import Session, col, select
 from trellis_contracts.states import ACTIVE, HOLDS_SLOTS, JobState
 
-from trellis_api.jobs.models import Attempt, Checkpoint, Job, JobTag, Purge
+from trellis_api.jobs.alarms.repository import select_jobs_with_alarms
+from trellis_api.jobs.models import EXPORT, TRAIN, Attempt, Checkpoint, Job, JobTag, Purge
 
 #: PostgreSQL advisory lock under which jobs are admitted, one admission at a time.
 ADMISSION_LOCK = 7_240_001
@@ -22,9 +23,12 @@ class JobFilter:
     """What jobs to list; every condition that is given must hold."""
 
     states: tuple[JobState, ...] = ()
+    kind: str | None = None
     recipe: str | None = None
     tag: str | None = None
     text: str | None = None
+    #: Whether an alarm is active.
+    has_alarms: bool | None = None
 
 
 def find_job(session: Session, *, job_id: str) -> Job | None:
@@ -49,6 +53,8 @@ def list_jobs(
     statement = select(Job).order_by(col(Job.created_at).desc(), col(Job.id).desc()).limit(limit)
     if wanted.states:
         statement = statement.where(col(Job.state).in_(wanted.states))
+    if wanted.kind is not None:
+        statement = statement.where(Job.kind == wanted.kind)
     if wanted.recipe is not None:
         statement = statement.where(Job.recipe == wanted.recipe)
     if wanted.tag is not None:
@@ -59,6 +65,9 @@ def list_jobs(
         statement = statement.where(
             or_(col(Job.name).icontains(part, autoescape=True), col(Job.id).icontains(part, autoescape=True))
         )
+    if wanted.has_alarms is not None:
+        is_alarmed = col(Job.id).in_(select_jobs_with_alarms())
+        statement = statement.where(is_alarmed if wanted.has_alarms else ~is_alarmed)
     if before is not None:
         statement = statement.where(tuple_(col(Job.created_at), col(Job.id)) < before)
     return session.exec(statement).all()
@@ -82,6 +91,31 @@ def count_held_slots(session: Session) -> int:
     return int(session.exec(statement).one())
 
 
+def count_running_exports(session: Session) -> int:
+    """Exports that are launched and not over."""
+    statement = (
+        select(func.count()).select_from(Job).where(Job.kind == EXPORT, col(Job.state).in_(HOLDS_SLOTS))
+    )
+    return session.exec(statement).one()
+
+
+def list_active_exports(session: Session) -> Sequence[Job]:
+    """Exports that wait or run; there are never many."""
+    return session.exec(select(Job).where(Job.kind == EXPORT, col(Job.state).in_(ACTIVE))).all()
+
+
+def list_exporting_steps(session: Session, *, job_id: str) -> set[int]:
+    """Steps of a job whose checkpoints are being exported, or wait for it."""
+    orders = [job.export for job in list_active_exports(session) if job.export]
+    return {int(order["step"]) for order in orders if order["job_id"] == job_id}
+
+
+def list_jobs_from_model(session: Session, *, model_id: str, limit: int) -> Sequence[Job]:
+    """Trainings that start from a model, newest first."""
+    statement = select(Job).where(Job.model_id == model_id, Job.kind == TRAIN)
+    return session.exec(statement.order_by(col(Job.created_at).desc()).limit(limit)).all()
+
+
 def lock_admission(session: Session) -> None:
     """Let one transaction at a time count free slots and take some."""
     connection = session.connection()
@@ -93,6 +127,11 @@ def rank_queued(session: Session) -> dict[str, int]:
     """Position of every queued job, from 1."""
     statement = select(Job.id).where(_IS_QUEUED).order_by(*_LAUNCH_ORDER)
     return {job_id: position for position, job_id in enumerate(session.exec(statement), start=1)}
+
+
+def map_job_names(session: Session, *, job_ids: Iterable[str]) -> dict[str, str]:
+    """The names of those jobs that exist."""
+    return dict(session.exec(select(Job.id, Job.name).where(col(Job.id).in_(list(job_ids)))).all())
 
 
 def map_tags(session: Session, *, job_ids: Iterable[str]) -> dict[str, list[str]]:
@@ -153,6 +192,15 @@ def list_checkpoints(session: Session, *, job_id: str) -> Sequence[Checkpoint]:
     """Newest step first."""
     return session.exec(
         select(Checkpoint).where(Checkpoint.job_id == job_id).order_by(col(Checkpoint.step).desc())
+    ).all()
+
+
+def list_pruned_with_files(session: Session) -> Sequence[Checkpoint]:
+    """Checkpoints that were given up and whose files are still to be removed."""
+    return session.exec(
+        select(Checkpoint)
+        .where(col(Checkpoint.pruned_at).is_not(None), col(Checkpoint.removed_at).is_(None))
+        .order_by(col(Checkpoint.pruned_at))
     ).all()
 
 

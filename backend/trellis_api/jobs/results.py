@@ -1,7 +1,6 @@
 """Reads what a job reported."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Literal, cast
 
 from sqlmodel import Session
@@ -10,7 +9,6 @@ from trellis_api.jobs import log_store, metric_query, repository, rollout_store,
 from trellis_api.jobs.errors import ManifestNotFound
 from trellis_api.jobs.models import LogLine
 from trellis_api.jobs.schemas import (
-    CheckpointRead,
     LogLineRead,
     LogPage,
     ManifestRead,
@@ -70,24 +68,6 @@ def present_line(row: LogLine) -> LogLineRead:
     return LogLineRead(line=row.line, attempt=row.attempt, stream=stream, time=row.time, text=row.text)
 
 
-def list_checkpoints(session: Session, *, job_id: str, data_root: Path) -> list[CheckpointRead]:
-    """Newest step first."""
-    job = service.get_job(session, job_id=job_id)
-    return [
-        CheckpointRead(
-            step=row.step,
-            attempt=row.attempt,
-            path=_shorten_path(row.path, data_root) or row.path,
-            hf_path=_shorten_path(row.hf_path, data_root),
-            size_bytes=row.size_bytes,
-            metrics=row.metrics,
-            created_at=row.created_at,
-            can_resume=job.state in service.RESUMABLE and service.has_files(row, data_root=data_root),
-        )
-        for row in repository.list_checkpoints(session, job_id=job_id)
-    ]
-
-
 def read_rollouts(
     session: Session, *, job_id: str, step: int | None, split: Literal["train", "validation"]
 ) -> RolloutsRead:
@@ -134,10 +114,3 @@ def _present_curve(curve: metric_query.Curve) -> MetricSeries:
         total_points=curve.total_points,
         is_downsampled=curve.is_downsampled,
     )
-
-
-def _shorten_path(path: str | None, data_root: Path) -> str | None:
-    if path is None:
-        return None
-    absolute = Path(path)
-    return str(absolute.relative_to(data_root)) if absolute.is_relative_to(data_root) else path

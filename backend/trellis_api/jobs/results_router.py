@@ -7,12 +7,11 @@ from fastapi import APIRouter, Header, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
-from trellis_api.core.dependencies import ReadSession, SettingsDep
+from trellis_api.core.dependencies import ReadSession
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.jobs import results
 from trellis_api.jobs.dependencies import JOB_RESPONSES, JobId
 from trellis_api.jobs.schemas import (
-    CheckpointRead,
     LogPage,
     ManifestRead,
     MetricKey,
@@ -71,12 +70,6 @@ def read_logs(
 ) -> LogPage:
     """Line numbers run through all attempts of a job, from 1."""
     return results.read_logs(session, job_id=job_id, after=after, limit=limit)
-
-
-@router.get("/checkpoints", summary="Complete checkpoints, newest first")
-def list_checkpoints(job_id: JobId, session: ReadSession, settings: SettingsDep) -> list[CheckpointRead]:
-    """All attempts share them."""
-    return results.list_checkpoints(session, job_id=job_id, data_root=settings.data_root)
 
 
 @router.get("/rollouts", summary="Sampled responses of one step")

@@ -13,13 +13,20 @@ from trellis_api.core.texts import NO_NUL
 from trellis_api.jobs import presentation, service, submit
 from trellis_api.jobs.dependencies import JOB_RESPONSES, JobId
 from trellis_api.jobs.repository import JobFilter
-from trellis_api.jobs.schemas import JobClone, JobCreate, JobPreview, JobRead, JobResume
+from trellis_api.jobs.schemas import JobClone, JobCreate, JobKind, JobPreview, JobRead, JobResume
+from trellis_api.jobs.storage import check_storage
+from trellis_api.monitoring.dependencies import ProbesDep
 
 router = APIRouter(prefix="/jobs", tags=["jobs"], responses={401: ERROR_RESPONSES[401]})
 CONFLICT: dict[int | str, dict[str, Any]] = {**JOB_RESPONSES, 409: ERROR_RESPONSES[409]}
 
 
-@router.post("", status_code=201, summary="Launch a job", responses={422: ERROR_RESPONSES[422]})
+@router.post(
+    "",
+    status_code=201,
+    summary="Launch a job",
+    responses={409: ERROR_RESPONSES[409], 422: ERROR_RESPONSES[422]},
+)
 def create_job(
     body: JobCreate,
     background: BackgroundTasks,
@@ -34,25 +41,32 @@ def create_job(
 
 
 @router.post("/preview", summary="Compose a job without launching it", responses={422: ERROR_RESPONSES[422]})
-def preview_job(body: JobCreate, session: ReadSession, settings: SettingsDep) -> JobPreview:
+def preview_job(
+    body: JobCreate, session: ReadSession, settings: SettingsDep, probes: ProbesDep
+) -> JobPreview:
     """The engine's configuration, the command, and everything that is wrong with the request."""
-    return submit.preview(session, request=body, settings=settings)
+    measured, _ = probes.machine()
+    return submit.preview(session, request=body, settings=settings, measured=measured)
 
 
 @router.get("", summary="List jobs, newest first")
 def list_jobs(
     session: ReadSession,
     state: Annotated[list[JobState] | None, Query(description="Any of these states.")] = None,
+    kind: Annotated[JobKind | None, Query(description="Trainings or exports; default both.")] = None,
     recipe: Annotated[str | None, Query(pattern=NO_NUL)] = None,
     tag: Annotated[str | None, Query(pattern=NO_NUL)] = None,
     text: Annotated[
         str | None, Query(description="Part of the name or the id.", max_length=200, pattern=NO_NUL)
     ] = None,
+    has_alarms: Annotated[bool | None, Query(description="With, or without, an active alarm.")] = None,
     cursor: Annotated[str | None, Query(max_length=500)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> Page[JobRead]:
     """Every filter that is given must hold."""
-    wanted = JobFilter(states=tuple(state or ()), recipe=recipe, tag=tag, text=text)
+    wanted = JobFilter(
+        states=tuple(state or ()), kind=kind, recipe=recipe, tag=tag, text=text, has_alarms=has_alarms
+    )
     return presentation.list_page(session, wanted=wanted, cursor=cursor, limit=limit)
 
 
@@ -80,7 +94,7 @@ def resume_job(
     body: JobResume | None = None,
 ) -> JobRead:
     """The same job gets a new attempt; its step numbers continue."""
-    submit.check_storage(settings)
+    check_storage(settings)
     wanted = body or JobResume()
     job = service.resume(
         session, job_id=job_id, data_root=settings.data_root, checkpoint_step=wanted.checkpoint_step
@@ -93,7 +107,7 @@ def resume_job(
     "/{job_id}/clone",
     status_code=201,
     summary="Launch a copy",
-    responses={**JOB_RESPONSES, 422: ERROR_RESPONSES[422]},
+    responses={**CONFLICT, 422: ERROR_RESPONSES[422]},
 )
 def clone_job(
     job_id: JobId,

@@ -4,12 +4,16 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
-from trellis_contracts.recipe import Text
+from trellis_contracts.recipe import DataFormat, Text
+from trellis_contracts.spec import ExportForm
 from trellis_contracts.states import JobState
 from trellis_recipes.issues import Issue
+from trellis_recipes.memory.schemas import MemoryEstimate
 
 from trellis_api.core.redaction import has_secret
-from trellis_api.core.texts import NO_NUL, storable_tree
+from trellis_api.core.texts import NO_NUL, Description, Name, storable_tree
+from trellis_api.jobs.alarms.schemas import AlarmRead, Severity
+from trellis_api.jobs.fit_schemas import DataFit
 
 Tag = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=64, pattern=NO_NUL)]
 JobName = Annotated[
@@ -27,6 +31,8 @@ def _check_choices(choices: dict[str, Any]) -> dict[str, Any]:
 
 
 Choices = Annotated[dict[str, Any], AfterValidator(_check_choices)]
+ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=NO_NUL)]
+DataColumns = Annotated[dict[ColumnName, ColumnName], Field(max_length=16), AfterValidator(_check_choices)]
 
 
 class Resources(BaseModel):
@@ -35,6 +41,75 @@ class Resources(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     gpus: int = Field(default=1, ge=1, le=4096, description="GPU slots; logical ones on a CPU platform.")
+
+
+class ResourcesRead(BaseModel):
+    """What a job occupies while it runs."""
+
+    gpus: int = Field(description="GPU slots; 0 for an export.")
+
+
+JobKind = Literal["train", "export"]
+MetricKeyText = Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=NO_NUL)]
+Mode = Literal["max", "min"]
+
+
+class BestBy(BaseModel):
+    """The metric that tells which checkpoint is the best."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    metric: MetricKeyText
+    mode: Mode | None = Field(default=None, description="Default as suits the metric: a loss is least.")
+
+
+class ExportAs(BaseModel):
+    """A model to make of the checkpoint when the job has succeeded."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Name = Field(description="Of the model that is registered.")
+    best_by: MetricKeyText | None = Field(
+        default=None, description="The checkpoint that is best by this metric; default the last one."
+    )
+    mode: Mode | None = Field(default=None, description="Default as suits the metric.")
+
+
+class ExportAsRead(ExportAs):
+    """What was asked for, and what became of it."""
+
+    job: "NamedReference | None" = Field(default=None, description="The export job, once it is queued.")
+    problem: str | None = Field(default=None, description="Why nothing was exported, or not as asked.")
+
+
+class ExportCreate(BaseModel):
+    """Write a checkpoint as a model."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Name = Field(description="Of the model that is registered when the export has succeeded.")
+    description: Description = ""
+    form: ExportForm = Field(
+        default="merged",
+        description="merged: a whole model, an adapter folded into its base; adapter: the adapter alone.",
+    )
+
+
+class ExportRead(BaseModel):
+    """What an export job writes."""
+
+    source: "NamedReference" = Field(description="The job that made the checkpoint.")
+    step: int
+    form: ExportForm
+    name: str = Field(description="Of the model, as it was asked for.")
+
+
+class CheckpointUpdate(BaseModel):
+    """What a person decides about a checkpoint."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    is_kept: bool = Field(description="Never remove it to make room.")
 
 
 class JobCreate(BaseModel):
@@ -50,12 +125,28 @@ class JobCreate(BaseModel):
     validation_dataset: str | None = Field(
         default=None, description="Id of a dataset; without one, rows of the training dataset are held out."
     )
+    columns: DataColumns = Field(
+        default_factory=dict,
+        description="Columns of the training dataset by the role that they play, e.g. prompt: question; "
+        "roles that are not named are looked for.",
+    )
+    data_format: DataFormat | None = Field(
+        default=None, description="Read the rows as this; default as they were recognised."
+    )
     params: Choices = Field(default_factory=dict, description="Knobs of the recipe.")
     overrides: Choices = Field(default_factory=dict, description="Dotted engine keys and values.")
     seed: int = Field(default=1, ge=0, lt=2**31)
     resources: Resources = Field(default_factory=Resources)
     tags: list[Tag] = Field(default_factory=list, max_length=32)
     priority: int = Field(default=0, ge=-100, le=100, description="Higher runs first.")
+    keep_best_by: BestBy | None = Field(
+        default=None,
+        description="Where only the last checkpoints are kept (keep_checkpoints), the best one stays too; "
+        "default by the recipe's first validation metric.",
+    )
+    export_as: ExportAs | None = Field(
+        default=None, description="Export a checkpoint as a model when the job has succeeded."
+    )
 
 
 class JobClone(BaseModel):
@@ -89,6 +180,10 @@ class JobPreview(BaseModel):
     engine_overrides: list[str]
     env: dict[str, str]
     command: str = Field(description="Replays the run without the platform.")
+    data: DataFit | None = Field(description="How the dataset suits; null where the recipe is not known.")
+    memory: MemoryEstimate | None = Field(
+        description="What the run is expected to need; null where the model's form is not known."
+    )
     warnings: list[Issue]
     errors: list[Issue]
 
@@ -124,16 +219,23 @@ class JobRead(BaseModel):
 
     id: str
     name: str
+    kind: JobKind = Field(description="train, or export: a checkpoint written as a model.")
     state: JobState
     recipe: str
     preset: str | None
     model: NamedReference
-    dataset: NamedReference
+    dataset: NamedReference | None = Field(description="Null for an export.")
     validation_dataset: NamedReference | None
+    keep_best_by: BestBy | None
+    export: ExportRead | None = Field(description="What an export job writes.")
+    exported_model: NamedReference | None = Field(description="The model that an export has registered.")
+    export_as: ExportAsRead | None = Field(description="What is exported when the job has succeeded.")
+    columns: dict[str, str] = Field(description="Role → column, as it was asked for.")
+    data_format: DataFormat | None = Field(description="What the rows are read as, where that was asked for.")
     params: dict[str, Any]
     overrides: dict[str, Any]
     seed: int
-    resources: Resources
+    resources: ResourcesRead
     tags: list[str]
     priority: int
     attempt: int
@@ -150,6 +252,11 @@ class JobRead(BaseModel):
     queue_position: int | None = Field(description="1 is next; null unless queued.")
     failure: Failure | None
     headline_metrics: list[str] = Field(description="Keys to chart first.")
+    alarm_count: int = Field(description="Active alarms.")
+    worst_alarm: Severity | None = Field(description="The worst severity among the active alarms.")
+    alarms: list[AlarmRead] = Field(
+        description="Active and past alarms, the active ones first (only in the reading of one job)."
+    )
     can_stop: bool
     can_resume: bool
     can_clone: bool
@@ -216,9 +323,20 @@ class CheckpointRead(BaseModel):
     path: str = Field(description="Relative to the data root where it lies under it.")
     hf_path: str | None = Field(description="Folder in Hugging Face format, if there is one.")
     size_bytes: int
-    metrics: dict[str, float | None]
+    metrics: dict[str, float | None] = Field(
+        description="Headline and validation metrics as last reported at or before this step."
+    )
     created_at: datetime
+    is_best: bool = Field(description="By the metric asked for, else the job's, else the recipe's.")
+    is_kept: bool = Field(description="Pinned by a person.")
+    is_pruned: bool = Field(description="Its files were removed; its metrics are still here.")
+    kept_because: list[Literal["pinned", "best", "resumed", "exporting", "model"]] = Field(
+        description="Why it is not removed to make room."
+    )
     can_resume: bool
+    can_export: bool
+    can_delete: bool
+    has_adapter: bool = Field(description="It holds an adapter, which may be exported alone.")
 
 
 class RolloutRead(BaseModel):

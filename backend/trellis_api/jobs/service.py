@@ -15,16 +15,19 @@ from trellis_contracts.states import ACTIVE, FINISHED, HOLDS_SLOTS, JobState
 
 from trellis_api.auth.secrets import JOB_TOKEN_PREFIX, hash_secret, new_secret
 from trellis_api.core.columns import utc_now
-from trellis_api.jobs import events, metric_store, repository, rollout_store
+from trellis_api.jobs import checkpoint_metrics, events, metric_store, repository, rollout_store
+from trellis_api.jobs.alarms import service as alarms
 from trellis_api.jobs.errors import (
+    CheckpointInUse,
     CheckpointNotFound,
+    CheckpointPruned,
     JobNotFound,
     JobNotResumable,
     JobNotStoppable,
     JobStillActive,
     MoveNotAllowed,
 )
-from trellis_api.jobs.models import Attempt, Checkpoint, Job
+from trellis_api.jobs.models import EXPORT, Attempt, Checkpoint, Job
 from trellis_api.jobs.stream_schemas import StateChanged, StreamReset
 
 #: From a state, the states that may follow. An exit can be seen before the first report
@@ -92,17 +95,22 @@ def submission_id(job: Job) -> str:
     return f"{job.id}-{job.attempt}"
 
 
-def claim_next(session: Session, *, total_slots: int) -> Claim | None:
+def claim_next(session: Session, *, total_slots: int, max_exports: int) -> Claim | None:
     """Take the next job to launch, or None when nothing is queued or the next one has no room.
 
     The first in line is waited for: smaller jobs do not overtake it, or a large one
-    would wait for ever. Call it again, in a new transaction, until it returns None.
+    would wait for ever. Exports need no slot and stand in a line of their own.
+    Call it again, in a new transaction, until it returns None.
     """
     repository.lock_admission(session)
     free = total_slots - repository.count_held_slots(session)
+    free_exports = max_exports - repository.count_running_exports(session)
     for waiting in repository.list_queued(session):
-        if waiting.gpus > free:
-            return None
+        if waiting.kind == EXPORT and free_exports <= 0:
+            continue
+        if waiting.kind != EXPORT and waiting.gpus > free:
+            free = -1  # whoever comes behind it waits too
+            continue
         claim = claim_for_launch(session, job_id=waiting.id)
         if claim is not None:
             return claim
@@ -196,6 +204,7 @@ def settle(
         row.exit_code = exit_code
         row.reason, row.cause = job.reason, job.cause
         session.add(row)
+    alarms.end_attempt(session, job=job)
     move(session, job=job, to=state)
     return True
 
@@ -213,8 +222,14 @@ def resume(session: Session, *, job_id: str, data_root: Path, checkpoint_step: i
     job.resume_from = checkpoint.path if checkpoint else None
     job.resume_step = checkpoint.step if checkpoint else None
     last_step = checkpoint.step if checkpoint else -1
+    behind = [row for row in repository.list_checkpoints(session, job_id=job.id) if row.step > last_step]
+    exporting = repository.list_exporting_steps(session, job_id=job.id)
+    if any(row.step in exporting for row in behind):
+        raise CheckpointInUse("A later checkpoint is being exported, which the run would write anew; wait.")
+    checkpoint_metrics.freeze(session, job=job, checkpoints=behind)
     metric_store.truncate(session, job=job, last_step=last_step)
     rollout_store.truncate(session, job_id=job.id, last_step=last_step)
+    alarms.replace_attempt(session, job_id=job.id)
     job.attempt += 1
     job.queued_at = utc_now()
     job.launched_at = job.started_at = job.finished_at = job.stop_requested_at = None
@@ -232,6 +247,8 @@ def delete_job(session: Session, *, job_id: str) -> None:
     job = get_locked_job(session, job_id=job_id)
     if job.state in ACTIVE:
         raise JobStillActive(f"The job is {job.state.value}; stop it first.")
+    if repository.list_exporting_steps(session, job_id=job_id):
+        raise CheckpointInUse("A checkpoint of the job is being exported; wait or stop the export.")
     repository.delete_job(session, job_id=job_id)
     session.expunge(job)
 
@@ -245,6 +262,8 @@ def is_overdue(job: Job, attempt: Attempt | None, *, timeout_s: float) -> bool:
 
 def has_files(checkpoint: Checkpoint, *, data_root: Path) -> bool:
     """Whether a checkpoint can be continued from: its folder is there, and among the job's own."""
+    if checkpoint.pruned_at is not None:
+        return False
     return find_folder(checkpoint, checkpoint.path, data_root=data_root) is not None
 
 
@@ -258,11 +277,31 @@ def find_folder(checkpoint: Checkpoint, path: str, *, data_root: Path) -> Path |
         return None
 
 
+def may_be_written(job: Job, step: int) -> bool:
+    """Whether a run that is under way could be writing the checkpoint of a step."""
+    return job.state in HOLDS_SLOTS and step >= job.step and step != job.resume_step
+
+
+def may_be_overwritten(job: Job, checkpoint: Checkpoint) -> bool:
+    """Whether it is of an earlier attempt, and the resumed run has yet to write its step anew."""
+    return checkpoint.attempt < job.attempt and may_be_written(job, checkpoint.step)
+
+
+def get_usable_checkpoint(session: Session, *, job_id: str, step: int) -> Checkpoint:
+    """The checkpoint of a step; raises where there is none, and where it was given up."""
+    checkpoint = repository.find_checkpoint(session, job_id=job_id, step=step)
+    if checkpoint is None:
+        raise CheckpointNotFound(f"The job has no checkpoint of step {step}.")
+    if checkpoint.pruned_at is not None:
+        raise CheckpointPruned(
+            f"The checkpoint of step {step} was removed; choose one that is still there.", {"step": step}
+        )
+    return checkpoint
+
+
 def _choose_checkpoint(session: Session, *, job: Job, step: int | None, data_root: Path) -> Checkpoint | None:
     if step is not None:
-        checkpoint = repository.find_checkpoint(session, job_id=job.id, step=step)
-        if checkpoint is None:
-            raise CheckpointNotFound(f"The job has no checkpoint of step {step}.")
+        checkpoint = get_usable_checkpoint(session, job_id=job.id, step=step)
         if not has_files(checkpoint, data_root=data_root):
             raise CheckpointNotFound(f"The files of the checkpoint of step {step} are gone.")
         return checkpoint

@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 from trellis_contracts.states import JobState
 
+from trellis_api.jobs.alarms.schemas import AlarmRead
 from trellis_api.jobs.schemas import LogLineRead
 
 
@@ -78,4 +79,5 @@ class StreamEvents(BaseModel):
     checkpoint: CheckpointSaved
     rollouts: RolloutsSampled
     manifest: ManifestWritten
+    alarm: AlarmRead
     reset: StreamReset

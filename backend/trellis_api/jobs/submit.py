@@ -1,32 +1,39 @@
 """How a job comes into being: the request is checked completely, then written as a QUEUED row."""
 
-import os
-import shutil
+from dataclasses import dataclass
 from typing import Any
 
 from sqlmodel import Session
+from trellis_contracts.recipe import DataFormat
 from trellis_recipes.catalogue import UnknownRecipe, get_recipe
 from trellis_recipes.compose import Composition, compose
 from trellis_recipes.issues import Issue
 
+from trellis_api.core.errors import DomainError
 from trellis_api.core.ids import new_id
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
 from trellis_api.datasets.repository import find_dataset, lock_dataset
-from trellis_api.jobs import repository, service
+from trellis_api.jobs import data_fit, exports, memory, repository, service
 from trellis_api.jobs.composition import Ingredients, build_compose_request
 from trellis_api.jobs.errors import (
+    AdapterNeedsBase,
+    ExportNameTaken,
     InvalidConfiguration,
-    StorageFull,
-    StorageUnwritable,
+    JobNotCloneable,
     TooManyGpus,
     UnknownDataset,
     UnknownModel,
     UnsuitableDataset,
 )
-from trellis_api.jobs.models import Job
+from trellis_api.jobs.fit_schemas import DataFit
+from trellis_api.jobs.models import TRAIN, Job
 from trellis_api.jobs.schemas import JobClone, JobCreate, JobPreview, Resources
+from trellis_api.jobs.storage import check_storage
+from trellis_api.models.models import Model
 from trellis_api.models.repository import find_model, lock_model
+from trellis_api.monitoring.machine import Machine as MeasuredMachine
+from trellis_api.rewards.resources import as_terms, find_obstacles, keep_resources
 
 
 def submit(
@@ -36,8 +43,10 @@ def submit(
     check_storage(settings)
     job = _build_job(request)
     job.cloned_from = cloned_from
+    if request.export_as is not None:
+        exports.check_name(session, name=request.export_as.name)
     _keep_ingredients(session, job=job)
-    composition, _ = _compose(session, job=job, settings=settings)
+    composition = _compose(session, job=job, settings=settings).composition
     if composition.errors:
         raise InvalidConfiguration(
             composition.errors[0].message, [issue.model_dump() for issue in composition.errors]
@@ -48,9 +57,22 @@ def submit(
     return job
 
 
-def preview(session: Session, *, request: JobCreate, settings: Settings) -> JobPreview:
+def preview(
+    session: Session,
+    *,
+    request: JobCreate,
+    settings: Settings,
+    measured: MeasuredMachine | None = None,
+) -> JobPreview:
     """What would run; mistakes are in ``errors``, but a model or dataset that is not there raises."""
-    composition, issues = _compose(session, job=_build_job(request), settings=settings, is_preview=True)
+    job = _build_job(request)
+    found = _compose(session, job=job, settings=settings, is_preview=True)
+    composition, issues = found.composition, found.issues
+    if request.export_as is not None:
+        try:
+            exports.check_name(session, name=request.export_as.name)
+        except ExportNameTaken as error:
+            issues.append(Issue(code=error.code, field="export_as.name", message=error.message))
     return JobPreview(
         engine=composition.engine.value,
         params=composition.params,
@@ -58,6 +80,15 @@ def preview(session: Session, *, request: JobCreate, settings: Settings) -> JobP
         engine_overrides=composition.engine_overrides,
         env=composition.env,
         command=composition.command,
+        data=found.data,
+        memory=memory.estimate(
+            composition,
+            model=found.ingredients.model,
+            data_root=settings.data_root,
+            platform=settings.resolved_platform,
+            gpus=job.gpus,
+            measured=measured,
+        ),
         warnings=composition.warnings,
         errors=[*issues, *composition.errors],
     )
@@ -66,6 +97,8 @@ def preview(session: Session, *, request: JobCreate, settings: Settings) -> JobP
 def clone(session: Session, *, job_id: str, changes: JobClone, settings: Settings) -> Job:
     """Submit the original's request again, with some values changed."""
     original = service.get_job(session, job_id=job_id)
+    if original.kind != TRAIN or original.dataset_id is None:
+        raise JobNotCloneable("An export is not copied; ask for it again at the checkpoint.")
     tags = repository.map_tags(session, job_ids=[job_id]).get(job_id, [])
     request = JobCreate(
         name=changes.name or original.name,
@@ -74,30 +107,17 @@ def clone(session: Session, *, job_id: str, changes: JobClone, settings: Setting
         model=original.model_id,
         dataset=original.dataset_id,
         validation_dataset=original.validation_dataset_id,
+        columns=original.data_columns,
+        data_format=DataFormat(original.data_format) if original.data_format else None,
         params={**original.params, **changes.params},
         overrides={**original.overrides, **changes.overrides},
         seed=original.seed if changes.seed is None else changes.seed,
         resources=Resources(gpus=original.gpus),
         tags=tags if changes.tags is None else changes.tags,
         priority=original.priority,
+        keep_best_by=original.keep_best_by,
     )
     return submit(session, request=request, settings=settings, cloned_from=original.id)
-
-
-def check_storage(settings: Settings) -> None:
-    """Refuse a launch that could not write: better said now than by a dead run in an hour."""
-    root = settings.data_root
-    if not os.access(root, os.W_OK | os.X_OK):
-        raise StorageUnwritable("The platform cannot write to its data root.", {"path": str(root)})
-    try:
-        free_bytes = shutil.disk_usage(root).free
-    except OSError as error:
-        raise StorageUnwritable("The platform cannot reach its data root.", {"path": str(root)}) from error
-    if free_bytes < settings.min_free_disk_bytes:
-        raise StorageFull(
-            "Too little disk space is left under the data root to launch a job.",
-            {"free_bytes": free_bytes, "needed_bytes": settings.min_free_disk_bytes},
-        )
 
 
 def _build_job(request: JobCreate) -> Job:
@@ -109,25 +129,43 @@ def _build_job(request: JobCreate) -> Job:
         model_id=request.model,
         dataset_id=request.dataset,
         validation_dataset_id=request.validation_dataset,
+        data_format=request.data_format,
+        data_columns=request.columns,
         params=request.params,
         overrides=request.overrides,
         seed=request.seed,
         gpus=request.resources.gpus,
         priority=request.priority,
+        keep_best_by=request.keep_best_by.model_dump() if request.keep_best_by else None,
+        export_as=request.export_as.model_dump() if request.export_as else None,
     )
 
 
-def _compose(
-    session: Session, *, job: Job, settings: Settings, is_preview: bool = False
-) -> tuple[Composition, list[Issue]]:
+@dataclass(frozen=True)
+class _Composed:
+    """What a request amounts to, and what of it cannot be carried out here (only of a preview)."""
+
+    ingredients: Ingredients
+    data: DataFit | None
+    composition: Composition
+    issues: list[Issue]
+
+
+def _compose(session: Session, *, job: Job, settings: Settings, is_preview: bool = False) -> _Composed:
     ingredients = find_ingredients(session, job=job)
-    problems = [*_check_formats(job, ingredients), *_check_slots(job, settings)]
+    data, data_problems = _check_data(job, ingredients, settings)
+    problems: list[tuple[DomainError, str]] = [
+        *data_problems,
+        *_check_slots(job, settings),
+        *find_obstacles(session, settings, rewards=job.params.get("rewards")),
+    ]
     issues = []
     for error, field in problems:
         if not is_preview:
             raise error
         issues.append(Issue(code=error.code, field=field, message=error.message))
-    return compose(build_compose_request(settings, job=job, ingredients=ingredients)), issues
+    composition = compose(build_compose_request(settings, job=job, ingredients=ingredients))
+    return _Composed(ingredients, data, composition, issues)
 
 
 def _keep_ingredients(session: Session, *, job: Job) -> None:
@@ -136,18 +174,20 @@ def _keep_ingredients(session: Session, *, job: Job) -> None:
     for dataset_id in (job.dataset_id, job.validation_dataset_id):
         if dataset_id is not None:
             lock_dataset(session, dataset_id=dataset_id, is_shared=True)
+    keep_resources(session, terms=as_terms(job.params.get("rewards")))
 
 
 def find_ingredients(session: Session, *, job: Job) -> Ingredients:
     """The model and datasets of a job; raises where one is missing or not ready."""
-    model = find_model(session, model_id=job.model_id)
-    if model is None:
-        raise UnknownModel(f"There is no model {job.model_id}.", [_issue("unknown_model", "model")])
+    model = _require_model(session, job.model_id)
     if not model.path:
         raise UnknownModel(
             f"The weights of {model.name} are not here yet ({model.state}).",
             [_issue("model_not_ready", "model")],
         )
+    if model.lineage.get("form") == "adapter":
+        message = f"{model.name} is an adapter, which works on its base model only; export it merged first."
+        raise AdapterNeedsBase(message, [{**_issue(AdapterNeedsBase.code, "model"), "message": message}])
     validation = None
     if job.validation_dataset_id is not None:
         validation = _require_dataset(session, job.validation_dataset_id, "validation_dataset")
@@ -158,8 +198,15 @@ def find_ingredients(session: Session, *, job: Job) -> Ingredients:
     )
 
 
-def _require_dataset(session: Session, dataset_id: str, field: str) -> Dataset:
-    dataset = find_dataset(session, dataset_id=dataset_id)
+def _require_model(session: Session, model_id: str) -> Model:
+    model = find_model(session, model_id=model_id)
+    if model is None:
+        raise UnknownModel(f"There is no model {model_id}.", [_issue("unknown_model", "model")])
+    return model
+
+
+def _require_dataset(session: Session, dataset_id: str | None, field: str) -> Dataset:
+    dataset = find_dataset(session, dataset_id=dataset_id or "")
     if dataset is None:
         raise UnknownDataset(f"There is no dataset {dataset_id}.", [_issue("unknown_dataset", field)])
     return dataset
@@ -169,21 +216,28 @@ def _issue(code: str, field: str) -> dict[str, Any]:
     return {"code": code, "field": field}
 
 
-def _check_formats(job: Job, ingredients: Ingredients) -> list[tuple[UnsuitableDataset, str]]:
-    try:
-        accepted = [item.value for item in get_recipe(job.recipe).data_formats]
-    except UnknownRecipe:
-        return []  # the composition says so, with the nearest name
+def _check_data(
+    job: Job, ingredients: Ingredients, settings: Settings
+) -> tuple[DataFit | None, list[tuple[UnsuitableDataset, str]]]:
+    """How the training dataset would be read, and what is wrong with it and with the validation's."""
+    data = _fit(job, ingredients.dataset, settings)
+    fits = [("dataset", ingredients.dataset, data)]
+    if (validation := ingredients.validation_dataset) is not None:
+        fits.append(("validation_dataset", validation, _fit(job, validation, settings, is_other=True)))
     problems = []
-    named = (("dataset", ingredients.dataset), ("validation_dataset", ingredients.validation_dataset))
-    for field, dataset in named:
-        if dataset is not None and dataset.format not in accepted:
-            message = (
-                f"{job.recipe} learns from {', '.join(accepted)} data; {dataset.name} is {dataset.format}."
-            )
-            details = [{"code": UnsuitableDataset.code, "field": field, "message": message}]
-            problems.append((UnsuitableDataset(message, details), field))
-    return problems
+    for field, dataset, found in fits:
+        if found is not None and not found.fits:
+            problems.append((data_fit.refuse(job.recipe, dataset, found, field=field), field))
+    return data, problems
+
+
+def _fit(job: Job, dataset: Dataset, settings: Settings, *, is_other: bool = False) -> DataFit | None:
+    try:
+        recipe = get_recipe(job.recipe)
+    except UnknownRecipe:
+        return None  # the composition says so, with the nearest name
+    choice = data_fit.choice_of(job, dataset, is_other=is_other)
+    return data_fit.fit(recipe, dataset, choice, path=settings.data_root / dataset.path)
 
 
 def _check_slots(job: Job, settings: Settings) -> list[tuple[TooManyGpus, str]]:

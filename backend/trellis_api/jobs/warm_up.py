@@ -3,9 +3,8 @@
 import logging
 import threading
 
-from trellis_contracts.recipe import Engine
-from trellis_recipes.catalogue import list_recipes
-from trellis_recipes.schema import VerlNotInstalled, load_schema
+from trellis_recipes.schema import EngineNotInstalled
+from trellis_recipes.schemas import load_schemas
 
 log = logging.getLogger(__name__)
 
@@ -19,10 +18,8 @@ def warm_up_later() -> threading.Thread:
 
 def _warm_up() -> None:
     try:
-        list_recipes()
-        for engine in Engine:
-            load_schema(engine)
-    except VerlNotInstalled as error:
+        load_schemas()
+    except EngineNotInstalled as error:
         log.warning("no job can be composed: %s", error)
     except Exception:  # the edge of a thread: the first request meets the same error and reports it
         log.exception("the engines' configuration could not be read in advance")

@@ -89,7 +89,7 @@ def _inspect(folder: Path, root: Path) -> ModelFacts:
             " It is an adapter; merge it into its base model first." if "adapter_config.json" in names else ""
         )
         raise UnusableFolder("config_missing", f"The folder has no config.json.{hint}")
-    config = _read_json(folder / "config.json", "config_invalid")
+    config = read_json(folder / "config.json", "config_invalid")
     architecture = _architecture(config)
     if not any(tokenizer <= names for tokenizer in _TOKENIZERS):
         raise UnusableFolder(
@@ -140,7 +140,7 @@ def list_files(folder: Path, *, root: Path) -> Iterator[Path]:
                 raise UnusableFolder("special_file", f"'{path.relative_to(folder)}' is not a regular file.")
 
 
-def _read_json(path: Path, code: str) -> dict[str, Any]:
+def read_json(path: Path, code: str) -> dict[str, Any]:
     if path.stat().st_size > _MAX_JSON_BYTES:
         raise UnusableFolder(code, f"{path.name} is too large.")
     try:
@@ -194,7 +194,7 @@ def _count_parameters(folder: Path, names: set[str]) -> dict[str, int]:
 
 def _weight_files(folder: Path, names: set[str]) -> list[str]:
     if _INDEX in names:
-        mapping = _read_json(folder / _INDEX, "weights_damaged").get("weight_map")
+        mapping = read_json(folder / _INDEX, "weights_damaged").get("weight_map")
         shards = sorted({str(shard) for shard in mapping.values()}) if isinstance(mapping, dict) else []
         missing = [shard for shard in shards if shard not in names]
         if missing or not shards:
@@ -218,7 +218,7 @@ def _has_chat_template(folder: Path, names: set[str]) -> bool:
         return True
     if "tokenizer_config.json" not in names:
         return False
-    return bool(_read_json(folder / "tokenizer_config.json", "tokenizer_invalid").get("chat_template"))
+    return bool(read_json(folder / "tokenizer_config.json", "tokenizer_invalid").get("chat_template"))
 
 
 def _collect_warnings(config: dict[str, Any], has_chat_template: bool) -> list[dict[str, str]]:

@@ -59,6 +59,20 @@ def list_models(
     return list(session.exec(query.limit(limit)))
 
 
+def list_children(session: Session, *, model_id: str, limit: int) -> list[Model]:
+    """Models that trainings of this model have made, newest first."""
+    parent = col(Model.lineage)["model_id"].as_string()
+    statement = select(Model).where(parent == model_id).order_by(col(Model.created_at).desc())
+    return list(session.exec(statement.limit(limit)))
+
+
+def list_exported_steps(session: Session, *, job_id: str) -> set[int]:
+    """Steps of a job whose checkpoints have become models."""
+    lineage = col(Model.lineage)
+    steps = session.exec(select(lineage["step"].as_integer()).where(lineage["job_id"].as_string() == job_id))
+    return {step for step in steps if step is not None}
+
+
 def list_fetchable(session: Session, *, lost_before: datetime) -> list[str]:
     """Ids of models that wait to be fetched, or whose fetch has shown no sign of life since then."""
     return list(

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from trellis_contracts.spec import ExportForm
 
 from trellis_api.core.ids import id_pattern
 from trellis_api.core.texts import Description, Name
@@ -57,7 +58,21 @@ class CheckpointSource(BaseModel):
     step: int = Field(ge=0, le=2**31 - 1)
 
 
-ModelOrigin = Annotated[LocalSource | HubSource | CheckpointSource, Field(discriminator="kind")]
+class ExportSource(BaseModel):
+    """Written by an export job; not asked for here but with ``POST /jobs/{id}/checkpoints/{step}/export``."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Literal["export"] = "export"
+    job_id: str
+    step: int
+    form: ExportForm
+
+
+NewModelOrigin = Annotated[LocalSource | HubSource | CheckpointSource, Field(discriminator="kind")]
+ModelOrigin = Annotated[
+    LocalSource | HubSource | CheckpointSource | ExportSource, Field(discriminator="kind")
+]
 
 
 class ModelCreate(BaseModel):
@@ -67,7 +82,7 @@ class ModelCreate(BaseModel):
 
     name: Name
     description: Description = ""
-    source: ModelOrigin
+    source: NewModelOrigin
 
 
 class ModelWarning(BaseModel):
@@ -77,12 +92,61 @@ class ModelWarning(BaseModel):
     message: str
 
 
-class Lineage(BaseModel):
-    """What the weights were made from; nulls for weights that came from elsewhere."""
+class Training(BaseModel):
+    """One training: what it started from and learned from. Names stay when the things are deleted."""
 
     job_id: str | None = None
+    job_name: str | None = None
+    recipe: str | None = None
     step: int | None = None
-    model_id: str | None = None
+    model_id: str | None = Field(default=None, description="The model that the training started from.")
+    model_name: str | None = None
+    dataset_id: str | None = None
+    dataset_name: str | None = None
+    dataset_sha256: str | None = None
+
+
+class Lineage(Training):
+    """What the weights were made from; nulls for weights that came from elsewhere."""
+
+    form: ExportForm | None = Field(default=None, description="adapter: needs its base model to be used.")
+    export_job_id: str | None = Field(default=None, description="The job that wrote the files.")
+    ancestors: list[Training] = Field(
+        default_factory=list, description="The trainings before this one, nearest first."
+    )
+
+
+class LineageNode(BaseModel):
+    """A model, job or dataset in a lineage."""
+
+    id: str
+    kind: Literal["model", "job", "dataset"]
+    name: str | None
+    exists: bool = Field(description="False where it was deleted.")
+    recipe: str | None = Field(default=None, description="Of a job.")
+    state: str | None = Field(default=None, description="Of a job or a model that exists.")
+    form: ExportForm | None = Field(default=None, description="Of a model that was exported.")
+    sha256: str | None = Field(default=None, description="Of a dataset, when it was trained on.")
+
+
+class LineageEdge(BaseModel):
+    """What went into what."""
+
+    source: str
+    target: str
+    role: Literal["base", "data", "checkpoint"] = Field(
+        description="base: the model that a job starts from; data: what it learns from; checkpoint: what "
+        "became a model."
+    )
+    step: int | None = Field(default=None, description="Of the checkpoint.")
+
+
+class LineageRead(BaseModel):
+    """Everything that a model descends from, and everything that descends from it."""
+
+    model_id: str
+    nodes: list[LineageNode]
+    edges: list[LineageEdge]
 
 
 class ModelRead(BaseModel):

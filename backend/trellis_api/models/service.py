@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session
+from trellis_contracts.attempt import locate_staging
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import new_id
@@ -38,6 +39,7 @@ from trellis_api.models.inspection import (
     list_files,
     resolve_folder,
 )
+from trellis_api.models.lineage import continue_lineage, describe_training
 from trellis_api.models.models import Model
 from trellis_api.models.schemas import (
     CheckpointSource,
@@ -48,6 +50,7 @@ from trellis_api.models.schemas import (
     ModelRead,
     ModelState,
 )
+from trellis_api.rewards.resources import uses_of
 
 log = logging.getLogger(__name__)
 
@@ -101,15 +104,15 @@ def check(session: Session, settings: Settings, request: ModelCreate) -> Origin:
     checkpoint = find_checkpoint(session, job_id=job_id, step=step)
     if job is None or checkpoint is None:
         raise CheckpointNotUsable(f"Job '{job_id}' has no checkpoint of step {step}.")
+    if checkpoint.pruned_at is not None:
+        raise CheckpointNotUsable(f"The checkpoint of step {step} was removed.")
     if checkpoint.hf_path is None:
-        raise CheckpointNotUsable("The checkpoint has no weights in Hugging Face format.")
+        raise CheckpointNotUsable("The checkpoint has no weights in Hugging Face format; export it.")
     folder = find_folder(checkpoint, checkpoint.hf_path, data_root=settings.data_root)
     if folder is None:
         raise CheckpointNotUsable("The checkpoint's files are gone, or are not the job's own.")
-    return Origin(
-        checkpoint_folder=folder,
-        lineage=Lineage(job_id=job_id, step=step, model_id=job.model_id),
-    )
+    training = describe_training(session, job=job, step=step)
+    return Origin(checkpoint_folder=folder, lineage=continue_lineage(session, training, form="merged"))
 
 
 def prepare(settings: Settings, request: ModelCreate, origin: Origin) -> Prepared:
@@ -198,6 +201,7 @@ def delete(session: Session, settings: Settings, *, model_id: str) -> None:
     repository.lock_model(session, model_id=model_id)
     model = get_model(session, model_id=model_id)
     jobs = names_of_jobs_using(session, model_id=model_id)
+    jobs += [name for name in uses_of(session, source="models", identifier=model_id) if name not in jobs]
     if jobs:
         raise ModelInUse(
             f"The model is used by {len(jobs)} unfinished job{'s' if len(jobs) > 1 else ''}.", {"jobs": jobs}
@@ -210,6 +214,11 @@ def delete(session: Session, settings: Settings, *, model_id: str) -> None:
 def model_folder(settings: Settings, model_id: str) -> Path:
     """Where the files of a hub model or a kept checkpoint lie."""
     return settings.data_root / "models" / model_id
+
+
+def staging_folder(settings: Settings, model_id: str) -> Path:
+    """Where an export writes before its folder is complete; beside it, so that one rename moves it."""
+    return locate_staging(model_folder(settings, model_id))
 
 
 def _keep_checkpoint(settings: Settings, model_id: str, origin: Origin) -> Path:

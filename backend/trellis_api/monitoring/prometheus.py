@@ -34,10 +34,16 @@ SSE_CLIENTS = Gauge("trellis_sse_clients", "Open event streams.", registry=REGIS
 
 
 class StateCollector(Collector):
-    """Jobs by state and health by component, read when Prometheus asks."""
+    """Jobs by state, alarms by kind and health by component, read when Prometheus asks."""
 
-    def __init__(self, count_jobs: Callable[[], dict[JobState, int]], probes: Probes) -> None:
+    def __init__(
+        self,
+        count_jobs: Callable[[], dict[JobState, int]],
+        count_alarms: Callable[[], dict[tuple[str, str], int]],
+        probes: Probes,
+    ) -> None:
         self._count_jobs = count_jobs
+        self._count_alarms = count_alarms
         self._probes = probes
 
     def collect(self) -> Iterable[Metric]:
@@ -45,6 +51,11 @@ class StateCollector(Collector):
         jobs = GaugeMetricFamily("trellis_jobs", "Jobs, by state.", labels=["state"])
         for state, count in self._count_jobs().items():
             jobs.add_metric([state.value], count)
+        alarms = GaugeMetricFamily(
+            "trellis_job_alarms", "Unfinished jobs with an active alarm.", labels=["code", "severity"]
+        )
+        for (code, severity), count in self._count_alarms().items():
+            alarms.add_metric([code, severity], count)
         up = GaugeMetricFamily("trellis_component_up", "1 while a component works.", labels=["component"])
         age = GaugeMetricFamily(
             "trellis_component_age_seconds", "Age of a component's measurement.", labels=["component"]
@@ -55,7 +66,7 @@ class StateCollector(Collector):
             works = component.health in {ComponentHealth.OK, ComponentHealth.DEGRADED}
             up.add_metric([component.name], float(works))
             age.add_metric([component.name], component.age_s)
-        return [jobs, up, age]
+        return [jobs, alarms, up, age]
 
 
 def render(collector: StateCollector) -> bytes:

@@ -32,5 +32,9 @@ def read_metrics(database: DatabaseDep, probes: ProbesDep) -> Response:
         with database.read() as session:
             return service.count_jobs(session)
 
-    content = prometheus.render(prometheus.StateCollector(count_jobs, probes))
+    def count_alarms() -> dict[tuple[str, str], int]:
+        with database.read() as session:
+            return service.count_alarms(session)
+
+    content = prometheus.render(prometheus.StateCollector(count_jobs, count_alarms, probes))
     return Response(content, media_type="text/plain; version=0.0.4")

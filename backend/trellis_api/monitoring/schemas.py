@@ -6,6 +6,7 @@ from enum import StrEnum
 from pydantic import BaseModel, Field
 from trellis_contracts.states import JobState
 
+from trellis_api.jobs.alarms.schemas import Severity
 from trellis_api.jobs.schemas import JobRead
 
 
@@ -64,6 +65,14 @@ class ResourcesRead(BaseModel):
     age_s: float | None
 
 
+class AlarmCount(BaseModel):
+    """How many unfinished jobs have an alarm."""
+
+    code: str
+    severity: Severity
+    jobs: int
+
+
 class DashboardRead(BaseModel):
     """Everything that the overview shows."""
 
@@ -71,6 +80,7 @@ class DashboardRead(BaseModel):
     time: datetime
     platform: str = Field(description="cpu or cuda.")
     jobs_by_state: dict[JobState, int]
+    alarms: list[AlarmCount] = Field(description="Active alarms of unfinished jobs.")
     slots: SlotsRead
     running: list[JobRead] = Field(description="Jobs that hold slots.")
     queue: list[JobRead] = Field(description="The first that wait, in the order of launch.")

@@ -10,12 +10,14 @@ from trellis_api.core.columns import utc_now
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.repository import count_datasets
 from trellis_api.jobs import presentation
+from trellis_api.jobs.alarms.repository import count_active_by_code
 from trellis_api.jobs.repository import count_held_slots, list_holding_slots, list_queued
 from trellis_api.models.repository import count_models
 from trellis_api.monitoring import repository
 from trellis_api.monitoring.machine import count_cpus
 from trellis_api.monitoring.probes import Probes
 from trellis_api.monitoring.schemas import (
+    AlarmCount,
     ComponentHealth,
     ComponentRead,
     DashboardRead,
@@ -55,6 +57,10 @@ def read_dashboard(session: Session, settings: Settings, probes: Probes) -> Dash
         time=utc_now(),
         platform=settings.resolved_platform,
         jobs_by_state=repository.count_jobs_by_state(session),
+        alarms=[
+            AlarmCount(code=code, severity=severity, jobs=count)
+            for (code, severity), count in sorted(count_active_by_code(session).items())
+        ],
         slots=SlotsRead(used=count_held_slots(session), total=settings.total_slots),
         running=presentation.present_all(session, jobs=list_holding_slots(session)[:_LISTED_JOBS]),
         queue=presentation.present_all(session, jobs=list_queued(session, limit=_LISTED_JOBS)),
@@ -72,6 +78,11 @@ def read_dashboard(session: Session, settings: Settings, probes: Probes) -> Dash
 def count_jobs(session: Session) -> dict[JobState, int]:
     """Jobs by state, for the figures of Prometheus."""
     return repository.count_jobs_by_state(session)
+
+
+def count_alarms(session: Session) -> dict[tuple[str, str], int]:
+    """Active alarms of unfinished jobs by code and severity, for the figures of Prometheus."""
+    return count_active_by_code(session)
 
 
 @cache

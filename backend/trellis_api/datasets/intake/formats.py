@@ -1,6 +1,6 @@
 """Which training format the columns have, by which columns, and the rows that break it."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from trellis_contracts.recipe import DataFormat
-from trellis_contracts.rows import ANSWER_COLUMNS, PROMPT_COLUMNS, ROLES
+from trellis_contracts.rows import (
+    ANSWER_COLUMNS,
+    FORMAT_ROLES,
+    PROMPT_COLUMNS,
+    ROLES,
+    ColumnKind,
+)
 
 from trellis_api.datasets.intake.columns import describe_type, is_list, is_text
 from trellis_api.datasets.intake.problems import MAX_PROBLEMS
@@ -33,51 +39,88 @@ class BadValue:
     reason: str
 
 
+#: The first that fits counts: what says most comes first.
+_ORDER = (
+    DataFormat.VERL_RL,
+    DataFormat.MESSAGES,
+    DataFormat.PREFERENCE,
+    DataFormat.UNPAIRED_PREFERENCE,
+    DataFormat.PROMPT_ANSWER,
+    DataFormat.TEXT,
+)
+
+
 def detect_format(schema: pa.Schema) -> Detection:
     """The first format whose columns are all there; UNKNOWN with what was missing otherwise."""
-    kinds = {column.name: column.type for column in schema}
-    for detect in (_detect_verl, _detect_messages, _detect_preference, _detect_prompt_answer, _detect_text):
-        if detection := detect(kinds):
-            return detection
-    return Detection(DataFormat.UNKNOWN, _why_unknown(kinds))
+    types = {column.name: column.type for column in schema}
+    kinds = {name: kind_of(type_) for name, type_ in types.items()}
+    for data_format in _ORDER:
+        columns = find_columns(data_format, kinds)
+        if columns is not None and _is_plausible(data_format, columns, kinds, types):
+            return Detection(data_format, _explain(data_format, columns), columns)
+    return Detection(DataFormat.UNKNOWN, _why_unknown(types))
 
 
-def _detect_verl(kinds: dict[str, pa.DataType]) -> Detection | None:
-    if not {"data_source", "prompt", "reward_model"} <= kinds.keys():
-        return None
-    if not (_is_messages(kinds["prompt"]) and pa.types.is_struct(kinds["reward_model"])):
-        return None
-    columns = {name: name for name in ("data_source", "prompt", "reward_model")}
-    return Detection(DataFormat.VERL_RL, "Columns data_source, prompt (messages) and reward_model.", columns)
+def find_columns(data_format: DataFormat, kinds: dict[str, ColumnKind]) -> dict[str, str] | None:
+    """The columns that play the format's roles by their usual names; None where one is missing or unfit.
+
+    The first of the usual names that is there counts, fit or not. ``system`` and ``input`` go
+    without saying: the training side looks for them beside a prompt.
+    """
+    columns = {}
+    for role in FORMAT_ROLES[data_format]:
+        name = _first(kinds, role.usual_columns)
+        if name is not None and kinds[name] in role.kinds:
+            if role.name not in ("system", "input"):
+                columns[role.name] = name
+        elif not role.is_optional:
+            return None
+    return columns or None
 
 
-def _detect_messages(kinds: dict[str, pa.DataType]) -> Detection | None:
-    if "messages" not in kinds or not _is_messages(kinds["messages"]):
-        return None
-    return Detection(
-        DataFormat.MESSAGES, "Column messages: a list of {role, content}.", {"messages": "messages"}
-    )
+def _is_plausible(
+    data_format: DataFormat,
+    columns: dict[str, str],
+    kinds: dict[str, ColumnKind],
+    types: dict[str, pa.DataType],
+) -> bool:
+    if data_format is DataFormat.PREFERENCE:
+        are_texts = ColumnKind.TEXT in (kinds[columns["chosen"]], kinds[columns["rejected"]])
+        return "prompt" in columns or not are_texts
+    if data_format is DataFormat.UNPAIRED_PREFERENCE:
+        # Numbers and texts named "label" are mostly classes; a person may still say what they are.
+        is_flag = kinds[columns["label"]] is ColumnKind.BOOLEAN
+        return is_flag or (
+            pa.types.is_integer(types[columns["label"]]) and columns["completion"] == "completion"
+        )
+    return True
 
 
-def _detect_preference(kinds: dict[str, pa.DataType]) -> Detection | None:
-    pair = [kinds.get("chosen"), kinds.get("rejected")]
-    if not all(kind is not None and (is_text(kind) or _is_messages(kind)) for kind in pair):
-        return None
-    columns = {"chosen": "chosen", "rejected": "rejected"}
-    if prompt := _first(kinds, PROMPT_COLUMNS):
-        columns["prompt"] = prompt
-    return Detection(DataFormat.PREFERENCE, "Columns chosen and rejected.", columns)
+def _explain(data_format: DataFormat, columns: dict[str, str]) -> str:
+    if data_format is DataFormat.VERL_RL:
+        return "Columns data_source, prompt (messages) and reward_model."
+    if data_format is DataFormat.MESSAGES:
+        return "Column messages: a list of {role, content}."
+    if data_format is DataFormat.PREFERENCE:
+        return "Columns chosen and rejected."
+    if data_format is DataFormat.UNPAIRED_PREFERENCE:
+        return f"Column {columns['label']} says whether column {columns['completion']} is a wanted answer."
+    if data_format is DataFormat.TEXT:
+        return f"Column {columns['text']} holds plain text."
+    return f"Column {columns['prompt']} is the prompt and column {columns['answer']} the answer."
 
 
-def _detect_prompt_answer(kinds: dict[str, pa.DataType]) -> Detection | None:
-    prompt, answer = _first(kinds, PROMPT_COLUMNS), _first(kinds, ANSWER_COLUMNS)
-    if not prompt or not answer or _why_no_prompt(kinds[prompt]) or _why_no_answer(kinds[answer]):
-        return None
-    return Detection(
-        DataFormat.PROMPT_ANSWER,
-        f"Column {prompt} is the prompt and column {answer} the answer.",
-        {"prompt": prompt, "answer": answer},
-    )
+def kind_of(kind: pa.DataType) -> ColumnKind:
+    """What a column's values are, as far as a role asks."""
+    if is_text(kind):
+        return ColumnKind.TEXT
+    if _is_messages(kind):
+        return ColumnKind.MESSAGES
+    if pa.types.is_boolean(kind):
+        return ColumnKind.BOOLEAN
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return ColumnKind.NUMBER
+    return ColumnKind.OBJECT if pa.types.is_struct(kind) else ColumnKind.OTHER
 
 
 def _why_no_prompt(kind: pa.DataType) -> str | None:
@@ -85,18 +128,11 @@ def _why_no_prompt(kind: pa.DataType) -> str | None:
 
 
 def _why_no_answer(kind: pa.DataType) -> str | None:
-    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-    return None if is_text(kind) or is_number else "neither text nor a number"
+    return None if kind_of(kind) in (ColumnKind.TEXT, ColumnKind.NUMBER) else "neither text nor a number"
 
 
-def _first(kinds: dict[str, pa.DataType], names: tuple[str, ...]) -> str | None:
+def _first(kinds: Collection[str], names: tuple[str, ...]) -> str | None:
     return next((name for name in names if name in kinds), None)
-
-
-def _detect_text(kinds: dict[str, pa.DataType]) -> Detection | None:
-    if "text" not in kinds or not is_text(kinds["text"]):
-        return None
-    return Detection(DataFormat.TEXT, "Column text holds plain text.", {"text": "text"})
 
 
 def _is_messages(kind: pa.DataType) -> bool:
@@ -113,6 +149,8 @@ def _why_unknown(kinds: dict[str, pa.DataType]) -> str:
     if "conversations" in kinds:
         return "Column conversations looks like ShareGPT; rename it to messages with role and content."
     prompt, answer = _first(kinds, PROMPT_COLUMNS), _first(kinds, ANSWER_COLUMNS)
+    if "chosen" in kinds and "rejected" in kinds and not prompt:
+        return "Columns chosen and rejected are no whole conversations, and no column is the prompt."
     if prompt and answer:
         name, reason = prompt, _why_no_prompt(kinds[prompt])
         if not reason:
@@ -140,6 +178,8 @@ def find_bad_values(path: Path, detection: Detection) -> list[BadValue]:
             elif column.null_count:
                 nulls = pc.indices_nonzero(pc.is_null(column)).to_pylist()
                 found += [BadValue(position + index, name, "missing or null") for index in nulls]
+            if name == detection.columns.get("label") and pa.types.is_integer(column.type):
+                found += _bad_labels(position, name, column)
         if len(found) >= MAX_PROBLEMS:
             break
     return sorted(found, key=lambda bad: bad.position)[:MAX_PROBLEMS]
@@ -174,6 +214,12 @@ def _bad_messages(start: int, name: str, column: pa.Array) -> list[BadValue]:
         if reason := _why_bad(messages):
             found.append(BadValue(start + index, name, reason))
     return found
+
+
+def _bad_labels(start: int, name: str, column: pa.Array) -> list[BadValue]:
+    is_flag = pc.is_in(column, value_set=pa.array([0, 1, None], type=column.type))
+    strange = pc.indices_nonzero(pc.invert(is_flag)).to_pylist()
+    return [BadValue(start + index, name, f"{column[index]} is neither 0 nor 1") for index in strange]
 
 
 def _why_bad(messages: list[dict[str, Any]] | None) -> str | None:

@@ -1,0 +1,182 @@
+"""How the rules judge one step: pure functions of a value, its history and its companions.
+
+Each says whether the step is wrong, in order, or cannot be judged (None). Thresholds and
+their reasons stand in ``rules.py``.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from trellis_api.jobs.alarms.watch import EARLY_VALUES, Track
+
+#: Values that a comparison with the run's own past needs.
+MIN_HISTORY = 5
+
+
+@dataclass(frozen=True)
+class Look:
+    """One step of one track."""
+
+    track: Track
+    #: The followed key and its value at this step; not a number where the run said so.
+    key: str
+    value: float
+    #: Finite value of another key at the same step, or None.
+    at_step: Callable[[str], float | None]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a step is wrong, by which value, and which bound it was held against."""
+
+    is_bad: bool
+    value: float | None
+    threshold: float | None = None
+
+
+Judge = Callable[[Look], Verdict | None]
+
+
+def judge_finite(look: Look) -> Verdict:
+    """Wrong where the value is NaN or infinite."""
+    is_finite = math.isfinite(look.value)
+    return Verdict(not is_finite, look.value if is_finite else None)
+
+
+def judge_growth(*, level: float, factor: float, ceiling: float = math.inf, release: float = 1.0) -> Judge:
+    """Wrong above ``level`` and ``factor`` times its own recent median, or above ``ceiling`` at once.
+
+    An alarm that stands holds until the value is back below ``release`` times that bound.
+    """
+
+    def judge(look: Look) -> Verdict | None:
+        if not math.isfinite(look.value):
+            return None  # said by loss_not_finite
+        size = abs(look.value)
+        usual = look.track.recent_median
+        bound = ceiling
+        if usual is not None and len(look.track.recent) >= MIN_HISTORY:
+            bound = min(ceiling, max(level, factor * abs(usual)))
+        if math.isinf(bound):
+            return Verdict(False, size)
+        if look.track.is_active:
+            bound *= release
+        return Verdict(size > bound, size, bound)
+
+    return judge
+
+
+def judge_against_start(*, factor: float, margin: float) -> Judge:
+    """Wrong above ``factor`` times the run's first values plus ``margin``."""
+
+    def judge(look: Look) -> Verdict | None:
+        if not math.isfinite(look.value):
+            return None
+        start = look.track.early_median
+        bound = math.inf if start is None else factor * max(start, 0.0) + margin
+        return Verdict(look.value > bound, look.value, bound if math.isfinite(bound) else None)
+
+    return judge
+
+
+def judge_collapse(*, share: float, level: float, release: float) -> Judge:
+    """Wrong below ``share`` of its early level and below ``level``; over again at ``release`` times that."""
+
+    def judge(look: Look) -> Verdict | None:
+        start = look.track.early_median
+        if not math.isfinite(look.value):
+            return None
+        if start is None or len(look.track.early) < EARLY_VALUES:
+            return Verdict(False, look.value)
+        bound = min(level, share * start) * (release if look.track.is_active else 1.0)
+        return Verdict(look.value < bound, look.value, bound)
+
+    return judge
+
+
+def judge_worse_than_best(*, factor: float) -> Judge:
+    """Wrong above ``factor`` times the lowest value so far."""
+
+    def judge(look: Look) -> Verdict | None:
+        best = look.track.recent_minimum
+        if not math.isfinite(look.value):
+            return None
+        if best is None:
+            return Verdict(False, look.value)
+        bound = factor * best if best > 0 else best + (factor - 1.0)
+        return Verdict(look.value > bound, look.value, bound)
+
+    return judge
+
+
+def judge_above(*, bound: float, release: float) -> Judge:
+    """Wrong at ``bound`` or above; over again below ``release``."""
+
+    def judge(look: Look) -> Verdict | None:
+        if not math.isfinite(look.value):
+            return None
+        limit = release if look.track.is_active else bound
+        return Verdict(look.value >= limit, look.value, limit)
+
+    return judge
+
+
+def judge_outside(*, low: float, high: float) -> Judge:
+    """Wrong outside ``low`` to ``high``."""
+
+    def judge(look: Look) -> Verdict | None:
+        if not math.isfinite(look.value):
+            return None
+        return Verdict(not low <= look.value <= high, look.value, high if look.value > high else low)
+
+    return judge
+
+
+def judge_all_zero(*, highest: str, lowest: str) -> Judge:
+    """Wrong where every reward of the step is zero."""
+
+    def judge(look: Look) -> Verdict | None:
+        top, bottom = look.at_step(highest), look.at_step(lowest)
+        if top is None or bottom is None:
+            return None
+        return Verdict(top == bottom == 0.0, top, 0.0)
+
+    return judge
+
+
+def judge_all_equal(*, highest: str, lowest: str) -> Judge:
+    """Wrong where every reward of the step is the same, other than zero (``rewards_all_zero`` says that)."""
+
+    def judge(look: Look) -> Verdict | None:
+        top, bottom = look.at_step(highest), look.at_step(lowest)
+        if top is None or bottom is None:
+            return None
+        is_equal = math.isclose(top, bottom, rel_tol=1e-9, abs_tol=1e-12)
+        return Verdict(is_equal and top != 0.0, top)
+
+    return judge
+
+
+def judge_uniform_groups(*, bound: float, highest: str) -> Judge:
+    """Wrong where in (nearly) every group all rewards are the same, unless they are all zero."""
+
+    def judge(look: Look) -> Verdict | None:
+        if not math.isfinite(look.value):
+            return None
+        is_all_zero = look.at_step(highest) == 0.0
+        return Verdict(look.value >= bound and not is_all_zero, look.value, bound)
+
+    return judge
+
+
+def judge_correlation(*, bound: float, differences: str, least_difference: float) -> Judge:
+    """Wrong where two sets of probabilities correlate too little while they differ by enough to matter."""
+
+    def judge(look: Look) -> Verdict | None:
+        difference = look.at_step(differences)
+        if not math.isfinite(look.value) or difference is None:
+            return None
+        return Verdict(look.value < bound and difference > least_difference, look.value, bound)
+
+    return judge

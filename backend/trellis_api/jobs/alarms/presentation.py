@@ -1,0 +1,44 @@
+"""Turns rows of alarms into what clients read."""
+
+from collections.abc import Iterable
+
+from trellis_contracts.recipe import Text
+
+from trellis_api.jobs.alarms.models import Alarm
+from trellis_api.jobs.alarms.schemas import AlarmRead, Severity
+from trellis_api.jobs.alarms.texts import TEXTS
+
+_ORDER: tuple[Severity, ...] = ("warning", "critical")
+
+
+def present_alarm(row: Alarm) -> AlarmRead:
+    """One alarm with its texts."""
+    texts = TEXTS.get(row.code)
+    # A rule may be dropped while the alarms that it raised stay readable.
+    title = texts.title if texts else Text(en=row.code, zh=row.code)
+    advice = texts.advice if texts else Text(en="", zh="")
+    return AlarmRead(
+        code=row.code,
+        severity=_severity(row),
+        attempt=row.attempt,
+        metric=row.metric,
+        step=row.step,
+        first_step=row.first_step,
+        last_step=row.last_step,
+        value=row.value,
+        threshold=row.threshold,
+        is_active=row.is_active,
+        title=title,
+        advice=advice,
+        raised_at=row.raised_at,
+        cleared_at=row.cleared_at,
+    )
+
+
+def find_worst(rows: Iterable[Alarm]) -> Severity | None:
+    """The worst severity among some alarms; None without one."""
+    return max((_severity(row) for row in rows), key=_ORDER.index, default=None)
+
+
+def _severity(row: Alarm) -> Severity:
+    return "critical" if row.severity == "critical" else "warning"

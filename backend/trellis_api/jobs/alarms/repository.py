@@ -1,0 +1,67 @@
+"""Queries for alarms."""
+
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import Select, update
+from sqlmodel import Session, col, func, select
+from trellis_contracts.states import ACTIVE
+
+from trellis_api.core.columns import utc_now
+from trellis_api.jobs.alarms.models import Alarm
+from trellis_api.jobs.models import Job
+
+
+def map_alarms(session: Session, *, job_id: str, attempt: int) -> dict[str, Alarm]:
+    """The alarms of one attempt by code, active or not."""
+    statement = select(Alarm).where(Alarm.job_id == job_id, Alarm.attempt == attempt)
+    return {alarm.code: alarm for alarm in session.exec(statement)}
+
+
+def find_alarm(session: Session, *, job_id: str, attempt: int, code: str) -> Alarm | None:
+    """One alarm, or None."""
+    return session.get(Alarm, (job_id, attempt, code))
+
+
+def list_alarms(session: Session, *, job_id: str) -> Sequence[Alarm]:
+    """All alarms of a job: active ones first, then the newest attempt's."""
+    return session.exec(
+        select(Alarm)
+        .where(Alarm.job_id == job_id)
+        .order_by(
+            col(Alarm.is_active).desc(), col(Alarm.attempt).desc(), col(Alarm.raised_at), col(Alarm.code)
+        )
+    ).all()
+
+
+def list_active(session: Session, *, job_ids: Iterable[str]) -> Sequence[Alarm]:
+    """The active alarms of some jobs."""
+    wanted = list(job_ids)
+    if not wanted:
+        return []
+    statement = select(Alarm).where(col(Alarm.is_active), col(Alarm.job_id).in_(wanted))
+    return session.exec(statement.order_by(col(Alarm.raised_at), col(Alarm.code))).all()
+
+
+def select_jobs_with_alarms() -> Select[str]:
+    """Ids of the jobs that have an active alarm."""
+    return select(Alarm.job_id).where(col(Alarm.is_active))
+
+
+def count_active_by_code(session: Session) -> dict[tuple[str, str], int]:
+    """Active alarms of jobs that have not ended, by code and severity."""
+    rows = session.exec(
+        select(Alarm.code, Alarm.severity, func.count())
+        .join(Job, col(Job.id) == col(Alarm.job_id))
+        .where(col(Alarm.is_active), col(Job.state).in_(ACTIVE))
+        .group_by(col(Alarm.code), col(Alarm.severity))
+    )
+    return {(code, severity): count for code, severity, count in rows}
+
+
+def clear_all(session: Session, *, job_id: str) -> None:
+    """End every alarm of a job."""
+    session.exec(
+        update(Alarm)
+        .where(col(Alarm.job_id) == job_id, col(Alarm.is_active))
+        .values(is_active=False, cleared_at=utc_now())
+    )

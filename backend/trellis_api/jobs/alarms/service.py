@@ -1,0 +1,145 @@
+"""Raises, updates and clears the alarms of a job: from its metrics as they arrive, and from silence.
+
+All functions take part in the caller's transaction; the caller holds the job's lock. An alarm
+is said, never acted on: the run goes on.
+"""
+
+from collections.abc import Sequence
+
+from sqlmodel import Session
+from trellis_contracts.states import JobState
+
+from trellis_api.core.columns import utc_now
+from trellis_api.jobs import events
+from trellis_api.jobs.alarms import repository, stall
+from trellis_api.jobs.alarms.detector import Change, StepMetrics, observe
+from trellis_api.jobs.alarms.models import Alarm
+from trellis_api.jobs.alarms.presentation import present_alarm
+from trellis_api.jobs.alarms.rules import SEVERITIES
+from trellis_api.jobs.alarms.watch import Watch
+from trellis_api.jobs.models import Attempt, Job
+
+STALLED = "stalled"
+
+
+def watch_metrics(
+    session: Session,
+    *,
+    job: Job,
+    attempt: Attempt,
+    metrics: Sequence[StepMetrics],
+    times: Sequence[tuple[int, float]],
+) -> None:
+    """Pass the metrics of a batch through the rules; ``times`` say by the run's clock when each step came."""
+    if not metrics:
+        return
+    watch = _load(session, job=job, attempt=attempt)
+    changes = observe(watch, metrics)
+    has_new_step = watch.note_times(times, now=utc_now().timestamp())
+    if watch.is_stalled and has_new_step:
+        watch.is_stalled = False
+        newest = watch.steps[-1][0]
+        changes.append(Change("cleared", STALLED, None, newest, newest, None, None))
+    attempt.watch = watch.model_dump()
+    session.add(attempt)
+    _record(session, job=job, attempt=attempt.number, changes=changes)
+
+
+def check_stalled(session: Session, *, job: Job, attempt: Attempt) -> bool:
+    """Raise the alarm of a run that lives and stands still. Whether anything changed."""
+    watch = None if attempt.watch is None else Watch.model_validate(attempt.watch)
+    started = attempt.started_at
+    if job.state != JobState.RUNNING or started is None or (watch is not None and watch.is_stalled):
+        return False
+    now = utc_now().timestamp()
+    waited = stall.waited_s(watch, started_at=started.timestamp(), now=now)
+    allowed = stall.allow_s(watch, job.phase)
+    if waited <= allowed:
+        return False
+    watch = watch or Watch()
+    watch.is_stalled = True
+    attempt.watch = watch.model_dump()
+    session.add(attempt)
+    step = watch.last_step if watch.last_step is not None else job.step
+    change = Change("raised", STALLED, None, step, step, waited, allowed)
+    _record(session, job=job, attempt=attempt.number, changes=[change])
+    return True
+
+
+def is_stalled_now(job: Job, attempt: Attempt) -> bool:
+    """Whether ``check_stalled`` would raise its alarm; asked without the job's lock."""
+    if job.state != JobState.RUNNING or attempt.started_at is None:
+        return False
+    watch = None if attempt.watch is None else Watch.model_validate(attempt.watch)
+    if watch is not None and watch.is_stalled:
+        return False
+    waited = stall.waited_s(watch, started_at=attempt.started_at.timestamp(), now=utc_now().timestamp())
+    return waited > stall.allow_s(watch, job.phase)
+
+
+def end_attempt(session: Session, *, job: Job) -> None:
+    """The run is over: it cannot stand still any more. What its metrics said stays as it was."""
+    alarm = repository.find_alarm(session, job_id=job.id, attempt=job.attempt, code=STALLED)
+    if alarm is not None and alarm.is_active:
+        change = Change("cleared", STALLED, None, alarm.last_step, alarm.first_step, alarm.value, None)
+        _record(session, job=job, attempt=job.attempt, changes=[change])
+
+
+def replace_attempt(session: Session, *, job_id: str) -> None:
+    """A new attempt begins: what was found in the old one is history, and is looked for anew."""
+    repository.clear_all(session, job_id=job_id)
+
+
+def _load(session: Session, *, job: Job, attempt: Attempt) -> Watch:
+    """The memory so far. That of a resumed run begins with what was known where it continues."""
+    if attempt.watch is not None:
+        return Watch.model_validate(attempt.watch)
+    if job.resume_step is None or attempt.number == 1:
+        return Watch()
+    earlier = session.get(Attempt, (job.id, attempt.number - 1))
+    if earlier is None or earlier.watch is None:
+        return Watch()
+    watch = Watch.model_validate(earlier.watch)
+    watch.forget_behind(job.resume_step)
+    return watch
+
+
+def _record(session: Session, *, job: Job, attempt: int, changes: Sequence[Change]) -> None:
+    if not changes:
+        return
+    rows = repository.map_alarms(session, job_id=job.id, attempt=attempt)
+    published = []
+    for change in changes:
+        row = rows.get(change.code)
+        if row is None:
+            row = rows[change.code] = _open(job.id, attempt, change)
+        _apply(row, change)
+        session.add(row)
+        if change.kind != "seen":
+            published.append(("alarm", present_alarm(row)))
+    session.flush()
+    events.publish_all(session, job=job, events=published)
+
+
+def _open(job_id: str, attempt: int, change: Change) -> Alarm:
+    return Alarm(
+        job_id=job_id,
+        attempt=attempt,
+        code=change.code,
+        severity=SEVERITIES[change.code],
+        step=change.step,
+        first_step=change.first_step,
+        last_step=change.step,
+    )
+
+
+def _apply(row: Alarm, change: Change) -> None:
+    if change.kind == "cleared":
+        row.is_active, row.cleared_at = False, utc_now()
+        return
+    if change.kind == "raised":
+        row.step, row.raised_at, row.cleared_at = change.step, utc_now(), None
+    row.is_active = True
+    row.metric = change.metric
+    row.last_step = max(row.last_step, change.step)
+    row.value, row.threshold = change.value, change.threshold

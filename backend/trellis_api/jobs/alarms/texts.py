@@ -1,0 +1,135 @@
+"""What an alarm says to people, and what to try: knobs by their names in the launch form."""
+
+from dataclasses import dataclass
+
+from trellis_contracts.recipe import Text
+
+
+@dataclass(frozen=True)
+class AlarmTexts:
+    """Title and advice of one alarm."""
+
+    title: Text
+    advice: Text
+
+
+TEXTS: dict[str, AlarmTexts] = {
+    "loss_not_finite": AlarmTexts(
+        title=Text(en="The loss is not a finite number", zh="损失不是有限数值"),
+        advice=Text(
+            en="The weights are most likely lost from this step on. Stop, resume from a checkpoint before "
+            "it or start a copy with a learning_rate 3 to 10 times lower, a longer warmup_ratio and "
+            "grad_clip at 1.0 or below. With half precision, check that the data has no empty answers.",
+            zh="从这一步起权重很可能已损坏。请停止任务，从此前的检查点继续，或复制任务并将 learning_rate "
+            "降低 3–10 倍、加长 warmup_ratio、将 grad_clip 设为 1.0 或更低。"
+            "若使用半精度，请检查数据中是否有空回答。",
+        ),
+    ),
+    "loss_exploding": AlarmTexts(
+        title=Text(en="The loss is far above where it began", zh="损失远高于起始值"),
+        advice=Text(
+            en="The run has diverged: the model is now worse than the one it started from. Start a copy "
+            "with a learning_rate 3 to 10 times lower, a warmup_ratio of 0.03 to 0.1 and grad_clip at 1.0.",
+            zh="训练已发散：模型比起始时更差。请复制任务，将 learning_rate 降低 3–10 倍，"
+            "将 warmup_ratio 设为 0.03–0.1，grad_clip 设为 1.0。",
+        ),
+    ),
+    "grad_norm_exploding": AlarmTexts(
+        title=Text(en="The gradient norm is exploding", zh="梯度范数激增"),
+        advice=Text(
+            en="Lower learning_rate, lengthen warmup_ratio and keep grad_clip at 1.0 or below; a larger "
+            "batch_size steadies the gradient. If the jump comes at one step only, look for a broken row "
+            "in the data of that step.",
+            zh="请降低 learning_rate，加长 warmup_ratio，并将 grad_clip 保持在 1.0 或更低；"
+            "更大的 batch_size 可使梯度更稳定。若只在某一步突增，请检查该步数据中的异常行。",
+        ),
+    ),
+    "kl_exploding": AlarmTexts(
+        title=Text(en="The policy is running away (KL divergence)", zh="策略偏离失控（KL 散度）"),
+        advice=Text(
+            en="Lower learning_rate or clip_ratio, take fewer updates from each batch (ppo_epochs 1, a "
+            "larger mini_batch_size), or hold the policy to its reference: use_kl_loss with a higher "
+            "kl_coefficient. Read the rollouts: a rising reward with strange text is reward hacking.",
+            zh="请降低 learning_rate 或 clip_ratio，减少每批数据的更新次数（ppo_epochs 设为 1，"
+            "增大 mini_batch_size），或用 use_kl_loss 与更高的 kl_coefficient 约束策略。"
+            "请查看回复样本：奖励上升而文本怪异即为奖励作弊。",
+        ),
+    ),
+    "entropy_collapse": AlarmTexts(
+        title=Text(en="The policy's entropy has collapsed", zh="策略熵塌缩"),
+        advice=Text(
+            en="Samples of one prompt are nearly the same, so there is little left to learn from. If the "
+            "reward is as high as it can be, this is its end. Otherwise resume from an earlier checkpoint "
+            "with a higher clip_ratio_high (DAPO) or entropy_coefficient, temperature 1.0, or a lower "
+            "learning_rate.",
+            zh="同一提示的样本几乎相同，已难以继续学习。若奖励已到上限，则属正常结束；否则请从较早的检查点继续，"
+            "提高 clip_ratio_high（DAPO）或 entropy_coefficient，将 temperature 设为 1.0，"
+            "或降低 learning_rate。",
+        ),
+    ),
+    "rewards_all_zero": AlarmTexts(
+        title=Text(en="Every reward is zero", zh="所有奖励均为零"),
+        advice=Text(
+            en="Nothing can be learned from these steps. Read the rollouts: if answers are right but "
+            "unmarked, choose another reward or reward_pattern; if they are cut off, raise "
+            "max_response_length; if the task is too hard, raise group_size, use easier rows, or begin "
+            "with supervised training.",
+            zh="这些步骤中无法学到任何内容。请查看回复样本："
+            "若答案正确却未被识别，请更换 reward 或 reward_pattern；"
+            "若回复被截断，请增大 max_response_length；若任务过难，请增大 group_size、使用更容易的数据，"
+            "或先进行监督训练。",
+        ),
+    ),
+    "rewards_all_equal": AlarmTexts(
+        title=Text(en="All rewards are equal: no learning signal", zh="奖励全部相同：没有学习信号"),
+        advice=Text(
+            en="Advantages within a group are zero, so the policy does not move. If all rewards are at "
+            "their best, the data is too easy: use harder rows. Otherwise raise group_size or "
+            "temperature, choose a reward with finer steps, or DAPO, which drops such groups.",
+            zh="组内优势为零，策略不会更新。若奖励已全部达到最高，说明数据过易，请使用更难的数据；"
+            "否则请增大 group_size 或 temperature，选用更细粒度的奖励，或使用会剔除此类分组的 DAPO。",
+        ),
+    ),
+    "rollout_mismatch": AlarmTexts(
+        title=Text(en="Sampler and trainer disagree about probabilities", zh="采样器与训练器的概率不一致"),
+        advice=Text(
+            en="The importance weights are biased, and updates follow a policy that did not sample the "
+            "data. Give the sampler the trainer's precision (rollout.dtype), leave top_p at 1, and check "
+            "that quantisation is off and the weights are synchronised after each step; on MoE models "
+            "turn router replay on.",
+            zh="重要性权重有偏，更新所依据的策略并非采样所用的策略。请让采样器与训练器使用相同精度（rollout.dtype），"
+            "将 top_p 保持为 1，确认未启用量化且每步之后权重已同步；对 MoE 模型请启用路由回放。",
+        ),
+    ),
+    "responses_truncated": AlarmTexts(
+        title=Text(en="Nearly all responses are cut off", zh="几乎所有回复都被截断"),
+        advice=Text(
+            en="Rewards judge unfinished answers. Raise max_response_length, or teach the model to end: "
+            "begin with supervised training, or give length_penalty some weight. If responses repeat "
+            "themselves, lower temperature or learning_rate.",
+            zh="奖励评判的是未完成的回答。请增大 max_response_length，或让模型学会结束：先进行监督训练，"
+            "或设置 length_penalty。若回复不断重复，请降低 temperature 或 learning_rate。",
+        ),
+    ),
+    "validation_worse": AlarmTexts(
+        title=Text(en="The validation loss is rising", zh="验证损失正在上升"),
+        advice=Text(
+            en="The model begins to learn the training rows by heart. Export the checkpoint with the "
+            "lowest validation loss; next time train for fewer epochs, with a lower learning_rate, more "
+            "data, or LoRA (lora_rank).",
+            zh="模型开始死记训练数据。请导出验证损失最低的检查点；下次请减少 epochs，降低 learning_rate，"
+            "增加数据，或使用 LoRA（lora_rank）。",
+        ),
+    ),
+    "stalled": AlarmTexts(
+        title=Text(en="No step for far longer than usual", zh="远超平常时间没有新的训练步"),
+        advice=Text(
+            en="The process lives but does not come on. Look at the last log lines, at free memory and "
+            "/dev/shm, and at the cluster's free CPUs (too few of them hang silently). If it does not go "
+            "on by itself, stop the job and resume it from its last checkpoint.",
+            zh="进程仍在运行但没有进展。请查看最后的日志、剩余内存与 /dev/shm，"
+            "以及集群的空闲 CPU（过少会无声卡住）。"
+            "若不能自行恢复，请停止任务并从最近的检查点继续。",
+        ),
+    ),
+}

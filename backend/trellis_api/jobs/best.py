@@ -1,0 +1,104 @@
+"""Which checkpoint is the best: by which metric, and whether more of it is better."""
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from trellis_recipes.catalogue import UnknownRecipe, get_recipe
+
+from trellis_api.jobs.models import Job
+
+Mode = Literal["max", "min"]
+
+_VALIDATION = re.compile(r"^(?:val|valid|validation|eval|test)(?:[-_/]|$)")
+_WORD = re.compile(r"[a-z]+")
+#: Words in a metric's name that say: less is better.
+_LESS_IS_BETTER = frozenset(
+    [
+        "loss",
+        "perplexity",
+        "ppl",
+        "nll",
+        "kl",
+        "error",
+        "err",
+        "mse",
+        "mae",
+        "wer",
+        "cer",
+        "bpb",
+        "surprise",
+        "brier",
+        "ece",
+        "latency",
+        "toxicity",
+    ]
+)
+#: Validation metrics that sum up a data source, by verl's naming.
+_CORE = "val-core/"
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """A metric, and which of its ends is the good one."""
+
+    metric: str
+    mode: Mode
+
+
+def is_validation(key: str) -> bool:
+    """Whether a metric was measured on rows that are not trained on, by its name."""
+    return _VALIDATION.match(key) is not None
+
+
+def suit_mode(key: str) -> Mode:
+    """``min`` for losses and the like, else ``max``."""
+    return "min" if _LESS_IS_BETTER & set(_WORD.findall(key.lower())) else "max"
+
+
+def choose_criterion(
+    job: Job, *, reported: Iterable[str], metric: str | None = None, mode: Mode | None = None
+) -> Criterion | None:
+    """The metric asked for, else the job's own choice, else the recipe's; None where nothing tells.
+
+    Of the recipe: its first validation metric that was reported, any other summary of the validation,
+    and without validation the first headline metric.
+    """
+    if metric is not None:
+        return Criterion(metric, mode or suit_mode(metric))
+    if job.keep_best_by:
+        chosen = str(job.keep_best_by["metric"])
+        return Criterion(chosen, mode or job.keep_best_by.get("mode") or suit_mode(chosen))
+    known = set(reported)
+    headline = list_headline(job.recipe)
+    validation = [key for key in headline if is_validation(key)]
+    others = sorted(key for key in known if key.startswith(_CORE))
+    found = next((key for key in (*validation, *others, *headline) if key in known), None)
+    return Criterion(found, mode or suit_mode(found)) if found else None
+
+
+def list_headline(recipe: str) -> Sequence[str]:
+    """The recipe's headline metrics; none where it was dropped from the catalogue."""
+    try:
+        return get_recipe(recipe).headline_metrics
+    except UnknownRecipe:
+        return []
+
+
+def find_best(
+    metrics_by_step: Mapping[int, Mapping[str, float | None]], criterion: Criterion | None
+) -> int | None:
+    """The step with the best value; of equal ones the first, where the value was measured."""
+    if criterion is None:
+        return None
+    sign = 1 if criterion.mode == "max" else -1
+    best: tuple[float, int] | None = None
+    for step in sorted(metrics_by_step):
+        value = metrics_by_step[step].get(criterion.metric)
+        if value is None or not math.isfinite(value):
+            continue
+        if best is None or sign * value > best[0]:
+            best = (sign * value, step)
+    return best[1] if best else None

@@ -1,0 +1,69 @@
+"""The metrics of checkpoints: what was last measured at or before their steps.
+
+They are read when they are asked for, not copied when a checkpoint arrives: a trainer saves
+before it logs the step's metrics, and one that is sent late or again is right here at once. Only
+when points are about to be removed (a resume from before the checkpoint) are they written to its row.
+"""
+
+from collections.abc import Sequence
+
+from sqlalchemy import literal_column, select, union_all
+from sqlmodel import Session
+
+from trellis_api.jobs import metric_query
+from trellis_api.jobs.best import is_validation, list_headline
+from trellis_api.jobs.metric_tables import metric_points
+from trellis_api.jobs.models import Checkpoint, Job
+from trellis_api.jobs.rollout_store import finite
+
+Metrics = dict[str, float | None]
+
+
+def read(
+    session: Session, *, job: Job, checkpoints: Sequence[Checkpoint], metric: str | None = None
+) -> dict[int, Metrics]:
+    """Of each checkpoint by its step: headline and validation metrics, and ``metric``."""
+    headline = set(list_headline(job.recipe)) | ({metric} if metric else set())
+    connection = session.connection()
+    series = {
+        key: number
+        for key, number in metric_query.find_series(connection, job_id=job.id).items()
+        if key in headline or is_validation(key)
+    }
+    found: dict[int, Metrics] = {row.step: {} for row in checkpoints}
+    for key, number in series.items():
+        for step, value in _read_series(session, number, list(found)):
+            found[step][key] = finite(value)
+    for row in checkpoints:
+        found[row.step].update(row.metrics)
+    return found
+
+
+def freeze(session: Session, *, job: Job, checkpoints: Sequence[Checkpoint]) -> None:
+    """Write the metrics of checkpoints to their rows: the points are about to go."""
+    if not checkpoints:
+        return
+    found = read(session, job=job, checkpoints=checkpoints)
+    for row in checkpoints:
+        row.metrics = found[row.step]
+        session.add(row)
+    session.flush()
+
+
+def _read_series(session: Session, series_id: int, steps: list[int]) -> list[tuple[int, float | None]]:
+    """The newest value at or before each step: one look into the index for each."""
+    points = metric_points.c
+    found: list[tuple[int, float | None]] = []
+    for start in range(0, len(steps), 100):  # SQLite takes 500 parts of a union at most
+        parts = []
+        for step in steps[start : start + 100]:
+            newest = (
+                select(literal_column(str(int(step))).label("asked"), points.value)
+                .where(points.series_id == series_id, points.step <= step)
+                .order_by(points.step.desc())
+                .limit(1)
+                .subquery()
+            )
+            parts.append(select(newest.c.asked, newest.c.value))
+        found += [(row[0], row[1]) for row in session.connection().execute(union_all(*parts))]
+    return found

@@ -1,0 +1,241 @@
+"""What becomes of checkpoints: which are the best, which are kept, which make room for others.
+
+Retention is decided here, in the transaction that takes a new checkpoint in, and not by the
+trainers, which would remove the best one with the rest. A checkpoint is given up by its row
+(``pruned_at``), so that nobody resumes from it or exports it any more; a worker removes the files
+(``trellis_workers/jobs/prune.py``).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from sqlmodel import Session
+from trellis_contracts.states import ACTIVE
+from trellis_recipes.catalogue import UnknownRecipe, get_recipe
+
+from trellis_api.core.columns import utc_now
+from trellis_api.jobs import checkpoint_metrics, repository, service
+from trellis_api.jobs.best import Criterion, Mode, choose_criterion, find_best
+from trellis_api.jobs.checkpoint_metrics import Metrics
+from trellis_api.jobs.errors import CheckpointInUse, CheckpointNotFound
+from trellis_api.jobs.models import TRAIN, Checkpoint, Job
+from trellis_api.jobs.schemas import CheckpointRead
+from trellis_api.models.repository import list_exported_steps
+
+KEEP_KNOB = "keep_checkpoints"
+Reason = Literal["pinned", "best", "resumed", "exporting", "model"]
+Use = Literal["pinned", "exporting", "resumed", "writing"]
+_USES: dict[Use, str] = {
+    "pinned": "The checkpoint is pinned; let it go first.",
+    "exporting": "The checkpoint is being exported; wait or stop the export.",
+    "resumed": "The running attempt continues from this checkpoint.",
+    "writing": "The run may be writing this checkpoint just now.",
+}
+#: Files that tell of an adapter, in the places where the trainers put them.
+_ADAPTER_FILES = ("lora_train_meta.json", "adapter_config.json")
+_FOLDERS = ("", "actor", "huggingface", "actor/huggingface", "lora_adapter")
+
+
+@dataclass(frozen=True)
+class Survey:
+    """A job's checkpoints, what was measured of them, and why some are not removed to make room."""
+
+    rows: Sequence[Checkpoint]
+    metrics: dict[int, Metrics]
+    best_step: int | None
+    kept: dict[int, list[Reason]]
+
+
+def survey(session: Session, *, job: Job, metric: str | None = None, mode: Mode | None = None) -> Survey:
+    """Look at all checkpoints of a job; the best one is told among those that are still there."""
+    rows = repository.list_checkpoints(session, job_id=job.id)
+    metrics = checkpoint_metrics.read(session, job=job, checkpoints=rows, metric=metric)
+    there = [row for row in rows if row.pruned_at is None]
+    own = find_best_step(job, there, metrics)
+    asked = find_best_step(job, there, metrics, metric=metric, mode=mode) if metric or mode else own
+    return Survey(rows, metrics, asked, _explain_keeping(session, job=job, rows=there, best_step=own))
+
+
+def find_best_step(
+    job: Job,
+    rows: Iterable[Checkpoint],
+    metrics: dict[int, Metrics],
+    *,
+    metric: str | None = None,
+    mode: Mode | None = None,
+) -> int | None:
+    """The step of the best of some checkpoints, or None where nothing was measured."""
+    values = {row.step: metrics[row.step] for row in rows}
+    reported = {key for measured in values.values() for key in measured}
+    criterion: Criterion | None = choose_criterion(job, reported=reported, metric=metric, mode=mode)
+    return find_best(values, criterion)
+
+
+def list_read(
+    session: Session, *, job_id: str, data_root: Path, metric: str | None = None, mode: Mode | None = None
+) -> list[CheckpointRead]:
+    """All checkpoints as clients read them, newest step first."""
+    job = service.get_job(session, job_id=job_id)
+    found = survey(session, job=job, metric=metric, mode=mode)
+    return [_present(job, row, found, data_root=data_root) for row in found.rows]
+
+
+def read_one(session: Session, *, job_id: str, step: int, data_root: Path) -> CheckpointRead:
+    """One checkpoint as clients read it."""
+    job = service.get_job(session, job_id=job_id)
+    row = get_checkpoint(session, job_id=job_id, step=step)
+    return _present(job, row, survey(session, job=job), data_root=data_root)
+
+
+def get_checkpoint(session: Session, *, job_id: str, step: int) -> Checkpoint:
+    """The checkpoint, removed or not; ``CheckpointNotFound`` without one."""
+    row = repository.find_checkpoint(session, job_id=job_id, step=step)
+    if row is None:
+        raise CheckpointNotFound(f"The job has no checkpoint of step {step}.")
+    return row
+
+
+def set_kept(session: Session, *, job_id: str, step: int, is_kept: bool) -> None:
+    """Pin a checkpoint, or let it go: what is not pinned may make room at once."""
+    job = service.get_locked_job(session, job_id=job_id)
+    row = service.get_usable_checkpoint(session, job_id=job_id, step=step)
+    row.is_kept = is_kept
+    session.add(row)
+    session.flush()
+    if not is_kept:
+        apply_retention(session, job=job)
+
+
+def delete(session: Session, *, job_id: str, step: int) -> None:
+    """Give a checkpoint up because a person says so; deleting twice is fine."""
+    job = service.get_locked_job(session, job_id=job_id)
+    row = get_checkpoint(session, job_id=job_id, step=step)
+    if row.pruned_at is not None:
+        return
+    is_exporting = step in repository.list_exporting_steps(session, job_id=job_id)
+    reason = _find_use(job, row, is_exporting=is_exporting)
+    if reason is not None:
+        raise CheckpointInUse(_USES[reason], {"reason": reason})
+    _give_up(session, job, [row])
+
+
+def apply_retention(session: Session, *, job: Job) -> list[int]:
+    """Give up what is older than the last N and has no reason to stay; the steps. The job is locked."""
+    keep = read_keep_count(job)
+    if keep is None or job.kind != TRAIN:
+        return []
+    rows = [row for row in repository.list_checkpoints(session, job_id=job.id) if row.pruned_at is None]
+    # What a resumed job left behind its checkpoint is older than all that it saved since.
+    older = sorted(rows, key=lambda row: (row.attempt, row.step), reverse=True)[keep:]
+    if not older:
+        return []
+    # Of those that are still there only: a long run has given up many more.
+    metrics = checkpoint_metrics.read(session, job=job, checkpoints=rows)
+    best_step = find_best_step(job, rows, metrics)
+    kept = _explain_keeping(session, job=job, rows=rows, best_step=best_step)
+    doomed = [row for row in older if not kept[row.step] and not service.may_be_written(job, row.step)]
+    _give_up(session, job, doomed)
+    return [row.step for row in doomed]
+
+
+def read_keep_count(job: Job) -> int | None:
+    """How many of the last checkpoints the job keeps; None: all."""
+    given = job.params.get(KEEP_KNOB)
+    if given is None:
+        given = _default_keep_count(job)
+    if isinstance(given, bool) or not isinstance(given, int | float | str):
+        return None
+    try:
+        return max(1, int(given))
+    except ValueError:  # the launch has refused it
+        return None
+
+
+def holds_adapter(folder: Path | None) -> bool:
+    """Whether a checkpoint's folder holds an adapter on a base model."""
+    if folder is None:
+        return False
+    return any((folder / below / name).is_file() for below in _FOLDERS for name in _ADAPTER_FILES)
+
+
+def _default_keep_count(job: Job) -> object:
+    try:
+        recipe = get_recipe(job.recipe)
+    except UnknownRecipe:
+        return None
+    preset = next((each for each in recipe.presets if each.id == job.preset), None)
+    if preset is not None and KEEP_KNOB in preset.params:
+        return preset.params[KEEP_KNOB]
+    knob = recipe.knob(KEEP_KNOB)
+    return knob.default if knob else None
+
+
+def _explain_keeping(
+    session: Session, *, job: Job, rows: Sequence[Checkpoint], best_step: int | None
+) -> dict[int, list[Reason]]:
+    exporting = repository.list_exporting_steps(session, job_id=job.id)
+    in_models = list_exported_steps(session, job_id=job.id)
+    kept: dict[int, list[Reason]] = {}
+    for row in rows:
+        reasons: list[tuple[Reason, bool]] = [
+            ("pinned", row.is_kept),
+            ("best", row.step == best_step),
+            ("resumed", row.step == job.resume_step),
+            ("exporting", row.step in exporting),
+            ("model", row.step in in_models),
+        ]
+        kept[row.step] = [reason for reason, holds in reasons if holds]
+    return kept
+
+
+def _find_use(job: Job, row: Checkpoint, *, is_exporting: bool) -> Use | None:
+    """What stands against removing a checkpoint by hand."""
+    if row.is_kept:
+        return "pinned"
+    if is_exporting:
+        return "exporting"
+    if job.resume_step == row.step and job.state in ACTIVE:
+        return "resumed"
+    return "writing" if service.may_be_written(job, row.step) else None
+
+
+def _give_up(session: Session, job: Job, rows: Sequence[Checkpoint]) -> None:
+    if not rows:
+        return
+    for row in rows:
+        row.pruned_at, row.removed_at = utc_now(), None
+        session.add(row)
+    service.announce(session, job=job)
+    session.flush()
+
+
+def _present(job: Job, row: Checkpoint, found: Survey, *, data_root: Path) -> CheckpointRead:
+    is_pruned = row.pruned_at is not None
+    folder = None if is_pruned else service.find_folder(row, row.path, data_root=data_root)
+    kept_because = found.kept.get(row.step, [])
+    return CheckpointRead(
+        step=row.step,
+        attempt=row.attempt,
+        path=_shorten_path(row.path, data_root) or row.path,
+        hf_path=None if is_pruned else _shorten_path(row.hf_path, data_root),
+        size_bytes=0 if row.removed_at is not None else row.size_bytes,
+        metrics=found.metrics[row.step],
+        created_at=row.created_at,
+        is_best=row.step == found.best_step,
+        is_kept=row.is_kept,
+        is_pruned=is_pruned,
+        kept_because=kept_because,
+        can_resume=folder is not None and job.state in service.RESUMABLE,
+        can_export=folder is not None and not service.may_be_overwritten(job, row),
+        can_delete=not is_pruned and _find_use(job, row, is_exporting="exporting" in kept_because) is None,
+        has_adapter=holds_adapter(folder),
+    )
+
+
+def _shorten_path(path: str | None, data_root: Path) -> str | None:
+    if path is None:
+        return None
+    absolute = Path(path)
+    return str(absolute.relative_to(data_root)) if absolute.is_relative_to(data_root) else path

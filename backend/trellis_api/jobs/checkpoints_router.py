@@ -1,0 +1,77 @@
+"""The checkpoints of a job: list, keep, remove, and export as a model."""
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, BackgroundTasks, Path, Query
+from trellis_contracts import tasks as task_names
+
+from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, WriteSession
+from trellis_api.core.errors import ERROR_RESPONSES
+from trellis_api.core.texts import NO_NUL
+from trellis_api.jobs import checkpoints, exports, presentation
+from trellis_api.jobs.dependencies import JOB_RESPONSES, JobId
+from trellis_api.jobs.schemas import CheckpointRead, CheckpointUpdate, ExportCreate, JobRead
+
+router = APIRouter(prefix="/jobs/{job_id}/checkpoints", tags=["checkpoints"], responses=JOB_RESPONSES)
+CONFLICT: dict[int | str, dict[str, Any]] = {409: ERROR_RESPONSES[409], 422: ERROR_RESPONSES[422]}
+Step = Annotated[int, Path(ge=0, le=2**53, description="Step of the checkpoint.")]
+
+
+@router.get("", summary="Checkpoints, newest first")
+def list_checkpoints(
+    job_id: JobId,
+    session: ReadSession,
+    settings: SettingsDep,
+    best_by: Annotated[
+        str | None,
+        Query(max_length=256, pattern=NO_NUL, description="Metric that tells the best; default the job's."),
+    ] = None,
+    mode: Annotated[
+        Literal["max", "min"] | None, Query(description="Default as suits the metric: a loss is least.")
+    ] = None,
+) -> list[CheckpointRead]:
+    """All attempts share them. Each has the metrics of its step; removed ones stay listed with theirs."""
+    return checkpoints.list_read(
+        session, job_id=job_id, data_root=settings.data_root, metric=best_by, mode=mode
+    )
+
+
+@router.patch("/{step}", summary="Pin a checkpoint, or let it go", responses=CONFLICT)
+def update_checkpoint(
+    job_id: JobId,
+    step: Step,
+    body: CheckpointUpdate,
+    background: BackgroundTasks,
+    session: WriteSession,
+    settings: SettingsDep,
+    tasks: TasksDep,
+) -> CheckpointRead:
+    """A pinned checkpoint is never removed to make room. One that is let go may be, at once."""
+    checkpoints.set_kept(session, job_id=job_id, step=step, is_kept=body.is_kept)
+    tasks.send_later(background, task_names.PRUNE)
+    return checkpoints.read_one(session, job_id=job_id, step=step, data_root=settings.data_root)
+
+
+@router.delete("/{step}", status_code=204, summary="Remove a checkpoint's files", responses=CONFLICT)
+def delete_checkpoint(
+    job_id: JobId, step: Step, background: BackgroundTasks, session: WriteSession, tasks: TasksDep
+) -> None:
+    """It stays listed with its metrics. Refused while it is pinned or in use."""
+    checkpoints.delete(session, job_id=job_id, step=step)
+    tasks.send_later(background, task_names.PRUNE)
+
+
+@router.post("/{step}/export", status_code=201, summary="Export a checkpoint as a model", responses=CONFLICT)
+def export_checkpoint(
+    job_id: JobId,
+    step: Step,
+    body: ExportCreate,
+    background: BackgroundTasks,
+    session: WriteSession,
+    settings: SettingsDep,
+    tasks: TasksDep,
+) -> JobRead:
+    """A job of kind export, which needs no slot. When it has succeeded, the model is registered."""
+    job = exports.request_export(session, job_id=job_id, step=step, request=body, settings=settings)
+    tasks.send_later(background, task_names.LAUNCH_QUEUED)
+    return presentation.present(session, job=job)

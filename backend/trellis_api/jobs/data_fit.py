@@ -1,0 +1,291 @@
+"""Decides before a launch whether a dataset suits a recipe, and what to do where it does not.
+
+A dataset is read as one format, each of whose roles one column plays. The choice is the person's
+(``columns``, ``data_format``); what is left open follows from what intake found and from usual names.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain, islice, product
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from trellis_contracts.recipe import DataFormat, Recipe
+from trellis_contracts.rows import CONVERSIONS, FORMAT_ROLES, ColumnKind, DataRole, role_of
+from trellis_recipes.data.conversion import Place, choose_conversion
+from trellis_recipes.data.reading import BadRow
+
+from trellis_api.datasets.intake.store import to_json
+from trellis_api.datasets.models import Dataset
+from trellis_api.jobs import fit_texts
+from trellis_api.jobs.errors import UnsuitableDataset
+from trellis_api.jobs.fit_schemas import DataConversion, DataFit, DataOffer, DataSample, MissingRole
+from trellis_api.jobs.models import Job
+
+log = logging.getLogger(__name__)
+
+MAX_OFFERS = 8
+#: Of a text in the sample.
+MAX_SHOWN_CHARACTERS = 2000
+#: What a column named "label" may hold to be offered as a label: text hardly ever is one.
+_LIKELY_LABELS = frozenset({ColumnKind.BOOLEAN, ColumnKind.NUMBER})
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a person said about the dataset."""
+
+    columns: Mapping[str, str]
+    data_format: DataFormat | None = None
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """A format, the columns that play its roles, and the roles that none plays."""
+
+    format: DataFormat
+    columns: dict[str, str]
+    missing: list[MissingRole]
+
+
+def fit(recipe: Recipe, dataset: Dataset, choice: Choice, *, path: Path) -> DataFit:
+    """How the dataset (its file at ``path``) would be read for the recipe."""
+    types = _types_of(dataset)
+    reading = _choose_reading(recipe, dataset, choice, types)
+    form = recipe.trains_on
+    can_be_read = reading.format in CONVERSIONS[form] and not reading.missing
+    sample = _make_sample(reading, form, path) if can_be_read else None
+    conversion = None
+    if can_be_read and reading.format is not form:
+        conversion = DataConversion(
+            source=reading.format,
+            to=form,
+            columns=reading.columns,
+            how=fit_texts.describe_conversion(form, reading.format),
+        )
+    return DataFit(
+        wanted=form,
+        found=DataFormat(dataset.format),
+        read_as=reading.format,
+        columns=reading.columns,
+        fits=can_be_read and (sample is None or sample.problem is None),
+        missing=reading.missing,
+        conversion=conversion,
+        offers=list(islice(_offer(recipe, dataset, types, reading), MAX_OFFERS)),
+        sample=sample,
+    )
+
+
+def choice_of(job: Job, dataset: Dataset, *, is_other: bool) -> Choice:
+    """What a job says about a dataset; of one that is not its training data, only what concerns it too."""
+    data_format = DataFormat(job.data_format) if job.data_format else None
+    if not is_other:
+        return Choice(job.data_columns, data_format)
+    names = {column["name"] for column in dataset.columns}
+    return Choice({role: name for role, name in job.data_columns.items() if name in names}, data_format)
+
+
+def read_for(recipe: Recipe, dataset: Dataset, choice: Choice) -> tuple[DataFormat, dict[str, str]]:
+    """The format as which the dataset's rows are read, and the columns that play its roles."""
+    reading = _choose_reading(recipe, dataset, choice, _types_of(dataset))
+    return reading.format, reading.columns
+
+
+def _types_of(dataset: Dataset) -> dict[str, str]:
+    return {str(column["name"]): str(column["type"]) for column in dataset.columns}
+
+
+def refuse(learner: str, dataset: Dataset, found: DataFit, *, field: str) -> UnsuitableDataset:
+    """The error for a dataset that does not suit: what is missing, and which other readings there are."""
+    message = explain(learner, dataset, found)
+    details = {
+        "code": UnsuitableDataset.code,
+        "field": field,
+        "message": message,
+        "missing": [each.model_dump(mode="json") for each in found.missing],
+        "offers": [each.model_dump(mode="json") for each in found.offers],
+    }
+    return UnsuitableDataset(message, [details])
+
+
+def explain(learner: str, dataset: Dataset, found: DataFit) -> str:
+    """One sentence or two: why the dataset does not suit the recipe, and the nearest way out."""
+    accepted = CONVERSIONS[found.wanted]
+    if found.read_as not in accepted:
+        reason = f"{learner} learns from {', '.join(accepted)} data; {dataset.name} is {found.read_as}."
+    elif found.missing:
+        reason = f"{dataset.name} cannot be read as {found.read_as} for {learner}: "
+        reason += " ".join(missing.reason.en for missing in found.missing)
+    else:
+        problem = found.sample.problem if found.sample else ""
+        reason = f"The first row of {dataset.name} cannot be used: {problem}."
+    return f"{reason} {found.offers[0].label.en}?" if found.offers else reason
+
+
+def kind_of(description: str) -> ColumnKind:
+    """The kind of a column, from the description of its type that is kept with the dataset."""
+    simple = {
+        "text": ColumnKind.TEXT,
+        "boolean": ColumnKind.BOOLEAN,
+        "integer": ColumnKind.NUMBER,
+        "number": ColumnKind.NUMBER,
+    }
+    if description in simple:
+        return simple[description]
+    if description.startswith("list<object{") and "role: text" in description and "content: " in description:
+        return ColumnKind.MESSAGES
+    return ColumnKind.OBJECT if description.startswith("object{") else ColumnKind.OTHER
+
+
+def _choose_reading(recipe: Recipe, dataset: Dataset, choice: Choice, types: dict[str, str]) -> _Reading:
+    """The format that was asked for, else the one that was found, else the nearest that the recipe takes."""
+    if choice.data_format is not None:
+        return _read_as(choice.data_format, dataset, choice.columns, types)
+    own = DataFormat(dataset.format)
+    readings = [
+        _read_as(each, dataset, choice.columns, types)
+        for each in (own, *recipe.data_formats)
+        if each in recipe.data_formats
+    ]
+    if own in recipe.data_formats and (not choice.columns or not readings[0].missing):
+        return readings[0]
+    complete = [reading for reading in readings if not reading.missing]
+    if choice.columns and complete:
+        return complete[0]
+    if not choice.columns and own is not DataFormat.UNKNOWN:
+        return _Reading(own, dict(dataset.format_columns), [])
+    # Nothing fits as it is: the reading that comes nearest says what is missing.
+    return min(readings, key=lambda reading: (not reading.columns, len(reading.missing)))
+
+
+def _read_as(
+    data_format: DataFormat, dataset: Dataset, columns: Mapping[str, str], types: Mapping[str, str]
+) -> _Reading:
+    found = dataset.format_columns if data_format == dataset.format else {}
+    roles = FORMAT_ROLES[data_format]
+    names = [role.name for role in roles]
+    taken: dict[str, str] = {}
+    missing = [
+        MissingRole(role=name, looked_for=names, reason=fit_texts.no_such_role(name, data_format, names))
+        for name in columns
+        if name not in names
+    ]
+    for role in roles:
+        if role.name in columns:
+            problem = _why_unfit(role, columns[role.name], types)
+            if problem is None:
+                taken[role.name] = columns[role.name]
+            else:
+                missing.append(problem)
+        elif role.name in found:
+            taken[role.name] = found[role.name]
+        elif not (role.is_optional and role.name in ("system", "input")):  # found beside a prompt anyway
+            usual = next((name for name in role.usual_columns if _suits(role, types.get(name))), None)
+            if usual is not None:
+                taken[role.name] = usual
+            elif not role.is_optional:
+                missing.append(_missing(role))
+    if _lacks_prompt(data_format, taken, types):
+        prompt = role_of(data_format, "prompt")
+        missing += [_missing(prompt)] if prompt else []
+    return _Reading(data_format, taken, missing)
+
+
+def _lacks_prompt(data_format: DataFormat, taken: Mapping[str, str], types: Mapping[str, str]) -> bool:
+    """Whether both sides of a pair are texts that nothing says the prompt of."""
+    if data_format is not DataFormat.PREFERENCE or "prompt" in taken:
+        return False
+    sides = (taken.get("chosen"), taken.get("rejected"))
+    return any(side is not None and kind_of(types.get(side, "")) is ColumnKind.TEXT for side in sides)
+
+
+def _suits(role: DataRole, type_: str | None) -> bool:
+    return type_ is not None and kind_of(type_) in role.kinds
+
+
+def _missing(role: DataRole) -> MissingRole:
+    looked_for = list(role.usual_columns)
+    return MissingRole(
+        role=role.name, looked_for=looked_for, reason=fit_texts.no_column(role.name, looked_for)
+    )
+
+
+def _why_unfit(role: DataRole, column: str, types: Mapping[str, str]) -> MissingRole | None:
+    """What speaks against a column that a person named."""
+    if column not in types:
+        reason = fit_texts.no_such_column(role.name, column)
+    elif not _suits(role, types[column]):
+        reason = fit_texts.wrong_kind(role.name, column, types[column], sorted(role.kinds))
+    else:
+        return None
+    return MissingRole(role=role.name, looked_for=[column], reason=reason)
+
+
+def _offer(recipe: Recipe, dataset: Dataset, types: dict[str, str], current: _Reading) -> Iterator[DataOffer]:
+    """Other complete readings: by usual names first, then by what the columns hold."""
+    usual = [_read_as(each, dataset, {}, types) for each in recipe.data_formats]
+    complete = [(each.format, each.columns) for each in usual if not each.missing]
+    lacking: list[_Reading] = []
+    if current.missing or current.format not in recipe.data_formats:
+        lacking = [each for each in usual if each.missing]
+        lacking.sort(key=lambda reading: reading.format is not current.format)
+    # One by one: of a dataset with many columns there are millions, and the caller takes a few.
+    guesses = ((each.format, columns) for each in lacking for columns in _guess(each, types))
+    for data_format, columns in chain(complete, guesses):
+        is_current = (data_format, columns) == (current.format, current.columns)
+        if columns and (current.missing or not is_current):
+            label = fit_texts.describe_reading(data_format, columns)
+            yield DataOffer(format=data_format, columns=columns, label=label)
+
+
+def _guess(reading: _Reading, types: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """The reading with its missing roles played by other columns that hold the right thing."""
+    free = [name for name in types if name not in reading.columns.values()]
+    roles = [role for each in reading.missing if (role := role_of(reading.format, each.role))]
+    candidates = [[name for name in free if kind_of(types[name]) in _likely_kinds(role)] for role in roles]
+    for names in product(*candidates):
+        if len(set(names)) == len(names):
+            yield {**reading.columns, **{role.name: name for role, name in zip(roles, names, strict=True)}}
+
+
+def _likely_kinds(role: DataRole) -> frozenset[ColumnKind]:
+    return role.kinds & _LIKELY_LABELS if role.name == "label" else role.kinds
+
+
+def _make_sample(reading: _Reading, form: DataFormat, path: Path) -> DataSample | None:
+    try:
+        row = _read_first_row(path)
+    except (OSError, pa.ArrowException) as error:
+        log.warning("the first row of %s cannot be read: %s", path, error)
+        return None
+    if row is None:
+        return None
+    after: list[dict[str, Any]] = []
+    problem = None
+    try:
+        after = choose_conversion(reading.format, form, reading.columns)(row, Place(0, "train"))
+    except BadRow as error:
+        problem = str(error)
+    shown = [_shorten(to_json(each)) for each in after]
+    return DataSample(before=_shorten(to_json(row)), after=shown, problem=problem)
+
+
+def _read_first_row(path: Path) -> dict[str, Any] | None:
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=1):
+            row: dict[str, Any] = batch.to_pylist()[0]
+            return row
+    return None
+
+
+def _shorten(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _shorten(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_shorten(item) for item in value]
+    if isinstance(value, str) and len(value) > MAX_SHOWN_CHARACTERS:
+        return value[:MAX_SHOWN_CHARACTERS] + "…"
+    return value

@@ -1,0 +1,173 @@
+"""Exports: a job that writes a checkpoint as a model, asked for by a person or by the end of a training.
+
+request_export                             writes the export job's row, QUEUED
+→ trellis_workers/jobs/launch.py           starts it like every job; it needs no slot
+→ trellis_train/engines/export.py          writes the model's folder, complete or not at all
+→ trellis_workers/jobs/reconcile.py        settles it and registers the model, in one transaction
+"""
+
+import logging
+from pathlib import Path
+
+from sqlmodel import Session
+from trellis_contracts.recipe import Engine
+from trellis_contracts.states import JobState
+from trellis_recipes.catalogue import UnknownRecipe, get_recipe
+
+from trellis_api.core.errors import DomainError
+from trellis_api.core.ids import new_id
+from trellis_api.core.settings import Settings
+from trellis_api.core.texts import number_name
+from trellis_api.jobs import checkpoints, repository, service
+from trellis_api.jobs.errors import (
+    CheckpointInUse,
+    CheckpointNotExportable,
+    CheckpointNotFound,
+    ExportNameTaken,
+)
+from trellis_api.jobs.export_orders import ExportOrder
+from trellis_api.jobs.models import EXPORT, TRAIN, Checkpoint, Job
+from trellis_api.jobs.schemas import ExportAs, ExportCreate
+from trellis_api.jobs.storage import check_storage
+from trellis_api.models.lineage import describe_training
+from trellis_api.models.repository import find_model_named, lock_model
+
+log = logging.getLogger(__name__)
+
+
+def request_export(
+    session: Session, *, job_id: str, step: int, request: ExportCreate, settings: Settings
+) -> Job:
+    """Queue the export of a checkpoint; everything that stands against it raises here."""
+    check_storage(settings)
+    source = service.get_locked_job(session, job_id=job_id)
+    if source.kind != TRAIN:
+        raise CheckpointNotExportable("An export has no checkpoints.")
+    row = service.get_usable_checkpoint(session, job_id=job_id, step=step)
+    folder = service.find_folder(row, row.path, data_root=settings.data_root)
+    if folder is None:
+        raise CheckpointNotFound(f"The files of the checkpoint of step {step} are gone.")
+    if service.may_be_overwritten(source, row):
+        raise CheckpointInUse("The resumed run is about to write this checkpoint anew; wait.")
+    check_name(session, name=request.name)
+    _check_form(session, source=source, folder=folder, request=request)
+    return _queue(session, source=source, row=row, request=request)
+
+
+def check_name(session: Session, *, name: str) -> None:
+    """Refuse a name that a model has, or that a waiting export is going to use."""
+    promised = {str(job.export["name"]) for job in repository.list_active_exports(session) if job.export}
+    if name in promised:
+        raise ExportNameTaken(f"An export to a model named '{name}' is under way.", {"name": name})
+    if find_model_named(session, name=name) is not None:
+        raise ExportNameTaken(f"There is a model named '{name}' already.", {"name": name})
+
+
+def queue_promised(session: Session, *, job: Job, settings: Settings) -> Job | None:
+    """After a training that has succeeded: queue the export that was asked for with it, once.
+
+    Runs in the transaction that settles the training. What stands against it is written beside the
+    request and changes nothing about the training.
+    """
+    if job.kind != TRAIN or job.state != JobState.SUCCEEDED or not job.export_as:
+        return None
+    if job.export_as.get("job_id") or job.export_as.get("problem"):
+        return None
+    wanted = ExportAs.model_validate({key: job.export_as.get(key) for key in ("name", "best_by", "mode")})
+    export, problem = None, None
+    try:
+        with session.begin_nested():
+            step, problem = _choose_step(session, job=job, wanted=wanted, data_root=settings.data_root)
+            request = ExportCreate(name=_find_free_name(session, wanted.name))
+            if request.name != wanted.name:
+                problem = f"The name '{wanted.name}' was taken meanwhile; the model is '{request.name}'."
+            export = request_export(session, job_id=job.id, step=step, request=request, settings=settings)
+    except DomainError as error:
+        log.warning("job %s: its export was not queued: %s", job.id, error.message)
+        export, problem = None, error.message
+    job.export_as = {**wanted.model_dump(), "job_id": export.id if export else None, "problem": problem}
+    session.add(job)
+    service.announce(session, job=job)
+    session.flush()
+    return export
+
+
+def _choose_step(session: Session, *, job: Job, wanted: ExportAs, data_root: Path) -> tuple[int, str | None]:
+    """The step to export: the best by the metric that was asked for, else the last; and a remark."""
+    rows = [
+        row
+        for row in repository.list_checkpoints(session, job_id=job.id)
+        if service.has_files(row, data_root=data_root)
+    ]
+    if not rows:
+        raise CheckpointNotFound("The job has left no checkpoint that could be exported.")
+    last = max(rows, key=lambda row: (row.attempt, row.step)).step
+    if wanted.best_by is None and wanted.mode is None:
+        return last, None
+    found = checkpoints.survey(session, job=job, metric=wanted.best_by, mode=wanted.mode)
+    best = checkpoints.find_best_step(job, rows, found.metrics, metric=wanted.best_by, mode=wanted.mode)
+    if best is None:
+        metric = wanted.best_by or "the job's own metric"
+        return last, f"No checkpoint has a value of {metric}; the last one was exported."
+    return best, None
+
+
+def _find_free_name(session: Session, name: str) -> str:
+    number, candidate = 1, name
+    while True:
+        try:
+            check_name(session, name=candidate)
+        except ExportNameTaken:
+            number += 1
+            candidate = number_name(name, number)
+        else:
+            return candidate
+
+
+def _check_form(session: Session, *, source: Job, folder: Path, request: ExportCreate) -> None:
+    if not checkpoints.holds_adapter(folder):
+        if request.form == "adapter":
+            raise CheckpointNotExportable("The checkpoint holds whole weights, no adapter; export it merged.")
+        return
+    # Held until the export's row is written: from then on the row keeps the model from deletion.
+    base = lock_model(session, model_id=source.model_id, is_shared=True)
+    if base is None or not base.path:
+        raise CheckpointNotExportable("The checkpoint is an adapter, and its base model was deleted.")
+
+
+def _queue(session: Session, *, source: Job, row: Checkpoint, request: ExportCreate) -> Job:
+    order = ExportOrder(
+        job_id=source.id,
+        job_name=source.name,
+        engine=_find_engine(source.recipe),
+        step=row.step,
+        form=request.form,
+        name=request.name,
+        description=request.description,
+        model_id=new_id("mdl"),
+        training=describe_training(session, job=source, step=row.step),
+    )
+    job = Job(
+        id=new_id("job"),
+        name=f"Export {request.name}"[:200],
+        kind=EXPORT,
+        recipe=source.recipe,
+        preset=source.preset,
+        model_id=source.model_id,
+        dataset_id=None,
+        seed=source.seed,
+        gpus=0,
+        priority=source.priority,
+        export=order.model_dump(mode="json"),
+    )
+    repository.add_job(session, job=job, tags=[])
+    service.announce(session, job=job)
+    session.flush()
+    return job
+
+
+def _find_engine(recipe: str) -> Engine:
+    try:
+        return get_recipe(recipe).engine
+    except UnknownRecipe as error:
+        raise CheckpointNotExportable(f"The recipe {recipe} is no longer in the catalogue.") from error

@@ -1,0 +1,74 @@
+"""What is said about a dataset and a recipe, in both languages."""
+
+from collections.abc import Mapping, Sequence
+
+from trellis_contracts.recipe import DataFormat, Text
+
+_HOW: dict[tuple[DataFormat, DataFormat], Text] = {
+    (DataFormat.MESSAGES, DataFormat.PROMPT_ANSWER): Text(
+        en="The prompt becomes the user's turn, the answer the assistant's.",
+        zh="提示作为用户的发言，答案作为助手的回复。",
+    ),
+    (DataFormat.MESSAGES, DataFormat.PREFERENCE): Text(
+        en="The prompt and the chosen answer become a conversation; the rejected answer is left out.",
+        zh="提示与被选中的回答组成对话；被拒绝的回答不使用。",
+    ),
+    (DataFormat.VERL_RL, DataFormat.PROMPT_ANSWER): Text(
+        en="The prompt is answered by the model; what follows #### or stands in \\boxed{} in the answer "
+        "(else all of it) is the reference.",
+        zh="由模型回答提示；答案中 #### 之后或 \\boxed{} 内的内容（否则整个答案）作为参考答案。",
+    ),
+    (DataFormat.VERL_RL, DataFormat.MESSAGES): Text(
+        en="The turns before the assistant's last are the prompt; the answer in that one is the reference.",
+        zh="助手最后一次回复之前的对话作为提示，该回复中的答案作为参考答案。",
+    ),
+    (DataFormat.UNPAIRED_PREFERENCE, DataFormat.PREFERENCE): Text(
+        en="Every pair becomes two rows: the chosen answer is wanted, the rejected one unwanted.",
+        zh="每个偏好对变成两行：被选中的回答为期望，被拒绝的回答为不期望。",
+    ),
+}
+
+
+def describe_conversion(form: DataFormat, source: DataFormat) -> Text:
+    """What happens to the rows on the way from the one to the other."""
+    return _HOW[form, source]
+
+
+def describe_reading(data_format: DataFormat, columns: Mapping[str, str]) -> Text:
+    """A way to read a dataset: its format and which column is what."""
+    pairs = ", ".join(f"{role}: {column}" for role, column in columns.items())
+    return Text(en=f"Read as {data_format} ({pairs})", zh=f"按 {data_format} 读取（{pairs}）")
+
+
+def no_column(role: str, looked_for: Sequence[str]) -> Text:
+    """Nothing plays the role."""
+    names = ", ".join(looked_for)
+    return Text(
+        en=f"No column is the {role} (looked for: {names}).", zh=f"没有列作为 {role}（查找过：{names}）。"
+    )
+
+
+def no_such_column(role: str, column: str) -> Text:
+    """A named column is not there."""
+    return Text(
+        en=f"The dataset has no column {column}, which was to be the {role}.",
+        zh=f"数据集没有列 {column}（指定为 {role}）。",
+    )
+
+
+def wrong_kind(role: str, column: str, found: str, wanted: Sequence[str]) -> Text:
+    """A column holds what the role cannot be."""
+    kinds = " or ".join(wanted)
+    return Text(
+        en=f"Column {column} is {found[:80]}; the {role} must be {kinds}.",
+        zh=f"列 {column} 的类型是 {found[:80]}；{role} 必须是 {' 或 '.join(wanted)}。",
+    )
+
+
+def no_such_role(role: str, data_format: DataFormat, roles: Sequence[str]) -> Text:
+    """Somebody named a role that the format has not."""
+    names = ", ".join(roles) or "—"
+    return Text(
+        en=f"The format {data_format} has no role {role}; its roles are {names}.",
+        zh=f"格式 {data_format} 没有角色 {role}；它的角色有 {names}。",
+    )

@@ -1,0 +1,147 @@
+"""What models were made from, and what was made from them.
+
+A model's row carries the whole way to it, with the names of what it was made from: jobs, models and
+datasets may be deleted, and the way stays readable.
+"""
+
+from collections import deque
+from typing import Any
+
+from sqlmodel import Session
+
+from trellis_api.datasets.repository import find_dataset
+from trellis_api.jobs.models import Job
+from trellis_api.jobs.repository import find_job, list_jobs_from_model
+from trellis_api.models import repository
+from trellis_api.models.models import Model
+from trellis_api.models.schemas import Lineage, LineageEdge, LineageNode, LineageRead, Training
+
+#: A graph larger than this is cut: nobody reads it, and it has to end.
+MAX_NODES = 500
+
+
+def describe_training(session: Session, *, job: Job, step: int) -> Training:
+    """What a checkpoint of a job was made from, by id and by name."""
+    model = repository.find_model(session, model_id=job.model_id)
+    dataset = find_dataset(session, dataset_id=job.dataset_id) if job.dataset_id else None
+    return Training(
+        job_id=job.id,
+        job_name=job.name,
+        recipe=job.recipe,
+        step=step,
+        model_id=job.model_id,
+        model_name=model.name if model else None,
+        dataset_id=job.dataset_id,
+        dataset_name=dataset.name if dataset else None,
+        dataset_sha256=dataset.sha256 if dataset else None,
+    )
+
+
+def continue_lineage(session: Session, training: Training, **more: Any) -> Lineage:
+    """The lineage of a model that a training has made: the training, and those before it."""
+    parent = repository.find_model(session, model_id=training.model_id) if training.model_id else None
+    ancestors: list[Training] = []
+    if parent is not None and parent.lineage.get("job_id"):
+        before = Lineage.model_validate(parent.lineage)
+        ancestors = [Training(**before.model_dump(include=set(Training.model_fields))), *before.ancestors]
+    return Lineage(**training.model_dump(), ancestors=ancestors, **more)
+
+
+def read_lineage(session: Session, *, model: Model) -> LineageRead:
+    """All that a model descends from, and all that descends from it."""
+    graph = _Graph(session)
+    graph.add_ancestors(model)
+    graph.add_descendants(model)
+    return LineageRead(model_id=model.id, nodes=list(graph.nodes.values()), edges=list(graph.edges.values()))
+
+
+class _Graph:
+    """Nodes and edges, each once."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.nodes: dict[str, LineageNode] = {}
+        self.edges: dict[tuple[str, str, int | None], LineageEdge] = {}
+
+    def add_ancestors(self, model: Model) -> None:
+        self._add_model(model.id, row=model)
+        made_id = model.id
+        lineage = Lineage.model_validate(model.lineage)
+        for training in (lineage, *lineage.ancestors):
+            if training.job_id is None:
+                return
+            self._add_training(training, made_id)
+            if training.model_id is None:
+                return
+            made_id = training.model_id
+
+    def add_descendants(self, model: Model) -> None:
+        waiting = deque([model.id])
+        seen = {model.id}
+        while waiting and len(self.nodes) < MAX_NODES:
+            model_id = waiting.popleft()
+            room = MAX_NODES - len(self.nodes)
+            for job in list_jobs_from_model(self._session, model_id=model_id, limit=room):
+                self._add_job(describe_training(self._session, job=job, step=0))
+            for child in repository.list_children(self._session, model_id=model_id, limit=room):
+                self._add_model(child.id, row=child)
+                self._add_training(Lineage.model_validate(child.lineage), child.id)
+                if child.id not in seen:
+                    seen.add(child.id)
+                    waiting.append(child.id)
+
+    def _add_training(self, training: Training, made_id: str) -> None:
+        if training.job_id is None:
+            return
+        self._add_job(training)
+        self._add_edge(training.job_id, made_id, "checkpoint", training.step)
+
+    def _add_job(self, training: Training) -> None:
+        """A job with what it started from and learned from."""
+        job_id = training.job_id
+        if job_id is None:
+            return
+        job = find_job(self._session, job_id=job_id)
+        if job is not None and training.dataset_id is None:  # registered before lineages named datasets
+            training = describe_training(self._session, job=job, step=training.step or 0)
+        self.nodes[job_id] = LineageNode(
+            id=job_id,
+            kind="job",
+            name=job.name if job else training.job_name,
+            exists=job is not None,
+            recipe=job.recipe if job else training.recipe,
+            state=job.state.value if job else None,
+        )
+        if training.model_id is not None:
+            self._add_model(training.model_id, name=training.model_name)
+            self._add_edge(training.model_id, job_id, "base")
+        if training.dataset_id is not None:
+            self._add_dataset(training)
+            self._add_edge(training.dataset_id, job_id, "data")
+
+    def _add_model(self, model_id: str, *, row: Model | None = None, name: str | None = None) -> None:
+        if model_id in self.nodes and row is None:
+            return
+        row = row or repository.find_model(self._session, model_id=model_id)
+        self.nodes[model_id] = LineageNode(
+            id=model_id,
+            kind="model",
+            name=row.name if row else name,
+            exists=row is not None,
+            state=row.state if row else None,
+            form=row.lineage.get("form") if row else None,
+        )
+
+    def _add_dataset(self, training: Training) -> None:
+        dataset_id = training.dataset_id or ""
+        row = find_dataset(self._session, dataset_id=dataset_id)
+        self.nodes[dataset_id] = LineageNode(
+            id=dataset_id,
+            kind="dataset",
+            name=row.name if row else training.dataset_name,
+            exists=row is not None,
+            sha256=training.dataset_sha256 or (row.sha256 if row else None),
+        )
+
+    def _add_edge(self, source: str, target: str, role: Any, step: int | None = None) -> None:
+        self.edges[source, target, step] = LineageEdge(source=source, target=target, role=role, step=step)

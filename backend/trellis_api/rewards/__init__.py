@@ -1,0 +1,1 @@
+"""Rewards: their catalogue, persons' own reward functions, and dry runs."""

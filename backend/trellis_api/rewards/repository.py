@@ -1,0 +1,128 @@
+"""Queries on reward files and dry runs."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import delete, update
+from sqlmodel import Session, col, or_, select, tuple_
+from trellis_contracts.dry_run import DryRunState
+from trellis_contracts.states import ACTIVE
+
+from trellis_api.core.columns import utc_now
+from trellis_api.core.ids import is_id
+from trellis_api.jobs.models import Job
+from trellis_api.rewards.models import DryRun, RewardFile
+
+Position = tuple[datetime, str]
+_UNFINISHED = (DryRunState.QUEUED, DryRunState.RUNNING)
+
+
+def find_file(session: Session, *, file_id: str) -> RewardFile | None:
+    """The file of this id; None for anything that is no id."""
+    return session.get(RewardFile, file_id) if is_id(file_id, prefix="rwf") else None
+
+
+def lock_file(session: Session, *, file_id: str, is_shared: bool = False) -> RewardFile | None:
+    """The file as it stands now, kept until the transaction ends: from deletion where the lock is shared.
+
+    (On SQLite the writing transaction holds the lock of the whole database already.)
+    """
+    if not is_id(file_id, prefix="rwf"):
+        return None
+    return session.get(RewardFile, file_id, with_for_update={"read": is_shared}, populate_existing=True)
+
+
+def find_file_named(session: Session, *, name: str) -> RewardFile | None:
+    """The file of this name."""
+    return session.exec(select(RewardFile).where(RewardFile.name == name)).first()
+
+
+def list_files(session: Session, *, after: Position | None, limit: int) -> Sequence[RewardFile]:
+    """Newest first."""
+    query = select(RewardFile)
+    if after:
+        query = query.where(tuple_(col(RewardFile.created_at), col(RewardFile.id)) < after)
+    return session.exec(
+        query.order_by(col(RewardFile.created_at).desc(), col(RewardFile.id).desc()).limit(limit)
+    ).all()
+
+
+def add_file(session: Session, file: RewardFile) -> None:
+    """Insert; IntegrityError where the name is taken."""
+    session.add(file)
+    session.flush()
+
+
+def delete_file(session: Session, file: RewardFile) -> None:
+    """Delete the row."""
+    session.delete(file)
+    session.flush()
+
+
+def list_unfinished_uses(session: Session) -> list[tuple[str, object]]:
+    """Every unfinished job and dry run by name, with the rewards that it was given."""
+    jobs = session.exec(select(Job.name, Job.params).where(col(Job.state).in_(ACTIVE))).all()
+    runs = session.exec(select(DryRun.id, DryRun.rewards).where(col(DryRun.state).in_(_UNFINISHED))).all()
+    return [*((name, params.get("rewards")) for name, params in jobs), *runs]
+
+
+def find_dry_run(session: Session, *, dry_run_id: str) -> DryRun | None:
+    """The dry run of this id; None for anything that is no id."""
+    return session.get(DryRun, dry_run_id) if is_id(dry_run_id, prefix="dry") else None
+
+
+def list_dry_runs(session: Session, *, after: Position | None, limit: int) -> Sequence[DryRun]:
+    """Newest first."""
+    query = select(DryRun)
+    if after:
+        query = query.where(tuple_(col(DryRun.created_at), col(DryRun.id)) < after)
+    return session.exec(
+        query.order_by(col(DryRun.created_at).desc(), col(DryRun.id).desc()).limit(limit)
+    ).all()
+
+
+def add_dry_run(session: Session, dry_run: DryRun) -> None:
+    """Insert."""
+    session.add(dry_run)
+    session.flush()
+
+
+def delete_dry_run(session: Session, *, dry_run_id: str) -> None:
+    """Delete the row; the worker that carries it out notices."""
+    session.exec(delete(DryRun).where(col(DryRun.id) == dry_run_id))
+
+
+def forget_old_dry_runs(session: Session, *, kept: int) -> None:
+    """Delete all finished ones but the newest."""
+    newest = select(DryRun.id).order_by(col(DryRun.created_at).desc()).limit(kept)
+    ids = session.exec(newest).all()
+    is_finished = col(DryRun.state).not_in(_UNFINISHED)
+    session.exec(delete(DryRun).where(col(DryRun.id).not_in(ids), is_finished))
+
+
+def list_waiting_dry_runs(session: Session, *, lost_before: datetime) -> Sequence[str]:
+    """Ids of dry runs to carry out, oldest first, those whose worker died included."""
+    is_lost = (col(DryRun.state) == DryRunState.RUNNING) & (col(DryRun.touched_at) < lost_before)
+    waits = or_(col(DryRun.state) == DryRunState.QUEUED, is_lost)
+    return session.exec(select(DryRun.id).where(waits).order_by(col(DryRun.created_at))).all()
+
+
+def claim_dry_run(session: Session, *, dry_run_id: str) -> bool:
+    """Take a queued dry run; False where another worker has it."""
+    now = utc_now()
+    claimed = session.exec(
+        update(DryRun)
+        .where(col(DryRun.id) == dry_run_id, col(DryRun.state) == DryRunState.QUEUED)
+        .values(state=DryRunState.RUNNING.value, started_at=now, touched_at=now)
+    )
+    return claimed.rowcount == 1
+
+
+def advance_dry_run(session: Session, *, dry_run_id: str, done: int, total: int) -> bool:
+    """Note progress and a sign of life; False where it was cancelled or deleted."""
+    touched = session.exec(
+        update(DryRun)
+        .where(col(DryRun.id) == dry_run_id, col(DryRun.state) == DryRunState.RUNNING)
+        .values(done=done, total=total, touched_at=utc_now())
+    )
+    return touched.rowcount == 1

@@ -1,0 +1,96 @@
+"""``/rewards``: the catalogue, persons' own reward functions, and dry runs."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, BackgroundTasks, Query
+from trellis_contracts.tasks import RUN_DRY_RUNS
+
+from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, WriteSession
+from trellis_api.core.errors import ERROR_RESPONSES
+from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
+from trellis_api.rewards import availability, service
+from trellis_api.rewards.schemas import (
+    DryRunCreate,
+    DryRunRead,
+    RewardFileCreate,
+    RewardFileDetail,
+    RewardFileRead,
+    RewardKindList,
+)
+
+router = APIRouter(prefix="/rewards", tags=["rewards"], responses=ERROR_RESPONSES)
+
+Cursor = Annotated[str | None, Query(max_length=400)]
+Limit = Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)]
+
+
+@router.get("")
+def list_rewards(settings: SettingsDep) -> RewardKindList:
+    """Every reward with its options, and why one cannot be used on this platform."""
+    return RewardKindList(items=availability.list_kinds(settings))
+
+
+@router.get("/files")
+def list_reward_files(
+    session: ReadSession, cursor: Cursor = None, limit: Limit = DEFAULT_PAGE_SIZE
+) -> Page[RewardFileRead]:
+    """Uploaded reward functions, newest first."""
+    return service.list_files(session, cursor=cursor, limit=limit)
+
+
+@router.post("/files", status_code=201)
+def create_reward_file(request: RewardFileCreate, session: WriteSession) -> RewardFileRead:
+    """Keep a Python file. Its syntax is checked; it is run only isolated, in a job or dry run."""
+    return RewardFileRead.model_validate(service.add_file(session, request=request))
+
+
+@router.get("/files/{file_id}")
+def read_reward_file(file_id: str, session: ReadSession) -> RewardFileDetail:
+    """One uploaded file, with its code."""
+    return RewardFileDetail.model_validate(service.get_file(session, file_id=file_id))
+
+
+@router.delete("/files/{file_id}", status_code=204)
+def delete_reward_file(file_id: str, session: WriteSession) -> None:
+    """Forget a file; refused while an unfinished job or dry run scores with it."""
+    service.delete_file(session, file_id=file_id)
+
+
+@router.get("/dry-runs")
+def list_dry_runs(
+    session: ReadSession, cursor: Cursor = None, limit: Limit = DEFAULT_PAGE_SIZE
+) -> Page[DryRunRead]:
+    """Dry runs, newest first."""
+    return service.list_dry_runs(session, cursor=cursor, limit=limit)
+
+
+@router.post("/dry-runs", status_code=202)
+def create_dry_run(
+    request: DryRunCreate,
+    session: WriteSession,
+    settings: SettingsDep,
+    tasks: TasksDep,
+    background: BackgroundTasks,
+) -> DryRunRead:
+    """Score probes on real rows (reference solution, empty, cut, repeated ...) before a run does."""
+    dry_run = service.start_dry_run(session, settings, request=request)
+    tasks.send_later(background, RUN_DRY_RUNS)
+    return service.present_dry_run(session, dry_run)
+
+
+@router.get("/dry-runs/{dry_run_id}")
+def read_dry_run(dry_run_id: str, session: ReadSession) -> DryRunRead:
+    """One dry run: state and progress, and the result once it has succeeded."""
+    return service.present_dry_run(session, service.get_dry_run(session, dry_run_id=dry_run_id))
+
+
+@router.post("/dry-runs/{dry_run_id}/cancel")
+def cancel_dry_run(dry_run_id: str, session: WriteSession) -> DryRunRead:
+    """End a dry run that waits or runs."""
+    return service.present_dry_run(session, service.cancel_dry_run(session, dry_run_id=dry_run_id))
+
+
+@router.delete("/dry-runs/{dry_run_id}", status_code=204)
+def delete_dry_run(dry_run_id: str, session: WriteSession) -> None:
+    """Forget a dry run, ending it where it still runs."""
+    service.delete_dry_run(session, dry_run_id=dry_run_id)

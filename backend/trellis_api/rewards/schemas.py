@@ -1,0 +1,106 @@
+"""Rewards as clients see them."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from trellis_contracts.dry_run import MAX_ROWS, DryRunProgress, DryRunResult, DryRunState
+from trellis_contracts.rewards import RewardKind, RewardTerm
+
+from trellis_api.core.redaction import has_secret
+from trellis_api.core.texts import NO_NUL, Name, storable_tree
+from trellis_api.jobs.schemas import NamedReference
+
+MAX_CODE_BYTES = 256 * 1024
+
+
+def _check_rewards(rewards: list[RewardTerm]) -> list[RewardTerm]:
+    """Only what can be kept, and may be: everybody who sees the dry run reads it."""
+    plain: list[Any] = [term.model_dump() for term in rewards]
+    if storable_tree(plain) != plain:
+        raise ValueError("holds characters that cannot be kept")
+    if has_secret(plain):
+        raise ValueError("holds what looks like a token or password; set it up as a judge's endpoint")
+    return rewards
+
+
+def _check_code(code: str) -> str:
+    if len(code.encode("utf-8", "replace")) > MAX_CODE_BYTES:
+        raise ValueError(f"is larger than {MAX_CODE_BYTES} bytes")
+    return code
+
+
+class RewardKindList(BaseModel):
+    """All rewards that a mixture may be made of."""
+
+    items: list[RewardKind]
+
+
+class RewardFileCreate(BaseModel):
+    """A Python file with `score(prompt, response, answer, row) -> float | dict`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Name
+    code: Annotated[
+        str,
+        StringConstraints(min_length=1, max_length=MAX_CODE_BYTES, pattern=NO_NUL),
+        AfterValidator(_check_code),
+    ] = Field(description="Checked for syntax here; run only in the sandbox of a job or dry run.")
+
+
+class RewardFileRead(BaseModel):
+    """An uploaded file, without its code."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: str
+    name: str
+    sha256: str
+    size_bytes: int
+    created_at: datetime
+
+
+class RewardFileDetail(RewardFileRead):
+    """An uploaded file."""
+
+    code: str
+
+
+class DryRunCreate(BaseModel):
+    """Rewards to try on rows of a dataset before a run uses them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rewards: Annotated[list[RewardTerm], AfterValidator(_check_rewards)] = Field(min_length=1, max_length=8)
+    dataset: str = Field(description="Id of a dataset (ds_...).")
+    columns: dict[
+        Annotated[str, StringConstraints(max_length=64, pattern=NO_NUL)],
+        Annotated[str, StringConstraints(max_length=256, pattern=NO_NUL)],
+    ] = Field(default_factory=dict, max_length=32, description="Role → column, where names are unusual.")
+    rows: int = Field(default=64, ge=1, le=MAX_ROWS, description="How many rows are drawn.")
+    seed: int = Field(default=1, ge=0, lt=2**31)
+    job: str | None = Field(default=None, description="Score the recorded responses of this job too.")
+    step: int | None = Field(default=None, ge=0, lt=2**31, description="Of that job; default the newest.")
+
+
+class DryRunRead(BaseModel):
+    """A dry run as it stands."""
+
+    id: str
+    state: DryRunState
+    progress: DryRunProgress = Field(description="Counted in scored responses.")
+    rewards: list[RewardTerm] = Field(description="With defaults filled in.")
+    dataset: NamedReference
+    columns: dict[str, str]
+    rows: int
+    seed: int
+    job: str | None
+    step: int | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    reason: str | None = Field(description="Why it failed.")
+    cause: str | None = Field(description="Code of a known cause, e.g. time_limit.")
+    can_cancel: bool
+    result: DryRunResult | None

@@ -19,6 +19,7 @@ from trellis_workers.core.transaction import get_settings
 _VISIBILITY_TIMEOUT_S = 3_600
 _MODELS_SWEEP_INTERVAL_S = 30.0
 _PURGE_INTERVAL_S = 30.0
+_DRY_RUNS_SWEEP_INTERVAL_S = 5.0
 
 
 def build_configuration() -> dict[str, Any]:
@@ -53,7 +54,9 @@ def build_configuration() -> dict[str, Any]:
         "beat_schedule": {
             "launch": _every(interval_s, tasks.LAUNCH_QUEUED),
             "reconcile": _every(interval_s, tasks.RECONCILE),
+            "prune": _every(_PURGE_INTERVAL_S, tasks.PRUNE),
             "purge": _every(_PURGE_INTERVAL_S, tasks.PURGE),
+            "dry-runs": _every(_DRY_RUNS_SWEEP_INTERVAL_S, tasks.RUN_DRY_RUNS),
             "fetch-models": _every(_MODELS_SWEEP_INTERVAL_S, tasks.FETCH_PENDING_MODELS),
         },
     }
@@ -69,6 +72,7 @@ app = Celery(
     include=[
         "trellis_workers.jobs.tasks",
         "trellis_workers.models.tasks",
+        "trellis_workers.rewards.tasks",
     ],
 )
 app.add_defaults(build_configuration)

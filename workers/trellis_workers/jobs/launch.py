@@ -12,29 +12,32 @@ whose worker died before Ray had it (stale LAUNCHING) is found by the next sweep
 
 import json
 import logging
-import os
 import shlex
 import sys
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.errors import DomainError
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
-from trellis_api.jobs import repository, service
+from trellis_api.jobs import data_fit, repository, service
 from trellis_api.jobs.composition import Ingredients, build_compose_request
-from trellis_api.jobs.models import Job
+from trellis_api.jobs.models import EXPORT, Job
 from trellis_api.jobs.service import Claim
-from trellis_api.jobs.submit import check_storage, find_ingredients
+from trellis_api.jobs.storage import check_storage
+from trellis_api.jobs.submit import find_ingredients
 from trellis_contracts.attempt import COMPOSITION_FILE, SPEC_FILE, TOKEN_FILE
-from trellis_contracts.recipe import DataFormat
 from trellis_contracts.spec import DataSource, JobSpec, ModelSource
 from trellis_contracts.states import JobState
+from trellis_recipes.catalogue import get_recipe
 from trellis_recipes.compose import Composition, compose
 
 from trellis_workers.core.ray_client import RayAwayError, RayJobs, get_ray
 from trellis_workers.core.transaction import get_settings, read, write
+from trellis_workers.jobs.export_spec import build_export_spec
+from trellis_workers.jobs.reward_files import hand_over_rewards, write_private
 
 logger = logging.getLogger(__name__)
 
@@ -74,9 +77,12 @@ def _has_work() -> bool:
 
 
 def _launch_admitted(ray: RayJobs) -> None:
+    settings = get_settings()
     while True:
         with write() as session:
-            claim = service.claim_next(session, total_slots=get_settings().total_slots)
+            claim = service.claim_next(
+                session, total_slots=settings.total_slots, max_exports=settings.max_exports
+            )
         if claim is None:
             return
         _launch(ray, claim)
@@ -138,6 +144,20 @@ def _settle_failed(job: Job, reason: str, cause: str) -> None:
 def _write_attempt(settings: Settings, job: Job, token: str) -> Path:
     """Make the attempt's folder; the path of its spec."""
     check_storage(settings)
+    spec, record = (_prepare_export if job.kind == EXPORT else _prepare_training)(settings, job)
+    attempt_dir = settings.attempt_dir(job.id, job.attempt)
+    attempt_dir.mkdir(parents=True, exist_ok=True)
+    settings.checkpoint_dir(job.id).mkdir(parents=True, exist_ok=True)
+    if job.kind != EXPORT:
+        record["rewards"] = hand_over_rewards(settings, job, attempt_dir)
+    write_private(attempt_dir / COMPOSITION_FILE, json.dumps(record, indent=2, default=str))
+    write_private(attempt_dir / TOKEN_FILE, token)
+    write_private(attempt_dir / SPEC_FILE, spec.model_dump_json(indent=2))
+    return attempt_dir / SPEC_FILE
+
+
+def _prepare_training(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, Any]]:
+    """The spec, and what the manifest shows of its making."""
     with read() as session:
         ingredients = find_ingredients(session, job=job)
     composition = compose(build_compose_request(settings, job=job, ingredients=ingredients))
@@ -145,14 +165,14 @@ def _write_attempt(settings: Settings, job: Job, token: str) -> Path:
         reasons = " ".join(issue.message for issue in composition.errors)
         raise CannotLaunchError(reasons, "bad_configuration")
     spec = build_spec(settings, job, ingredients, composition)
-    attempt_dir = settings.attempt_dir(job.id, job.attempt)
-    attempt_dir.mkdir(parents=True, exist_ok=True)
-    settings.checkpoint_dir(job.id).mkdir(parents=True, exist_ok=True)
-    record = {"config": composition.config, "command": composition.command}
-    _replace(attempt_dir / COMPOSITION_FILE, json.dumps(record, indent=2, default=str))
-    _replace(attempt_dir / TOKEN_FILE, token)
-    _replace(attempt_dir / SPEC_FILE, spec.model_dump_json(indent=2))
-    return attempt_dir / SPEC_FILE
+    return spec, {"config": composition.config, "command": composition.command}
+
+
+def _prepare_export(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, Any]]:
+    """As ``_prepare_training``, for a job that writes a checkpoint as a model."""
+    with read() as session:
+        spec = build_export_spec(session, settings, job)
+    return spec, {"config": job.export, "command": None}
 
 
 def build_spec(settings: Settings, job: Job, ingredients: Ingredients, composition: Composition) -> JobSpec:
@@ -176,8 +196,9 @@ def build_spec(settings: Settings, job: Job, ingredients: Ingredients, compositi
             sha256=model.sha256,
             revision=model.revision,
         ),
-        train_data=_describe_data(settings, ingredients.dataset),
-        validation_data=_describe_data(settings, validation) if validation else None,
+        trains_on=get_recipe(job.recipe).trains_on,
+        train_data=_describe_data(settings, job, ingredients.dataset),
+        validation_data=_describe_data(settings, job, validation, is_other=True) if validation else None,
         attempt_dir=str(settings.attempt_dir(job.id, job.attempt)),
         checkpoint_dir=str(settings.checkpoint_dir(job.id)),
         resume_from=job.resume_from,
@@ -185,20 +206,14 @@ def build_spec(settings: Settings, job: Job, ingredients: Ingredients, compositi
     )
 
 
-def _describe_data(settings: Settings, dataset: Dataset) -> DataSource:
+def _describe_data(settings: Settings, job: Job, dataset: Dataset, *, is_other: bool = False) -> DataSource:
+    choice = data_fit.choice_of(job, dataset, is_other=is_other)
+    data_format, columns = data_fit.read_for(get_recipe(job.recipe), dataset, choice)
     return DataSource(
         dataset_id=dataset.id,
         path=str(settings.data_root / dataset.path),
-        format=DataFormat(dataset.format),
+        format=data_format,
+        columns=columns,
         sha256=dataset.sha256,
         row_count=dataset.row_count,
     )
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file that only its owner reads, in one step: a reader never sees half of it."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-    os.replace(draft, path)

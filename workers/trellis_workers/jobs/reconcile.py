@@ -11,13 +11,15 @@ from datetime import timedelta
 
 from trellis_api.core.columns import utc_now
 from trellis_api.jobs import repository, service
-from trellis_api.jobs.models import Attempt, Job
+from trellis_api.jobs.alarms import service as alarms
+from trellis_api.jobs.models import TRAIN, Attempt, Job
 from trellis_contracts.states import JobState
 
 from trellis_workers.core.ray_client import OVER, RayAwayError, RayJobs, get_ray
 from trellis_workers.core.transaction import get_settings, read, write
 from trellis_workers.jobs.drain import drain_spool
 from trellis_workers.jobs.launch import METADATA_ROOT
+from trellis_workers.jobs.settle import settle
 from trellis_workers.jobs.stop import end_overdue_stop
 from trellis_workers.jobs.verdict import Settlement, decide
 
@@ -89,7 +91,23 @@ def _reconcile_job(ray: RayJobs, job: Job, attempt: Attempt | None) -> bool:
         return _settle(job, decide(job, attempt, ray_job), is_drained=True)
     if job.state == JobState.STOPPING:
         end_overdue_stop(ray, job)
+    elif attempt is not None and job.kind == TRAIN:  # an export has no steps to make
+        _look_for_stall(job, attempt)
     return False
+
+
+def _look_for_stall(job: Job, attempt: Attempt) -> None:
+    """Raise an alarm where a run gives signs of life and makes no steps. It goes on; steps clear it."""
+    is_silent = service.is_overdue(job, attempt, timeout_s=get_settings().heartbeat_timeout_s)
+    if is_silent or not alarms.is_stalled_now(job, attempt):
+        return
+    with write() as session:
+        current = repository.lock_job(session, job_id=job.id)
+        row = repository.find_attempt(session, job_id=job.id, number=job.attempt)
+        if current is not None and row is not None and current.attempt == job.attempt:
+            session.refresh(row)
+            if alarms.check_stalled(session, job=current, attempt=row):
+                logger.warning("job %s: attempt %d stands still", job.id, job.attempt)
 
 
 def _judge_forgotten(job: Job, attempt: Attempt | None) -> Settlement | None:
@@ -123,20 +141,7 @@ def _settle(job: Job, settlement: Settlement, *, is_drained: bool = False) -> bo
     if settlement.state == JobState.CRASHED and job.state == JobState.STOPPING:
         # It was to end anyway, and it has ended.
         settlement = Settlement(JobState.STOPPED, settlement.exit_code, settlement.reason, settlement.cause)
-    with write() as session:
-        has_settled = service.settle(
-            session,
-            job_id=job.id,
-            attempt=job.attempt,
-            state=settlement.state,
-            exit_code=settlement.exit_code,
-            reason=settlement.reason,
-            cause=settlement.cause,
-        )
-    if has_settled:
-        state, reason = settlement.state.value, settlement.reason
-        logger.info("job %s: attempt %d %s (%s)", job.id, job.attempt, state, reason)
-    return has_settled
+    return settle(job, settlement)
 
 
 def _stop_orphans_now_and_then(ray: RayJobs) -> None:

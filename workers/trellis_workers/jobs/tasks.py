@@ -3,7 +3,7 @@
 from trellis_contracts import tasks
 
 from trellis_workers.core.app import app
-from trellis_workers.jobs import launch, purge, reconcile, stop, warm_up
+from trellis_workers.jobs import launch, prune, purge, reconcile, stop, warm_up
 
 #: Longer than any sweep takes; a sweep that hangs must not occupy its process for ever.
 _TIME_LIMIT_S = 120
@@ -28,6 +28,12 @@ def reconcile_jobs() -> None:
 def stop_job(job_id: str) -> None:
     """Tell a run to stop."""
     stop.tell_to_stop(job_id)
+
+
+@app.task(name=tasks.PRUNE)
+def prune_checkpoints() -> None:
+    """Remove the files of checkpoints that were given up (without a time limit: they are large)."""
+    prune.prune_checkpoints()
 
 
 @app.task(name=tasks.PURGE)

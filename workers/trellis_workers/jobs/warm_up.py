@@ -5,7 +5,6 @@ import threading
 from typing import Any
 
 from celery.signals import worker_process_init
-from trellis_contracts.recipe import Engine
 
 logger = logging.getLogger(__name__)
 
@@ -24,8 +23,7 @@ def _begin(**_signal: Any) -> None:
 def warm_up() -> None:
     """Import Ray's client and read the engines' configuration schemas."""
     import ray.job_submission  # noqa: F401
-    from trellis_recipes.schema import load_schema
+    from trellis_recipes.schemas import load_schemas
 
-    for engine in Engine:
-        load_schema(engine)
+    load_schemas()
     logger.info("warmed up")

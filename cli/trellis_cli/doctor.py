@@ -11,6 +11,7 @@ from typing import Literal
 
 import psutil
 from trellis_api.core.settings import Settings
+from trellis_api.rewards.availability import find_sandbox_problem
 
 GIB = 1024**3
 MIN_SHARED_MEMORY_BYTES = 512 * 1024**2
@@ -35,6 +36,7 @@ def examine(settings: Settings) -> list[Check]:
         check_shared_memory(),
         check_memory(),
         check_frontend(settings),
+        check_sandbox(),
         check_gpus(settings),
     ]
 
@@ -104,6 +106,14 @@ def check_memory() -> Check:
     memory = psutil.virtual_memory()
     found = f"{memory.available / GIB:.1f} of {memory.total / GIB:.1f} GiB available"
     return Check("memory", "ok" if memory.available > MIN_MEMORY_BYTES else "warning", found)
+
+
+def check_sandbox() -> Check:
+    """Whether code of persons can be run isolated."""
+    problem = find_sandbox_problem()
+    if problem is None:
+        return Check("sandbox", "ok", "bubblewrap isolates code of rewards")
+    return Check("sandbox", "warning", f"{problem}: rewards 'code' and 'python' cannot be used")
 
 
 def check_frontend(settings: Settings) -> Check:

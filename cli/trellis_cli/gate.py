@@ -40,6 +40,7 @@ def steps() -> list[Step]:
         Step("borders between packages", import_linter()),
         Step("locks", python_command("requirements/relock.py", "--check")),
         Step("documented settings", python_command("-m", "trellis_cli.documents", "configuration")),
+        Step("documented recipes", python_command("-m", "trellis_cli.documents", "recipes")),
         Step("types: mypy strict", python_command("-m", "mypy", *PACKAGES)),
         Step("OpenAPI schema is fresh", python_command("-m", "trellis_cli.documents", "openapi")),
         Step("migrations match the models", python_command("-m", "trellis_cli.documents", "migrations")),

@@ -9,12 +9,16 @@ import typer
 import yaml
 from trellis_contracts.states import FINISHED
 
+from trellis_cli import checkpoints
+from trellis_cli.alarms import alarm_mark, print_alarms
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.output import Json, age, duration, err, out, print_json, print_table, size, styled
+from trellis_cli.memory import print_memory
+from trellis_cli.output import Json, age, duration, err, out, print_json, print_table, styled
 from trellis_cli.watch import watch_job
 
 app = typer.Typer(no_args_is_help=True)
+checkpoints.register(app)
 Job = Annotated[str, typer.Argument(help="Id of a job, e.g. job_k2n6q4y7c3ta.")]
 FOLLOW_PAUSE_S = 0.5
 
@@ -25,11 +29,15 @@ def list_jobs(
     recipe: Annotated[str | None, typer.Option()] = None,
     tag: Annotated[str | None, typer.Option()] = None,
     text: Annotated[str | None, typer.Option(help="Part of the name or the id.")] = None,
+    has_alarms: Annotated[
+        bool | None, typer.Option("--alarms/--no-alarms", help="Only with, or without, an active alarm.")
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=200)] = 50,
     as_json: Json = False,
 ) -> None:
     """Jobs, newest first."""
-    page = connect().get("/jobs", state=state, recipe=recipe, tag=tag, text=text, limit=limit)
+    wanted = {"state": state, "recipe": recipe, "tag": tag, "text": text, "has_alarms": has_alarms}
+    page = connect().get("/jobs", **wanted, limit=limit)
     if as_json:
         print_json(page["items"])
         return
@@ -38,7 +46,7 @@ def list_jobs(
             job["id"],
             job["name"],
             job["recipe"],
-            styled(job["state"]),
+            styled(job["state"]) + alarm_mark(job),
             progress_text(job),
             duration(job["eta_s"]),
             age(job["created_at"]),
@@ -70,11 +78,12 @@ def show(job: Job, as_json: Json = False) -> None:
             ("state", f"{styled(found['state'])}  steps {progress_text(found)}  attempt {found['attempt']}"),
             ("recipe", f"{found['recipe']}  {found['preset'] or ''}"),
             ("model", f"{found['model']['id']}  {found['model']['name'] or ''}"),
-            ("dataset", f"{found['dataset']['id']}  {found['dataset']['name'] or ''}"),
+            *describe_data(found),
             ("page", f"{client.url}/jobs/{found['id']}"),
         ],
     )
     print_failure(found)
+    print_alarms(found)
     metrics = client.get(f"/jobs/{job}/metric-keys")
     headline = [each for each in metrics if each["key"] in found["headline_metrics"]]
     if headline:
@@ -82,6 +91,15 @@ def show(job: Job, as_json: Json = False) -> None:
             ("metric", "last", "step"),
             [(each["key"], each["last_value"], each["last_step"]) for each in headline],
         )
+
+
+def describe_data(job: dict[str, Any]) -> list[tuple[str, str]]:
+    """What a training learns from, or what an export writes and has registered."""
+    if job["dataset"]:
+        return [("dataset", f"{job['dataset']['id']}  {job['dataset']['name'] or ''}")]
+    export, model = job["export"], job["exported_model"]
+    rows = [("checkpoint", f"step {export['step']} of {export['source']['id']}  {export['source']['name']}")]
+    return [*rows, ("exported", f"{model['id']}  {model['name'] or ''}")] if model else rows
 
 
 def print_failure(job: dict[str, Any]) -> None:
@@ -109,17 +127,64 @@ def read_request(file: Path) -> dict[str, Any]:
 
 
 File = Annotated[Path, typer.Option("-f", "--file", help="Job request as YAML or JSON; - for stdin.")]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option("--column", help="A column's role in the data, e.g. prompt=question; repeat for several."),
+]
+ReadAs = Annotated[str | None, typer.Option("--data-format", help="What the rows are read as.")]
 
 
+def with_data_choice(
+    request: dict[str, Any], columns: list[str] | None, data_format: str | None
+) -> dict[str, Any]:
+    """The request with what the options say about its data; they go before the file."""
+    chosen = dict(request.get("columns") or {})
+    for pair in columns or []:
+        role, equals, column = pair.partition("=")
+        if not (role and equals and column):
+            raise Problem(f"--column takes ROLE=COLUMN, not '{pair}'", exit_code=ExitCode.USAGE)
+        chosen[role] = column
+    further = {"columns": chosen} if chosen else {}
+    return {**request, **further, **({"data_format": data_format} if data_format else {})}
+
+
+def print_data_fit(found: dict[str, Any] | None) -> None:
+    """How the dataset would be read, or what it lacks and how else it could be."""
+    if found is None:
+        return
+    columns = ", ".join(f"{role}: {column}" for role, column in found["columns"].items())
+    err.print(f"data: read as {found['read_as']} ({columns})", markup=False)
+    if found["conversion"]:
+        err.print(f"  {found['conversion']['how']['en']}", markup=False)
+    for missing in found["missing"]:
+        err.print(f"  {missing['reason']['en']}", markup=False)
+    if not found["fits"]:
+        for offer in found["offers"]:
+            options = " ".join(f"--column {role}={column}" for role, column in offer["columns"].items())
+            err.print(f"  try: --data-format {offer['format']} {options}", markup=False, soft_wrap=True)
+
+
+@app.command("launch", hidden=True)
 @app.command()
 def submit(
     file: File,
     watch: Annotated[bool, typer.Option("--watch", help="Follow it to its end.")] = False,
+    export_as: Annotated[
+        str | None, typer.Option(help="Export a checkpoint as a model of this name when it has succeeded.")
+    ] = None,
+    best_by: Annotated[
+        str | None, typer.Option(help="Export the best checkpoint by this metric; default the last one.")
+    ] = None,
+    column: Columns = None,
+    data_format: ReadAs = None,
     as_json: Json = False,
 ) -> None:
     """Launch a job; the body is that of POST /api/v1/jobs."""
     client = connect()
-    job = client.post("/jobs", read_request(file))
+    request = with_data_choice(read_request(file), column, data_format)
+    if export_as is not None:
+        request["export_as"] = {"name": export_as, "best_by": best_by}
+    job = client.post("/jobs", request)
     if as_json:
         print_json(job)
     else:
@@ -129,13 +194,16 @@ def submit(
 
 
 @app.command()
-def preview(file: File, as_json: Json = False) -> None:
+def preview(file: File, column: Columns = None, data_format: ReadAs = None, as_json: Json = False) -> None:
     """What a request would run, without launching it."""
-    composed = connect().post("/jobs/preview", read_request(file))
+    request = with_data_choice(read_request(file), column, data_format)
+    composed = connect().post("/jobs/preview", request)
     if as_json:
         print_json(composed)
     else:
         out.print(composed["command"], markup=False, highlight=False, soft_wrap=True)
+        print_memory(composed["memory"])
+        print_data_fit(composed["data"])
         for kind in ("warnings", "errors"):
             for issue in composed[kind]:
                 err.print(f"{kind[:-1]}: {issue['field']}: {issue['message']}", markup=False)
@@ -175,19 +243,6 @@ def resume(
 def delete(job: Job) -> None:
     """Delete a finished job and its files."""
     connect().delete(f"/jobs/{job}")
-
-
-@app.command()
-def checkpoints(job: Job, as_json: Json = False) -> None:
-    """The checkpoints of a job."""
-    found = connect().get(f"/jobs/{job}/checkpoints")
-    if as_json:
-        print_json(found)
-        return
-    print_table(
-        ("step", "attempt", "size", "path"),
-        [(each["step"], each["attempt"], size(each["size_bytes"]), each["path"]) for each in found],
-    )
 
 
 @app.command()

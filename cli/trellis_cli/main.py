@@ -5,7 +5,7 @@ import sys
 import typer
 from rich.markup import escape
 
-from trellis_cli import data, jobs, models, platform_commands, quality, recipes
+from trellis_cli import data, jobs, models, platform_commands, quality, recipes, rewards
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.output import err
 
@@ -38,6 +38,7 @@ app.add_typer(jobs.app, name="jobs", help="Launch, follow, stop, resume and dele
 app.add_typer(data.app, name="data", help="Upload and look at datasets.")
 app.add_typer(models.app, name="models", help="Register and look at models.")
 app.add_typer(recipes.app, name="recipes", help="What can be trained, and with which knobs.")
+app.add_typer(rewards.app, name="rewards", help="What responses can earn, and dry runs of it.")
 platform_commands.register(app)
 quality.register(app)
 

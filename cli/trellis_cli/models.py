@@ -79,3 +79,29 @@ def newest_step(checkpoints: list[dict[str, Any]], wanted: int | None) -> int:
 def delete(model: str) -> None:
     """Forget a model."""
     connect().delete(f"/models/{model}")
+
+
+@app.command()
+def lineage(model: str, as_json: Json = False) -> None:
+    """What a model was made from, and what was made from it."""
+    found = connect().get(f"/models/{model}/lineage")
+    if as_json:
+        print_json(found)
+        return
+    nodes = {node["id"]: node for node in found["nodes"]}
+    rows = [
+        (
+            describe_node(nodes[edge["source"]]),
+            edge["role"] if edge["step"] is None else f"{edge['role']} of step {edge['step']}",
+            describe_node(nodes[edge["target"]]),
+        )
+        for edge in found["edges"]
+    ]
+    print_table(("from", "as", "to"), rows)
+
+
+def describe_node(node: dict[str, Any]) -> str:
+    """A model, job or dataset in a line; what was deleted keeps its name."""
+    ending = "" if node["exists"] else "  (deleted)"
+    kind = node["recipe"] if node["kind"] == "job" and node["recipe"] else node["kind"]
+    return f"{kind} {node['name'] or ''}  {node['id']}{ending}"

@@ -1,4 +1,4 @@
-"""`trellis check | test | verify | bench | gpu-check`: how this checkout proves that it works."""
+"""`trellis check | test | verify | proof | bench | gpu-check`: how this checkout proves that it works."""
 
 from typing import Annotated
 
@@ -31,6 +31,16 @@ def verify(
     raise typer.Exit(ExitCode.OK if verify_features(feature or []) else ExitCode.FAILED)
 
 
+def proof(
+    recipe: Annotated[list[str] | None, typer.Argument(help="Recipes such as grpo; default all.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Train the starter model with each recipe and show that it learns what the recipe promises."""
+    from trellis_cli.proof import run_proofs
+
+    raise typer.Exit(ExitCode.OK if run_proofs(recipe or [], as_json=as_json) else ExitCode.FAILED)
+
+
 def bench(
     name: Annotated[
         list[str] | None, typer.Argument(help="Benchmarks; default all. `list` names them.")
@@ -52,7 +62,7 @@ def gpu_check() -> None:
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the root application."""
-    for command in (check, verify, bench):
+    for command in (check, verify, proof, bench):
         app.command()(command)
     app.command("gpu-check")(gpu_check)
     app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(test)

@@ -1,8 +1,8 @@
 """`trellis recipes`: the catalogue."""
 
-from typing import Any
-
 import typer
+from trellis_contracts.recipe import Recipe
+from trellis_recipes.documentation import allowed_values, paper_of, shown
 
 from trellis_cli.client import connect
 from trellis_cli.output import Json, out, print_json, print_table
@@ -30,20 +30,20 @@ def show(recipe: str, as_json: Json = False) -> None:
     if as_json:
         print_json(found)
         return
-    out.print(f"[bold]{found['title']['en']}[/bold]  {found['description']['en']}\n")
+    described = Recipe.model_validate({name: found[name] for name in Recipe.model_fields if name in found})
+    out.print(f"[bold]{described.title.en}[/bold]  {described.description.en}")
+    if described.paper:
+        out.print(paper_of(described.paper), markup=False)
+    out.print(f"\ndata: {', '.join(described.data_formats)}\n")
     print_table(
-        ("knob", "default", "allowed", "meaning"),
-        [(knob["name"], knob["default"], _range(knob), knob["help"]["en"]) for knob in found["knobs"]],
+        ("knob", "default", "accepts", "meaning"),
+        [(knob.name, shown(knob.default), allowed_values(knob), knob.help.en) for knob in described.knobs],
     )
-    presets = ", ".join(preset["id"] for preset in found["presets"])
-    out.print(f"\npresets: {presets}    data: {', '.join(found['data_formats'])}")
-
-
-def _range(knob: dict[str, Any]) -> str:
-    if knob.get("choices"):
-        return " | ".join(knob["choices"])
-    low = knob.get("minimum")
-    above = knob.get("exclusive_minimum")
-    high = knob.get("maximum")
-    start = f"> {above:g}" if above is not None else "" if low is None else f"≥ {low:g}"
-    return f"{start} ≤ {high:g}".strip() if high is not None else start
+    out.print()
+    print_table(
+        ("preset", "for", "sets"),
+        [
+            (preset.id, preset.title.en, ", ".join(f"{k}={shown(v)}" for k, v in preset.params.items()))
+            for preset in described.presets
+        ],
+    )

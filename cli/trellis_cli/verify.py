@@ -1,6 +1,7 @@
 """`trellis verify`: feature_list.json says of a feature that it passes only after its tests have shown it."""
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -10,9 +11,12 @@ from typing import Any
 
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.output import out
+from trellis_cli.proof import EVERYTHING, SCOPE_VARIABLE
 from trellis_cli.services.platform import REPOSITORY_ROOT, python_command
 
 FEATURE_LIST = REPOSITORY_ROOT / "feature_list.json"
+#: How the reason begins for which tests/proof leaves a test to a run of the whole set.
+POSTPONED = "whole set:"
 CLAIM_FIELDS = ("id", "category", "priority", "description", "steps", "passes", "notes", "tests")
 
 
@@ -49,7 +53,10 @@ def verify_features(wanted: list[str], path: Path = FEATURE_LIST) -> bool:
 
 
 def find_false_claims(reports: list[Path], path: Path = FEATURE_LIST) -> list[str]:
-    """Ids that claim to pass although a test that they name did not pass in these reports."""
+    """Ids that claim to pass although a test that they name did not pass in these reports.
+
+    A proof that was left to a run of the whole set is judged there, by ``verify_features``.
+    """
     outcomes = {name: passed for report in reports for name, passed in read_outcomes(report).items()}
     return [
         feature["id"]
@@ -58,8 +65,8 @@ def find_false_claims(reports: list[Path], path: Path = FEATURE_LIST) -> list[st
     ]
 
 
-def is_shown(test: str, outcomes: dict[str, bool]) -> bool:
-    """Whether a test, or every test of a file or folder, is in the report and passed."""
+def is_shown(test: str, outcomes: dict[str, bool | None]) -> bool:
+    """Whether a test, or every test of a file or folder, is in the report and passed or was postponed."""
     file, _, name = test.partition("::")
     module = file.removesuffix(".py").replace("/", ".")
     wanted = ".".join([module, *name.split("::")]) if name else module
@@ -68,7 +75,7 @@ def is_shown(test: str, outcomes: dict[str, bool]) -> bool:
         for key, has_passed in outcomes.items()
         if key == wanted or key.startswith((f"{wanted}.", f"{wanted}["))
     ]
-    return bool(found) and all(found)
+    return bool(found) and all(has_passed is not False for has_passed in found)
 
 
 def run_tests(feature: dict[str, Any]) -> bool:
@@ -79,20 +86,30 @@ def run_tests(feature: dict[str, Any]) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = python_command("-m", "pytest", "-q", f"--junitxml={report}", *feature["tests"])
-        done = subprocess.run(command, cwd=REPOSITORY_ROOT, stdout=sys.stderr, check=False)  # noqa: S603
+        everything = {**os.environ, SCOPE_VARIABLE: EVERYTHING}
+        done = subprocess.run(  # noqa: S603 - a fixed command
+            command, cwd=REPOSITORY_ROOT, env=everything, stdout=sys.stderr, check=False
+        )
         outcomes = read_outcomes(report)
     is_good = done.returncode == 0 and bool(outcomes) and all(outcomes.values())
     verdict = "[green]passes[/green]" if is_good else "[red]fails[/red]"
-    out.print(f"{verdict}  {feature['id']}  {sum(outcomes.values())} of {len(outcomes)} tests passed")
+    out.print(
+        f"{verdict}  {feature['id']}  {sum(map(bool, outcomes.values()))} of {len(outcomes)} tests passed"
+    )
     return is_good
 
 
-def read_outcomes(report: Path) -> dict[str, bool]:
-    """Every test of pytest's JUnit report by dotted name, and whether it passed; a skipped one did not."""
+def read_outcomes(report: Path) -> dict[str, bool | None]:
+    """Every test of pytest's JUnit report by dotted name, and whether it passed; a skipped one did not.
+
+    None where it was left to a run of the whole set.
+    """
     if not report.exists():
         return {}
-    outcomes = {}
+    outcomes: dict[str, bool | None] = {}
     for case in ElementTree.parse(report).iter("testcase"):  # noqa: S314 - written by pytest just now
         has_passed = all(case.find(tag) is None for tag in ("failure", "error", "skipped"))
-        outcomes[f"{case.get('classname')}.{case.get('name')}"] = has_passed
+        skipped = case.find("skipped")
+        is_postponed = skipped is not None and (skipped.get("message") or "").startswith(POSTPONED)
+        outcomes[f"{case.get('classname')}.{case.get('name')}"] = None if is_postponed else has_passed
     return outcomes

@@ -9,6 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 from trellis_contracts.states import FINISHED
 
+from trellis_cli.alarms import AlarmLines
 from trellis_cli.client import ApiClient
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.output import err
@@ -22,11 +23,13 @@ LINE_PAUSE_S = 5.0
 def watch_job(client: ApiClient, job_id: str) -> dict[str, Any]:
     """Show a job until its attempt is over; the answer is the job as it ended."""
     last_seen = time.monotonic()
+    alarms = AlarmLines()
     with JobDisplay() as display:
         while True:
             try:
                 job = client.get(f"/jobs/{job_id}")
                 display.show(job, metrics_line(client, job))
+                alarms.print_new(job)
                 last_seen = time.monotonic()
             except Problem as problem:
                 is_away = problem.exit_code == ExitCode.UNREACHABLE

@@ -23,7 +23,7 @@ class WorkerService(Service):
     def command(self) -> list[str]:
         return python_command(
             *("-m", "celery", "-A", CELERY_APP, "worker"),
-            *("--hostname", self.node_name, "--concurrency", "2", "--loglevel", "INFO"),
+            *("--hostname", self.node_name, "--concurrency", "3", "--loglevel", "INFO"),
             *("--without-gossip", "--without-mingle"),
         )
 

@@ -1,0 +1,129 @@
+"""`trellis jobs checkpoints|export|keep|prune`: what a job saved, and models made of it."""
+
+from typing import Annotated, Any
+
+import typer
+
+from trellis_cli.client import connect
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.output import Json, out, print_json, print_table, size, styled
+from trellis_cli.watch import watch_job
+
+Job = Annotated[str, typer.Argument(help="Id of a job, e.g. job_k2n6q4y7c3ta.")]
+Step = Annotated[int, typer.Option(min=0, help="Step of the checkpoint.")]
+BestBy = Annotated[str | None, typer.Option(help="Metric that tells the best; default the job's own.")]
+Mode = Annotated[str | None, typer.Option(help="max or min; default as suits the metric.")]
+#: Metrics that a terminal has room for.
+SHOWN_METRICS = 3
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `trellis jobs`."""
+    for command in (checkpoints, export, keep, prune):
+        app.command()(command)
+
+
+def checkpoints(job: Job, best_by: BestBy = None, mode: Mode = None, as_json: Json = False) -> None:
+    """The checkpoints of a job, with what was measured at their steps; the best one bears a star."""
+    client = connect()
+    found = client.get(f"/jobs/{job}/checkpoints", best_by=best_by, mode=mode)
+    if as_json:
+        print_json(found)
+        return
+    headline = client.get(f"/jobs/{job}")["headline_metrics"]
+    keys = choose_metrics(found, headline, best_by)
+    rows = [
+        (
+            f"{each['step']}{' *' if each['is_best'] else ''}",
+            each["attempt"],
+            "removed" if each["is_pruned"] else size(each["size_bytes"]),
+            ", ".join(each["kept_because"]),
+            *(format_metric(each["metrics"].get(key)) for key in keys),
+            each["path"],
+        )
+        for each in found
+    ]
+    print_table(("step", "attempt", "size", "kept", *keys, "path"), rows)
+
+
+def choose_metrics(found: list[dict[str, Any]], headline: list[str], best_by: str | None) -> list[str]:
+    """The metric asked for, then headline metrics that were measured."""
+    measured = {key for each in found for key in each["metrics"]}
+    wanted = [*([best_by] if best_by else []), *headline, *sorted(measured)]
+    return [key for key in dict.fromkeys(wanted) if key in measured][:SHOWN_METRICS]
+
+
+def format_metric(value: float | None) -> str | None:
+    """A value with four digits; None where there is none."""
+    return None if value is None else f"{value:.4g}"
+
+
+def export(
+    job: Job,
+    name: Annotated[str, typer.Option(help="Name of the model to register.")],
+    step: Annotated[
+        int | None, typer.Option(min=0, help="Step of the checkpoint; default the last one.")
+    ] = None,
+    best: Annotated[bool, typer.Option("--best", help="The best checkpoint instead of the last.")] = False,
+    best_by: BestBy = None,
+    mode: Mode = None,
+    form: Annotated[str, typer.Option(help="merged: a whole model; adapter: the adapter alone.")] = "merged",
+    description: Annotated[str, typer.Option(help="Of the model.")] = "",
+    detach: Annotated[bool, typer.Option("--detach", help="Do not wait for its end.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write a checkpoint as a model and register it; waits until that is done."""
+    client = connect()
+    if step is None:
+        found = client.get(f"/jobs/{job}/checkpoints", best_by=best_by, mode=mode)
+        step = choose_step(found, wants_best=best or best_by is not None)
+    body = {"name": name, "form": form, "description": description}
+    started = client.post(f"/jobs/{job}/checkpoints/{step}/export", body)
+    if detach:
+        print_export(started, as_json=as_json)
+        return
+    ended = watch_job(client, started["id"])
+    print_export(ended, as_json=as_json)
+    if ended["state"] != "succeeded":
+        failure = ended["failure"] or {"reason": f"the export was {ended['state']}", "hint": None}
+        hint = failure["hint"]["en"] if failure["hint"] else None
+        raise Problem(failure["reason"], hint=hint, exit_code=ExitCode.FAILED)
+
+
+def choose_step(found: list[dict[str, Any]], *, wants_best: bool) -> int:
+    """The step of the best, or of the last checkpoint that is still there."""
+    there = [each for each in found if each["can_export"]]
+    if not there:
+        raise Problem("the job has no checkpoint that could be exported", exit_code=ExitCode.REFUSED)
+    if wants_best:
+        best = [each for each in there if each["is_best"]]
+        if not best:
+            raise Problem("no checkpoint has a value of that metric", exit_code=ExitCode.REFUSED)
+        return int(best[0]["step"])
+    return max(int(each["step"]) for each in there)
+
+
+def print_export(job: dict[str, Any], *, as_json: bool) -> None:
+    """The export job, and its model once there is one."""
+    if as_json:
+        print_json(job)
+        return
+    model = job["exported_model"]
+    made = f"  {model['id']}  {model['name']}" if model else ""
+    out.print(f"{job['id']}  {styled(job['state'])}{made}", highlight=False)
+
+
+def keep(
+    job: Job,
+    step: Step,
+    off: Annotated[bool, typer.Option("--off", help="Let it go again.")] = False,
+) -> None:
+    """Pin a checkpoint: it is not removed to make room."""
+    found = connect().request("PATCH", f"/jobs/{job}/checkpoints/{step}", json={"is_kept": not off})
+    out.print(f"step {found['step']}: {'kept' if found['is_kept'] else 'not kept'}", highlight=False)
+
+
+def prune(job: Job, step: Step) -> None:
+    """Remove the files of a checkpoint; its metrics stay listed."""
+    connect().delete(f"/jobs/{job}/checkpoints/{step}")
+    out.print(f"step {step}: removed", highlight=False)

@@ -1,0 +1,29 @@
+"""The memory estimate of a preview, as a table."""
+
+from typing import Any
+
+from rich.table import Table
+
+from trellis_cli.output import err, size
+
+
+def print_memory(estimate: dict[str, Any] | None) -> None:
+    """Every phase with its parts; nothing where there is no estimate. All on stderr, as notes are."""
+    if estimate is None:
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("phase", "part", "size", "how"):
+        table.add_column(column, overflow="fold", justify="right" if column == "size" else "left")
+    for phase in estimate["phases"]:
+        mark = " (peak)" if phase["name"] == estimate["peak_phase"] else ""
+        table.add_row(f"{phase['title']['en']}{mark}", "", size(phase["total_bytes"]), "", style="bold")
+        for part in phase["parts"]:
+            table.add_row("", part["title"]["en"], size(part["bytes"]), part["how"]["en"])
+    err.print(table)
+    available = estimate["available_bytes"]
+    known = f" of {size(available)}" if available else ""
+    err.print(f"memory: about {size(estimate['per_gpu_bytes'])}{known} for each GPU or slot", highlight=False)
+    for text in estimate["assumptions"]:
+        err.print(f"  {text['en']}", style="dim", markup=False, highlight=False)
+    for text in estimate["warnings"]:
+        err.print(f"warning: {text['en']}", markup=False, highlight=False)

@@ -1,0 +1,258 @@
+"""`trellis rewards`: what responses can earn, own reward files, and dry runs before a launch."""
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from trellis_cli.client import ApiClient, connect
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.output import Json, age, err, out, print_json, print_table, size, styled
+
+app = typer.Typer(no_args_is_help=True)
+files = typer.Typer(no_args_is_help=True)
+app.add_typer(files, name="files", help="Own reward functions: Python files with score(...).")
+
+POLL_S = 0.5
+FINISHED = frozenset({"succeeded", "failed", "cancelled"})
+
+
+@app.command("list")
+def list_rewards(as_json: Json = False) -> None:
+    """Every reward that a mixture may hold."""
+    kinds = connect().get("/rewards")["items"]
+    if as_json:
+        print_json(kinds)
+        return
+    rows = [
+        (
+            each["name"],
+            each["title"]["en"],
+            describe_range(each),
+            ", ".join(option["name"] for option in each["options"]),
+            each["unavailable"]["en"] if each["unavailable"] else "",
+        )
+        for each in kinds
+    ]
+    print_table(("name", "title", "returns", "options", "not usable here"), rows)
+
+
+def describe_range(kind: dict[str, Any]) -> str:
+    """Lowest and highest value."""
+    if kind["lowest"] is None or kind["highest"] is None:
+        return "any number"
+    return f"{kind['lowest']:g} to {kind['highest']:g}"
+
+
+@app.command()
+def show(name: str, as_json: Json = False) -> None:
+    """One reward with its options."""
+    kinds = connect().get("/rewards")["items"]
+    kind = next((each for each in kinds if each["name"] == name), None)
+    if kind is None:
+        known = ", ".join(each["name"] for each in kinds)
+        raise Problem(f"there is no reward '{name}'", hint=f"rewards: {known}", exit_code=ExitCode.REFUSED)
+    if as_json:
+        print_json(kind)
+        return
+    out.print(f"[bold]{kind['title']['en']}[/bold]: {kind['help']['en']}", highlight=False)
+    if kind["unavailable"]:
+        out.print(f"[yellow]{kind['unavailable']['en']}[/yellow]", highlight=False)
+    rows = [
+        (
+            option["name"],
+            ", ".join(option["choices"]) or option["type"],
+            "required" if option["is_required"] else json.dumps(option["default"]),
+            option["help"]["en"],
+        )
+        for option in kind["options"]
+    ]
+    if rows:
+        print_table(("option", "type", "default", "meaning"), rows)
+
+
+@app.command("dry-run")
+def dry_run(
+    dataset: Annotated[str, typer.Argument(help="Id of a dataset (ds_...).")],
+    reward: Annotated[
+        list[str] | None, typer.Option(help="A reward: `math`, or JSON with name, weight and options.")
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("-f", exists=True, dir_okay=False, help="A list of rewards as YAML or JSON."),
+    ] = None,
+    rows: Annotated[int, typer.Option(min=1, max=256, help="Rows to draw.")] = 64,
+    seed: Annotated[int, typer.Option(min=0)] = 1,
+    job: Annotated[str | None, typer.Option(help="Score this job's recorded responses too.")] = None,
+    step: Annotated[int | None, typer.Option(min=0, help="Step of that job; default the newest.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Score probes on real rows before a run does: reference solution, empty, cut, repeated, and more."""
+    client = connect()
+    body = {"rewards": read_rewards(reward or [], file), "dataset": dataset, "rows": rows, "seed": seed}
+    started = client.post("/rewards/dry-runs", {**body, "job": job, "step": step})
+    found = follow(client, started["id"])
+    if as_json:
+        print_json(found)
+    else:
+        print_report(found)
+    if found["state"] != "succeeded":
+        reason = f": {found['reason']}" if found["reason"] else ""
+        raise Problem(f"the dry run has {found['state']}{reason}", exit_code=ExitCode.FAILED)
+
+
+def read_rewards(given: list[str], file: Path | None) -> list[Any]:
+    """The mixture of the options and the file."""
+    terms = [parse_term(text) if text.lstrip().startswith("{") else {"name": text} for text in given]
+    if file is not None:
+        try:
+            content = yaml.safe_load(file.read_text())
+        except yaml.YAMLError as error:
+            raise Problem(f"{file} is neither YAML nor JSON: {error}", exit_code=ExitCode.USAGE) from error
+        listed = content.get("rewards") if isinstance(content, dict) else content
+        if not isinstance(listed, list):
+            raise Problem(f"{file} does not hold a list of rewards", exit_code=ExitCode.USAGE)
+        terms += listed
+    if not terms:
+        raise Problem(
+            "no reward was given", hint="--reward math, or -f rewards.yaml", exit_code=ExitCode.USAGE
+        )
+    return terms
+
+
+def parse_term(text: str) -> Any:
+    """A reward that was given as JSON."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise Problem(f"--reward {text} is no JSON: {error}", exit_code=ExitCode.USAGE) from error
+
+
+def follow(client: ApiClient, dry_run_id: str) -> dict[str, Any]:
+    """Wait for the end of a dry run and show how far it is; Ctrl-C cancels it."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    try:
+        with Progress(*columns, console=err, transient=True) as bar:
+            task = bar.add_task("queued", total=None)
+            while True:
+                found: dict[str, Any] = client.get(f"/rewards/dry-runs/{dry_run_id}")
+                progress = found["progress"]
+                bar.update(
+                    task,
+                    description=found["state"],
+                    completed=progress["done"],
+                    total=progress["total"] or None,
+                )
+                if found["state"] in FINISHED:
+                    return found
+                time.sleep(POLL_S)
+    except KeyboardInterrupt:
+        client.post(f"/rewards/dry-runs/{dry_run_id}/cancel")
+        raise
+
+
+def print_report(found: dict[str, Any]) -> None:
+    """The probes as a table, then the warnings."""
+    result = found["result"]
+    if result is None:
+        return
+    rows = [
+        (
+            each["title"]["en"],
+            each["count"],
+            f"{each['mean']:.3g}",
+            f"{each['minimum']:.3g} to {each['maximum']:.3g}",
+            f"{each['correct_share']:.0%}",
+            sparkline(each["histogram"]),
+            each["error_count"] or "",
+            f"{each['latency']['p50_ms']:.3g} / {each['latency']['p95_ms']:.3g}",
+        )
+        for each in result["probes"]
+    ]
+    headers = ("probe", "rows", "mean", "range", "correct", "scores", "errors", "ms (p50 / p95)")
+    print_table(headers, rows)
+    if result["cost"]:
+        out.print(f"judges cost ${result['cost']:.4f}", highlight=False)
+    for warning in result["warnings"]:
+        out.print(f"[yellow]{warning['code']}[/yellow]: {warning['message']['en']}", highlight=False)
+    if not result["warnings"]:
+        out.print("[green]nothing stands out[/green]")
+
+
+def sparkline(counts: list[int]) -> str:
+    """A histogram in one line of text."""
+    highest = max(counts, default=0) or 1
+    marks = " ▁▂▃▄▅▆▇█"
+    return "".join(marks[-(-count * (len(marks) - 1) // highest)] for count in counts)
+
+
+@files.command("add")
+def add_file(
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Python with score(...).")],
+    name: Annotated[str | None, typer.Option(help="Name to show; default the file's.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Upload a reward function; its syntax is checked, and it runs only isolated."""
+    try:
+        code = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise Problem(f"{file} is not UTF-8 text", exit_code=ExitCode.USAGE) from error
+    found = connect().post("/rewards/files", {"name": name or file.stem, "code": code})
+    if as_json:
+        print_json(found)
+        return
+    out.print(f"{found['id']}  {found['name']}", highlight=False)
+
+
+@files.command("list")
+def list_files(as_json: Json = False) -> None:
+    """Uploaded files, newest first."""
+    found = list(connect().pages("/rewards/files"))
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        (each["id"], each["name"], size(each["size_bytes"]), each["sha256"][:12], age(each["created_at"]))
+        for each in found
+    ]
+    print_table(("id", "name", "size", "sha256", "age"), rows)
+
+
+@files.command("show")
+def show_file(file: str, as_json: Json = False) -> None:
+    """The code of an uploaded file."""
+    found = connect().get(f"/rewards/files/{file}")
+    if as_json:
+        print_json(found)
+        return
+    print(found["code"])
+
+
+@files.command("remove")
+def remove_file(file: str) -> None:
+    """Forget an uploaded file."""
+    connect().delete(f"/rewards/files/{file}")
+
+
+@app.command("dry-runs")
+def list_dry_runs(as_json: Json = False) -> None:
+    """Dry runs, newest first."""
+    found = list(connect().pages("/rewards/dry-runs"))
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        (
+            each["id"],
+            styled(each["state"]),
+            ", ".join(term["name"] for term in each["rewards"]),
+            each["dataset"]["name"],
+            age(each["created_at"]),
+        )
+        for each in found
+    ]
+    print_table(("id", "state", "rewards", "dataset", "age"), rows)

@@ -248,12 +248,56 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Complete checkpoints, newest first
-         * @description All attempts share them.
+         * Checkpoints, newest first
+         * @description All attempts share them. Each has the metrics of its step; removed ones stay listed with theirs.
          */
         get: operations["list_checkpoints_api_v1_jobs__job_id__checkpoints_get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{job_id}/checkpoints/{step}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Remove a checkpoint's files
+         * @description It stays listed with its metrics. Refused while it is pinned or in use.
+         */
+        delete: operations["delete_checkpoint_api_v1_jobs__job_id__checkpoints__step__delete"];
+        options?: never;
+        head?: never;
+        /**
+         * Pin a checkpoint, or let it go
+         * @description A pinned checkpoint is never removed to make room. One that is let go may be, at once.
+         */
+        patch: operations["update_checkpoint_api_v1_jobs__job_id__checkpoints__step__patch"];
+        trace?: never;
+    };
+    "/api/v1/jobs/{job_id}/checkpoints/{step}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Export a checkpoint as a model
+         * @description A job of kind export, which needs no slot. When it has succeeded, the model is registered.
+         */
+        post: operations["export_checkpoint_api_v1_jobs__job_id__checkpoints__step__export_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -508,6 +552,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/models/{model_id}/lineage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a model was made from, and what was made from it
+         * @description Models, jobs and datasets with what went into what; deleted ones keep their names.
+         */
+        get: operations["read_lineage_api_v1_models__model_id__lineage_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/models/{model_id}/retry": {
         parameters: {
             query?: never;
@@ -588,6 +652,142 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/rewards": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Rewards
+         * @description Every reward with its options, and why one cannot be used on this platform.
+         */
+        get: operations["list_rewards_api_v1_rewards_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/rewards/dry-runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Dry Runs
+         * @description Dry runs, newest first.
+         */
+        get: operations["list_dry_runs_api_v1_rewards_dry_runs_get"];
+        put?: never;
+        /**
+         * Create Dry Run
+         * @description Score probes on real rows (reference solution, empty, cut, repeated ...) before a run does.
+         */
+        post: operations["create_dry_run_api_v1_rewards_dry_runs_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/rewards/dry-runs/{dry_run_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Dry Run
+         * @description One dry run: state and progress, and the result once it has succeeded.
+         */
+        get: operations["read_dry_run_api_v1_rewards_dry_runs__dry_run_id__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Dry Run
+         * @description Forget a dry run, ending it where it still runs.
+         */
+        delete: operations["delete_dry_run_api_v1_rewards_dry_runs__dry_run_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/rewards/dry-runs/{dry_run_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel Dry Run
+         * @description End a dry run that waits or runs.
+         */
+        post: operations["cancel_dry_run_api_v1_rewards_dry_runs__dry_run_id__cancel_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/rewards/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Reward Files
+         * @description Uploaded reward functions, newest first.
+         */
+        get: operations["list_reward_files_api_v1_rewards_files_get"];
+        put?: never;
+        /**
+         * Create Reward File
+         * @description Keep a Python file. Its syntax is checked; it is run only isolated, in a job or dry run.
+         */
+        post: operations["create_reward_file_api_v1_rewards_files_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/rewards/files/{file_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Reward File
+         * @description One uploaded file, with its code.
+         */
+        get: operations["read_reward_file_api_v1_rewards_files__file_id__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Reward File
+         * @description Forget a file; refused while an unfinished job or dry run scores with it.
+         */
+        delete: operations["delete_reward_file_api_v1_rewards_files__file_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -653,6 +853,97 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * AlarmCount
+         * @description How many unfinished jobs have an alarm.
+         */
+        AlarmCount: {
+            /** Code */
+            code: string;
+            /** Jobs */
+            jobs: number;
+            /**
+             * Severity
+             * @enum {string}
+             */
+            severity: "warning" | "critical";
+        };
+        /**
+         * AlarmRead
+         * @description Something is visibly wrong with a run; the run goes on.
+         */
+        AlarmRead: {
+            /** @description What to try. */
+            advice: components["schemas"]["Text"];
+            /** Attempt */
+            attempt: number;
+            /** Cleared At */
+            cleared_at: string | null;
+            /**
+             * Code
+             * @description loss_not_finite, kl_exploding, stalled ...
+             */
+            code: string;
+            /**
+             * First Step
+             * @description Step at which it was seen first.
+             */
+            first_step: number;
+            /**
+             * Is Active
+             * @description False when it has cleared, or its attempt was replaced.
+             */
+            is_active: boolean;
+            /**
+             * Last Step
+             * @description Step at which it was seen last.
+             */
+            last_step: number;
+            /**
+             * Metric
+             * @description The metric in which it was seen, under the engine's name.
+             */
+            metric: string | null;
+            /**
+             * Raised At
+             * Format: date-time
+             */
+            raised_at: string;
+            /**
+             * Severity
+             * @enum {string}
+             */
+            severity: "warning" | "critical";
+            /**
+             * Step
+             * @description Step at which it was raised, the last time.
+             */
+            step: number;
+            /**
+             * Threshold
+             * @description The bound that it crossed, where there is one number.
+             */
+            threshold: number | null;
+            title: components["schemas"]["Text"];
+            /**
+             * Value
+             * @description What was seen last; null where it is not a finite number.
+             */
+            value: number | null;
+        };
+        /**
+         * BestBy
+         * @description The metric that tells which checkpoint is the best.
+         */
+        BestBy: {
+            /** Metric */
+            metric: string;
+            /**
+             * Mode
+             * @description Default as suits the metric: a loss is least.
+             */
+            mode?: ("max" | "min") | null;
+        };
+        /**
          * CheckpointEvent
          * @description A checkpoint that is complete on disk.
          */
@@ -690,6 +981,10 @@ export interface components {
         CheckpointRead: {
             /** Attempt */
             attempt: number;
+            /** Can Delete */
+            can_delete: boolean;
+            /** Can Export */
+            can_export: boolean;
             /** Can Resume */
             can_resume: boolean;
             /**
@@ -698,11 +993,39 @@ export interface components {
              */
             created_at: string;
             /**
+             * Has Adapter
+             * @description It holds an adapter, which may be exported alone.
+             */
+            has_adapter: boolean;
+            /**
              * Hf Path
              * @description Folder in Hugging Face format, if there is one.
              */
             hf_path: string | null;
-            /** Metrics */
+            /**
+             * Is Best
+             * @description By the metric asked for, else the job's, else the recipe's.
+             */
+            is_best: boolean;
+            /**
+             * Is Kept
+             * @description Pinned by a person.
+             */
+            is_kept: boolean;
+            /**
+             * Is Pruned
+             * @description Its files were removed; its metrics are still here.
+             */
+            is_pruned: boolean;
+            /**
+             * Kept Because
+             * @description Why it is not removed to make room.
+             */
+            kept_because: ("pinned" | "best" | "resumed" | "exporting" | "model")[];
+            /**
+             * Metrics
+             * @description Headline and validation metrics as last reported at or before this step.
+             */
             metrics: {
                 [key: string]: number | null;
             };
@@ -742,6 +1065,17 @@ export interface components {
             kind: "checkpoint";
             /** Step */
             step: number;
+        };
+        /**
+         * CheckpointUpdate
+         * @description What a person decides about a checkpoint.
+         */
+        CheckpointUpdate: {
+            /**
+             * Is Kept
+             * @description Never remove it to make room.
+             */
+            is_kept: boolean;
         };
         /**
          * ColumnRead
@@ -794,6 +1128,11 @@ export interface components {
          * @description Everything that the overview shows.
          */
         DashboardRead: {
+            /**
+             * Alarms
+             * @description Active alarms of unfinished jobs.
+             */
+            alarms: components["schemas"]["AlarmCount"][];
             /** Components */
             components: components["schemas"]["ComponentRead"][];
             /** Dataset Count */
@@ -821,7 +1160,7 @@ export interface components {
              * @description Failed and crashed jobs, the latest first.
              */
             recent_failures: components["schemas"]["JobRead"][];
-            resources: components["schemas"]["ResourcesRead"];
+            resources: components["schemas"]["trellis_api__monitoring__schemas__ResourcesRead"];
             /**
              * Running
              * @description Jobs that hold slots.
@@ -842,11 +1181,96 @@ export interface components {
             };
         };
         /**
+         * DataConversion
+         * @description How the rows are brought into the form that the recipe trains on.
+         */
+        DataConversion: {
+            /**
+             * Columns
+             * @description Role → column.
+             */
+            columns: {
+                [key: string]: string;
+            };
+            from: components["schemas"]["DataFormat"];
+            how: components["schemas"]["Text"];
+            to: components["schemas"]["DataFormat"];
+        };
+        /**
+         * DataFit
+         * @description Whether the dataset suits the recipe, and what can be done where it does not.
+         */
+        DataFit: {
+            /**
+             * Columns
+             * @description The columns that play the roles of that format.
+             */
+            columns: {
+                [key: string]: string;
+            };
+            /** @description Null where the rows are in the wanted form. */
+            conversion: components["schemas"]["DataConversion"] | null;
+            /** Fits */
+            fits: boolean;
+            /** @description The format that the dataset was recognised as. */
+            found: components["schemas"]["DataFormat"];
+            /** Missing */
+            missing: components["schemas"]["MissingRole"][];
+            /**
+             * Offers
+             * @description Other ways to read it, the likeliest first.
+             */
+            offers: components["schemas"]["DataOffer"][];
+            /** @description The format as which its rows would be read. */
+            read_as: components["schemas"]["DataFormat"];
+            /** @description Null where the file cannot be read. */
+            sample: components["schemas"]["DataSample"] | null;
+            /** @description The form that the recipe trains on. */
+            wanted: components["schemas"]["DataFormat"];
+        };
+        /**
          * DataFormat
          * @description Row formats that the platform recognises (names follow Hugging Face, OpenAI and verl).
          * @enum {string}
          */
-        DataFormat: "prompt-answer" | "messages" | "preference" | "text" | "verl-rl" | "unknown";
+        DataFormat: "prompt-answer" | "messages" | "preference" | "unpaired-preference" | "text" | "verl-rl" | "unknown";
+        /**
+         * DataOffer
+         * @description Another way to read the dataset; send both values with the job to take it.
+         */
+        DataOffer: {
+            /**
+             * Columns
+             * @description Role → column.
+             */
+            columns: {
+                [key: string]: string;
+            };
+            format: components["schemas"]["DataFormat"];
+            label: components["schemas"]["Text"];
+        };
+        /**
+         * DataSample
+         * @description The first row of the dataset, and what the trainer gets of it. Long texts are cut.
+         */
+        DataSample: {
+            /**
+             * After
+             * @description More than one where a row becomes several.
+             */
+            after: {
+                [key: string]: unknown;
+            }[];
+            /** Before */
+            before: {
+                [key: string]: unknown;
+            };
+            /**
+             * Problem
+             * @description Why the row cannot be converted; `after` is then empty.
+             */
+            problem: string | null;
+        };
         /**
          * DatasetRead
          * @description A stored dataset.
@@ -948,11 +1372,159 @@ export interface components {
             row_count?: number | null;
         };
         /**
+         * DryRunCreate
+         * @description Rewards to try on rows of a dataset before a run uses them.
+         */
+        DryRunCreate: {
+            /**
+             * Columns
+             * @description Role → column, where names are unusual.
+             */
+            columns?: {
+                [key: string]: string;
+            };
+            /**
+             * Dataset
+             * @description Id of a dataset (ds_...).
+             */
+            dataset: string;
+            /**
+             * Job
+             * @description Score the recorded responses of this job too.
+             */
+            job?: string | null;
+            /** Rewards */
+            rewards: components["schemas"]["RewardTerm"][];
+            /**
+             * Rows
+             * @description How many rows are drawn.
+             * @default 64
+             */
+            rows: number;
+            /**
+             * Seed
+             * @default 1
+             */
+            seed: number;
+            /**
+             * Step
+             * @description Of that job; default the newest.
+             */
+            step?: number | null;
+        };
+        /**
+         * DryRunProgress
+         * @description How far the scoring is.
+         */
+        DryRunProgress: {
+            /**
+             * Done
+             * @default 0
+             */
+            done: number;
+            /**
+             * Total
+             * @default 0
+             */
+            total: number;
+        };
+        /**
+         * DryRunRead
+         * @description A dry run as it stands.
+         */
+        DryRunRead: {
+            /** Can Cancel */
+            can_cancel: boolean;
+            /**
+             * Cause
+             * @description Code of a known cause, e.g. time_limit.
+             */
+            cause: string | null;
+            /** Columns */
+            columns: {
+                [key: string]: string;
+            };
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            dataset: components["schemas"]["NamedReference"];
+            /** Finished At */
+            finished_at: string | null;
+            /** Id */
+            id: string;
+            /** Job */
+            job: string | null;
+            /** @description Counted in scored responses. */
+            progress: components["schemas"]["DryRunProgress"];
+            /**
+             * Reason
+             * @description Why it failed.
+             */
+            reason: string | null;
+            result: components["schemas"]["DryRunResult"] | null;
+            /**
+             * Rewards
+             * @description With defaults filled in.
+             */
+            rewards: components["schemas"]["RewardTerm"][];
+            /** Rows */
+            rows: number;
+            /** Seed */
+            seed: number;
+            /** Started At */
+            started_at: string | null;
+            state: components["schemas"]["DryRunState"];
+            /** Step */
+            step: number | null;
+        };
+        /**
+         * DryRunResult
+         * @description What the rewards did on real rows.
+         */
+        DryRunResult: {
+            /**
+             * Cost
+             * @default 0
+             */
+            cost: number;
+            /** Edges */
+            edges: number[];
+            /** Error Count */
+            error_count: number;
+            /** Is Deterministic */
+            is_deterministic: boolean;
+            latency: components["schemas"]["Latency"];
+            /** Probes */
+            probes: components["schemas"]["ProbeResult"][];
+            /** Row Count */
+            row_count: number;
+            /** Warnings */
+            warnings: components["schemas"]["DryRunWarning"][];
+        };
+        /**
+         * DryRunState
+         * @description Where a dry run is in its life.
+         * @enum {string}
+         */
+        DryRunState: "queued" | "running" | "succeeded" | "failed" | "cancelled";
+        /**
+         * DryRunWarning
+         * @description Something in the scores that will hurt a training run.
+         */
+        DryRunWarning: {
+            /** Code */
+            code: string;
+            message: components["schemas"]["Text"];
+            probe?: components["schemas"]["Probe"] | null;
+        };
+        /**
          * Engine
          * @description The trainer that runs a recipe.
          * @enum {string}
          */
-        Engine: "verl-ppo" | "verl-sft";
+        Engine: "verl-ppo" | "verl-sft" | "trl" | "export";
         /**
          * ErrorBody
          * @description How every error looks to a client.
@@ -973,6 +1545,118 @@ export interface components {
              * @description One English sentence.
              */
             message: string;
+        };
+        /**
+         * ExportAs
+         * @description A model to make of the checkpoint when the job has succeeded.
+         */
+        ExportAs: {
+            /**
+             * Best By
+             * @description The checkpoint that is best by this metric; default the last one.
+             */
+            best_by?: string | null;
+            /**
+             * Mode
+             * @description Default as suits the metric.
+             */
+            mode?: ("max" | "min") | null;
+            /**
+             * Name
+             * @description Of the model that is registered.
+             */
+            name: string;
+        };
+        /**
+         * ExportAsRead
+         * @description What was asked for, and what became of it.
+         */
+        ExportAsRead: {
+            /**
+             * Best By
+             * @description The checkpoint that is best by this metric; default the last one.
+             */
+            best_by?: string | null;
+            /** @description The export job, once it is queued. */
+            job?: components["schemas"]["NamedReference"] | null;
+            /**
+             * Mode
+             * @description Default as suits the metric.
+             */
+            mode?: ("max" | "min") | null;
+            /**
+             * Name
+             * @description Of the model that is registered.
+             */
+            name: string;
+            /**
+             * Problem
+             * @description Why nothing was exported, or not as asked.
+             */
+            problem?: string | null;
+        };
+        /**
+         * ExportCreate
+         * @description Write a checkpoint as a model.
+         */
+        ExportCreate: {
+            /**
+             * Description
+             * @default
+             */
+            description: string;
+            /**
+             * Form
+             * @description merged: a whole model, an adapter folded into its base; adapter: the adapter alone.
+             * @default merged
+             * @enum {string}
+             */
+            form: "merged" | "adapter";
+            /**
+             * Name
+             * @description Of the model that is registered when the export has succeeded.
+             */
+            name: string;
+        };
+        /**
+         * ExportRead
+         * @description What an export job writes.
+         */
+        ExportRead: {
+            /**
+             * Form
+             * @enum {string}
+             */
+            form: "merged" | "adapter";
+            /**
+             * Name
+             * @description Of the model, as it was asked for.
+             */
+            name: string;
+            /** @description The job that made the checkpoint. */
+            source: components["schemas"]["NamedReference"];
+            /** Step */
+            step: number;
+        };
+        /**
+         * ExportSource
+         * @description Written by an export job; not asked for here but with ``POST /jobs/{id}/checkpoints/{step}/export``.
+         */
+        ExportSource: {
+            /**
+             * Form
+             * @enum {string}
+             */
+            form: "merged" | "adapter";
+            /** Job Id */
+            job_id: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "export";
+            /** Step */
+            step: number;
         };
         /**
          * Failure
@@ -1136,10 +1820,23 @@ export interface components {
          */
         JobCreate: {
             /**
+             * Columns
+             * @description Columns of the training dataset by the role that they play, e.g. prompt: question; roles that are not named are looked for.
+             */
+            columns?: {
+                [key: string]: string;
+            };
+            /** @description Read the rows as this; default as they were recognised. */
+            data_format?: components["schemas"]["DataFormat"] | null;
+            /**
              * Dataset
              * @description Id of the training dataset (ds_...).
              */
             dataset: string;
+            /** @description Export a checkpoint as a model when the job has succeeded. */
+            export_as?: components["schemas"]["ExportAs"] | null;
+            /** @description Where only the last checkpoints are kept (keep_checkpoints), the best one stays too; default by the recipe's first validation metric. */
+            keep_best_by?: components["schemas"]["BestBy"] | null;
             /**
              * Model
              * @description Id of a registered model (mdl_...).
@@ -1208,6 +1905,8 @@ export interface components {
             config: {
                 [key: string]: unknown;
             };
+            /** @description How the dataset suits; null where the recipe is not known. */
+            data: components["schemas"]["DataFit"] | null;
             /** Engine */
             engine: string;
             /** Engine Overrides */
@@ -1218,6 +1917,8 @@ export interface components {
             };
             /** Errors */
             errors: components["schemas"]["Issue"][];
+            /** @description What the run is expected to need; null where the model's form is not known. */
+            memory: components["schemas"]["MemoryEstimate"] | null;
             /**
              * Params
              * @description All knobs with their values.
@@ -1233,6 +1934,16 @@ export interface components {
          * @description A job as it stands.
          */
         JobRead: {
+            /**
+             * Alarm Count
+             * @description Active alarms.
+             */
+            alarm_count: number;
+            /**
+             * Alarms
+             * @description Active and past alarms, the active ones first (only in the reading of one job).
+             */
+            alarms: components["schemas"]["AlarmRead"][];
             /** Attempt */
             attempt: number;
             /** Can Clone */
@@ -1246,16 +1957,32 @@ export interface components {
             /** Cloned From */
             cloned_from: string | null;
             /**
+             * Columns
+             * @description Role → column, as it was asked for.
+             */
+            columns: {
+                [key: string]: string;
+            };
+            /**
              * Created At
              * Format: date-time
              */
             created_at: string;
-            dataset: components["schemas"]["NamedReference"];
+            /** @description What the rows are read as, where that was asked for. */
+            data_format: components["schemas"]["DataFormat"] | null;
+            /** @description Null for an export. */
+            dataset: components["schemas"]["NamedReference"] | null;
             /**
              * Eta S
              * @description Seconds to the last step, at this attempt's speed so far.
              */
             eta_s: number | null;
+            /** @description What an export job writes. */
+            export: components["schemas"]["ExportRead"] | null;
+            /** @description What is exported when the job has succeeded. */
+            export_as: components["schemas"]["ExportAsRead"] | null;
+            /** @description The model that an export has registered. */
+            exported_model: components["schemas"]["NamedReference"] | null;
             failure: components["schemas"]["Failure"] | null;
             /** Finished At */
             finished_at: string | null;
@@ -1266,6 +1993,13 @@ export interface components {
             headline_metrics: string[];
             /** Id */
             id: string;
+            keep_best_by: components["schemas"]["BestBy"] | null;
+            /**
+             * Kind
+             * @description train, or export: a checkpoint written as a model.
+             * @enum {string}
+             */
+            kind: "train" | "export";
             /**
              * Last Event Id
              * @description Start the event stream behind this to miss nothing.
@@ -1301,7 +2035,7 @@ export interface components {
             queued_at: string;
             /** Recipe */
             recipe: string;
-            resources: components["schemas"]["Resources"];
+            resources: components["schemas"]["trellis_api__jobs__schemas__ResourcesRead"];
             /**
              * Resume Step
              * @description Step of the checkpoint that this attempt continued from.
@@ -1317,6 +2051,11 @@ export interface components {
             /** Tags */
             tags: string[];
             validation_dataset: components["schemas"]["NamedReference"] | null;
+            /**
+             * Worst Alarm
+             * @description The worst severity among the active alarms.
+             */
+            worst_alarm: ("warning" | "critical") | null;
         };
         /**
          * JobResume
@@ -1361,7 +2100,7 @@ export interface components {
              * @default run
              * @enum {string}
              */
-            group: "data" | "model" | "optimisation" | "algorithm" | "rollout" | "reward" | "run";
+            group: "data" | "model" | "optimisation" | "algorithm" | "critic" | "rollout" | "reward" | "run";
             help: components["schemas"]["Text"];
             /** Maximum */
             maximum?: number | null;
@@ -1374,21 +2113,136 @@ export interface components {
              * Type
              * @enum {string}
              */
-            type: "int" | "float" | "bool" | "str" | "choice";
+            type: "int" | "float" | "bool" | "str" | "choice" | "rewards";
             /** Unit */
             unit?: string | null;
+        };
+        /**
+         * Latency
+         * @description How long scoring one response took.
+         */
+        Latency: {
+            /** Max Ms */
+            max_ms: number;
+            /** P50 Ms */
+            p50_ms: number;
+            /** P95 Ms */
+            p95_ms: number;
         };
         /**
          * Lineage
          * @description What the weights were made from; nulls for weights that came from elsewhere.
          */
         Lineage: {
+            /**
+             * Ancestors
+             * @description The trainings before this one, nearest first.
+             */
+            ancestors?: components["schemas"]["Training"][];
+            /** Dataset Id */
+            dataset_id?: string | null;
+            /** Dataset Name */
+            dataset_name?: string | null;
+            /** Dataset Sha256 */
+            dataset_sha256?: string | null;
+            /**
+             * Export Job Id
+             * @description The job that wrote the files.
+             */
+            export_job_id?: string | null;
+            /**
+             * Form
+             * @description adapter: needs its base model to be used.
+             */
+            form?: ("merged" | "adapter") | null;
             /** Job Id */
             job_id?: string | null;
-            /** Model Id */
+            /** Job Name */
+            job_name?: string | null;
+            /**
+             * Model Id
+             * @description The model that the training started from.
+             */
             model_id?: string | null;
+            /** Model Name */
+            model_name?: string | null;
+            /** Recipe */
+            recipe?: string | null;
             /** Step */
             step?: number | null;
+        };
+        /**
+         * LineageEdge
+         * @description What went into what.
+         */
+        LineageEdge: {
+            /**
+             * Role
+             * @description base: the model that a job starts from; data: what it learns from; checkpoint: what became a model.
+             * @enum {string}
+             */
+            role: "base" | "data" | "checkpoint";
+            /** Source */
+            source: string;
+            /**
+             * Step
+             * @description Of the checkpoint.
+             */
+            step?: number | null;
+            /** Target */
+            target: string;
+        };
+        /**
+         * LineageNode
+         * @description A model, job or dataset in a lineage.
+         */
+        LineageNode: {
+            /**
+             * Exists
+             * @description False where it was deleted.
+             */
+            exists: boolean;
+            /**
+             * Form
+             * @description Of a model that was exported.
+             */
+            form?: ("merged" | "adapter") | null;
+            /** Id */
+            id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "model" | "job" | "dataset";
+            /** Name */
+            name: string | null;
+            /**
+             * Recipe
+             * @description Of a job.
+             */
+            recipe?: string | null;
+            /**
+             * Sha256
+             * @description Of a dataset, when it was trained on.
+             */
+            sha256?: string | null;
+            /**
+             * State
+             * @description Of a job or a model that exists.
+             */
+            state?: string | null;
+        };
+        /**
+         * LineageRead
+         * @description Everything that a model descends from, and everything that descends from it.
+         */
+        LineageRead: {
+            /** Edges */
+            edges: components["schemas"]["LineageEdge"][];
+            /** Model Id */
+            model_id: string;
+            /** Nodes */
+            nodes: components["schemas"]["LineageNode"][];
         };
         /**
          * LocalSource
@@ -1531,6 +2385,78 @@ export interface components {
             attempt: number;
         };
         /**
+         * MemoryEstimate
+         * @description What a run is expected to need. It refuses nothing.
+         */
+        MemoryEstimate: {
+            /** Assumptions */
+            assumptions: components["schemas"]["Text"][];
+            /**
+             * Available Bytes
+             * @description One GPU's memory, or that of the machine on a CPU platform; null where unknown.
+             */
+            available_bytes: number | null;
+            /**
+             * Parameters
+             * @description Parameters of the model that is trained.
+             */
+            parameters: number;
+            /**
+             * Peak Bytes
+             * @description The peak of all GPUs or slots of the job together.
+             */
+            peak_bytes: number;
+            /**
+             * Peak Phase
+             * @description The phase that needs the most.
+             */
+            peak_phase: string;
+            /**
+             * Per Gpu Bytes
+             * @description The peak on one GPU; on a CPU platform, of one slot.
+             */
+            per_gpu_bytes: number;
+            /** Phases */
+            phases: components["schemas"]["MemoryPhase"][];
+            /** Warnings */
+            warnings: components["schemas"]["Text"][];
+        };
+        /**
+         * MemoryPart
+         * @description One thing that lies in memory during a phase.
+         */
+        MemoryPart: {
+            /**
+             * Bytes
+             * @description On one GPU; on a CPU platform, of one slot.
+             */
+            bytes: number;
+            /** @description How it was computed, with the numbers. */
+            how: components["schemas"]["Text"];
+            /**
+             * Name
+             * @description weights, gradients, optimizer, activations, logits, kv_cache ...
+             */
+            name: string;
+            title: components["schemas"]["Text"];
+        };
+        /**
+         * MemoryPhase
+         * @description What is in memory at the same time.
+         */
+        MemoryPhase: {
+            /**
+             * Name
+             * @description rollout, log_probs, update ...; or train and evaluation.
+             */
+            name: string;
+            /** Parts */
+            parts: components["schemas"]["MemoryPart"][];
+            title: components["schemas"]["Text"];
+            /** Total Bytes */
+            total_bytes: number;
+        };
+        /**
          * MetricKey
          * @description A metric that the job has reported, under the engine's own name.
          */
@@ -1630,6 +2556,23 @@ export interface components {
             };
         };
         /**
+         * MissingRole
+         * @description A part that no column plays.
+         */
+        MissingRole: {
+            /**
+             * Looked For
+             * @description Columns that would have played it.
+             */
+            looked_for: string[];
+            reason: components["schemas"]["Text"];
+            /**
+             * Role
+             * @description prompt, answer, messages, chosen ...
+             */
+            role: string;
+        };
+        /**
          * ModelCreate
          * @description Register a model.
          */
@@ -1697,7 +2640,7 @@ export interface components {
             /** Size Bytes */
             size_bytes: number | null;
             /** Source */
-            source: components["schemas"]["LocalSource"] | components["schemas"]["HubSource"] | components["schemas"]["CheckpointSource"];
+            source: components["schemas"]["LocalSource"] | components["schemas"]["HubSource"] | components["schemas"]["CheckpointSource"] | components["schemas"]["ExportSource"];
             state: components["schemas"]["ModelState"];
             /**
              * State Reason
@@ -1797,6 +2740,16 @@ export interface components {
              */
             next_cursor?: string | null;
         };
+        /** Page[DryRunRead] */
+        Page_DryRunRead_: {
+            /** Items */
+            items: components["schemas"]["DryRunRead"][];
+            /**
+             * Next Cursor
+             * @description Give as `cursor` for the next page; null at the end.
+             */
+            next_cursor?: string | null;
+        };
         /** Page[JobRead] */
         Page_JobRead_: {
             /** Items */
@@ -1811,6 +2764,16 @@ export interface components {
         Page_ModelRead_: {
             /** Items */
             items: components["schemas"]["ModelRead"][];
+            /**
+             * Next Cursor
+             * @description Give as `cursor` for the next page; null at the end.
+             */
+            next_cursor?: string | null;
+        };
+        /** Page[RewardFileRead] */
+        Page_RewardFileRead_: {
+            /** Items */
+            items: components["schemas"]["RewardFileRead"][];
             /**
              * Next Cursor
              * @description Give as `cursor` for the next page; null at the end.
@@ -1848,6 +2811,47 @@ export interface components {
             /** Params */
             params?: {
                 [key: string]: unknown;
+            };
+            title: components["schemas"]["Text"];
+        };
+        /**
+         * Probe
+         * @description What is scored instead of a model's response.
+         * @enum {string}
+         */
+        Probe: "gold" | "answer" | "empty" | "truncated" | "repeated" | "format_only" | "wrong" | "rollouts";
+        /**
+         * ProbeResult
+         * @description The scores of one probe over all sampled rows.
+         */
+        ProbeResult: {
+            /** Changed Rows */
+            changed_rows: number[];
+            /** Correct Share */
+            correct_share: number;
+            /** Count */
+            count: number;
+            /** Error Count */
+            error_count: number;
+            /** Errors */
+            errors: components["schemas"]["ScoringError"][];
+            /** Examples */
+            examples: components["schemas"]["ScoredExample"][];
+            /** Histogram */
+            histogram: number[];
+            /** Is Deterministic */
+            is_deterministic: boolean;
+            latency: components["schemas"]["Latency"];
+            /** Maximum */
+            maximum: number;
+            /** Mean */
+            mean: number;
+            /** Minimum */
+            minimum: number;
+            probe: components["schemas"]["Probe"];
+            /** Term Means */
+            term_means: {
+                [key: string]: number;
             };
             title: components["schemas"]["Text"];
         };
@@ -1947,12 +2951,18 @@ export interface components {
             headline_metrics: string[];
             /** Id */
             id: string;
+            /**
+             * Is Experimental
+             * @default false
+             */
+            is_experimental: boolean;
             /** Knobs */
             knobs: components["schemas"]["Knob"][];
             paper?: components["schemas"]["Paper"] | null;
             /** Presets */
             presets: components["schemas"]["Preset"][];
             title: components["schemas"]["Text"];
+            trains_on: components["schemas"]["DataFormat"];
         };
         /**
          * RecipeList
@@ -1975,31 +2985,156 @@ export interface components {
             gpus: number;
         };
         /**
-         * ResourcesRead
-         * @description This machine; nulls before the first measurement.
+         * RewardFileCreate
+         * @description A Python file with `score(prompt, response, answer, row) -> float | dict`.
          */
-        ResourcesRead: {
-            /** Age S */
-            age_s: number | null;
-            /** Cpu Count */
-            cpu_count: number;
-            /** Cpu Percent */
-            cpu_percent: number | null;
+        RewardFileCreate: {
             /**
-             * Disk Free Bytes
-             * @description Free where the data root lies.
+             * Code
+             * @description Checked for syntax here; run only in the sandbox of a job or dry run.
              */
-            disk_free_bytes: number | null;
-            /** Disk Total Bytes */
-            disk_total_bytes: number | null;
-            /** Gpus */
-            gpus: components["schemas"]["GpuRead"][];
-            /** Load 1M */
-            load_1m: number | null;
-            /** Memory Total Bytes */
-            memory_total_bytes: number | null;
-            /** Memory Used Bytes */
-            memory_used_bytes: number | null;
+            code: string;
+            /** Name */
+            name: string;
+        };
+        /**
+         * RewardFileDetail
+         * @description An uploaded file.
+         */
+        RewardFileDetail: {
+            /** Code */
+            code: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** Sha256 */
+            sha256: string;
+            /** Size Bytes */
+            size_bytes: number;
+        };
+        /**
+         * RewardFileRead
+         * @description An uploaded file, without its code.
+         */
+        RewardFileRead: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** Sha256 */
+            sha256: string;
+            /** Size Bytes */
+            size_bytes: number;
+        };
+        /**
+         * RewardKind
+         * @description One reward that may stand in a mixture: what the form shows and what its options are.
+         */
+        RewardKind: {
+            help: components["schemas"]["Text"];
+            /** Highest */
+            highest: number | null;
+            /** Lowest */
+            lowest: number | null;
+            /** Name */
+            name: string;
+            /**
+             * Needs Answer
+             * @default true
+             */
+            needs_answer: boolean;
+            /** Options */
+            options?: components["schemas"]["RewardOption"][];
+            title: components["schemas"]["Text"];
+            unavailable?: components["schemas"]["Text"] | null;
+        };
+        /**
+         * RewardKindList
+         * @description All rewards that a mixture may be made of.
+         */
+        RewardKindList: {
+            /** Items */
+            items: components["schemas"]["RewardKind"][];
+        };
+        /**
+         * RewardOption
+         * @description One option of a reward.
+         */
+        RewardOption: {
+            /**
+             * Advanced
+             * @default false
+             */
+            advanced: boolean;
+            /** Choices */
+            choices?: string[];
+            /** Default */
+            default: number | boolean | string | null;
+            /** Engine Keys */
+            engine_keys?: string[];
+            /** Exclusive Minimum */
+            exclusive_minimum?: number | null;
+            /**
+             * Group
+             * @default run
+             * @enum {string}
+             */
+            group: "data" | "model" | "optimisation" | "algorithm" | "critic" | "rollout" | "reward" | "run";
+            help: components["schemas"]["Text"];
+            /**
+             * Is Multiline
+             * @default false
+             */
+            is_multiline: boolean;
+            /**
+             * Is Required
+             * @default false
+             */
+            is_required: boolean;
+            /** Maximum */
+            maximum?: number | null;
+            /** Minimum */
+            minimum?: number | null;
+            /** Name */
+            name: string;
+            /** Source */
+            source?: ("reward-files" | "models" | "judges") | null;
+            title: components["schemas"]["Text"];
+            /**
+             * Type
+             * @enum {string}
+             */
+            type: "int" | "float" | "bool" | "str" | "choice" | "rewards";
+            /** Unit */
+            unit?: string | null;
+        };
+        /**
+         * RewardTerm
+         * @description One reward of a mixture. The first term of a mixture decides whether a response is correct.
+         */
+        RewardTerm: {
+            /** Name */
+            name: string;
+            /** Options */
+            options?: {
+                [key: string]: unknown;
+            };
+            /**
+             * Weight
+             * @default 1
+             */
+            weight: number;
         };
         /**
          * Rollout
@@ -2139,6 +3274,38 @@ export interface components {
             step: number;
         };
         /**
+         * ScoredExample
+         * @description A response and what it earned.
+         */
+        ScoredExample: {
+            /** Answer */
+            answer: string;
+            /** Parts */
+            parts: {
+                [key: string]: number;
+            };
+            /** Prompt */
+            prompt: string;
+            /** Response */
+            response: string;
+            /** Row */
+            row: number;
+            /** Score */
+            score: number;
+        };
+        /**
+         * ScoringError
+         * @description A response for which a term raised; it scores 0 there.
+         */
+        ScoringError: {
+            /** Message */
+            message: string;
+            /** Row */
+            row: number;
+            /** Term */
+            term: string;
+        };
+        /**
          * SlotsRead
          * @description Slots that jobs share.
          */
@@ -2164,6 +3331,7 @@ export interface components {
          * @description The event names of the stream, each with the type of its data. `id` is the position to resume from.
          */
         StreamEvents: {
+            alarm: components["schemas"]["AlarmRead"];
             checkpoint: components["schemas"]["CheckpointSaved"];
             logs: components["schemas"]["LogsPrinted"];
             manifest: components["schemas"]["ManifestWritten"];
@@ -2195,6 +3363,33 @@ export interface components {
             zh: string;
         };
         /**
+         * Training
+         * @description One training: what it started from and learned from. Names stay when the things are deleted.
+         */
+        Training: {
+            /** Dataset Id */
+            dataset_id?: string | null;
+            /** Dataset Name */
+            dataset_name?: string | null;
+            /** Dataset Sha256 */
+            dataset_sha256?: string | null;
+            /** Job Id */
+            job_id?: string | null;
+            /** Job Name */
+            job_name?: string | null;
+            /**
+             * Model Id
+             * @description The model that the training started from.
+             */
+            model_id?: string | null;
+            /** Model Name */
+            model_name?: string | null;
+            /** Recipe */
+            recipe?: string | null;
+            /** Step */
+            step?: number | null;
+        };
+        /**
          * UserRead
          * @description Who is logged in.
          */
@@ -2211,6 +3406,44 @@ export interface components {
             method: "token" | "session";
             /** Name */
             name: string;
+        };
+        /**
+         * ResourcesRead
+         * @description What a job occupies while it runs.
+         */
+        trellis_api__jobs__schemas__ResourcesRead: {
+            /**
+             * Gpus
+             * @description GPU slots; 0 for an export.
+             */
+            gpus: number;
+        };
+        /**
+         * ResourcesRead
+         * @description This machine; nulls before the first measurement.
+         */
+        trellis_api__monitoring__schemas__ResourcesRead: {
+            /** Age S */
+            age_s: number | null;
+            /** Cpu Count */
+            cpu_count: number;
+            /** Cpu Percent */
+            cpu_percent: number | null;
+            /**
+             * Disk Free Bytes
+             * @description Free where the data root lies.
+             */
+            disk_free_bytes: number | null;
+            /** Disk Total Bytes */
+            disk_total_bytes: number | null;
+            /** Gpus */
+            gpus: components["schemas"]["GpuRead"][];
+            /** Load 1M */
+            load_1m: number | null;
+            /** Memory Total Bytes */
+            memory_total_bytes: number | null;
+            /** Memory Used Bytes */
+            memory_used_bytes: number | null;
         };
     };
     responses: never;
@@ -2863,10 +4096,14 @@ export interface operations {
             query?: {
                 /** @description Any of these states. */
                 state?: components["schemas"]["JobState"][] | null;
+                /** @description Trainings or exports; default both. */
+                kind?: ("train" | "export") | null;
                 recipe?: string | null;
                 tag?: string | null;
                 /** @description Part of the name or the id. */
                 text?: string | null;
+                /** @description With, or without, an active alarm. */
+                has_alarms?: boolean | null;
                 cursor?: string | null;
                 limit?: number;
             };
@@ -2947,6 +4184,15 @@ export interface operations {
             };
             /** @description A session cookie came without the header that proves where the request is from */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3143,7 +4389,12 @@ export interface operations {
     };
     list_checkpoints_api_v1_jobs__job_id__checkpoints_get: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Metric that tells the best; default the job's. */
+                best_by?: string | null;
+                /** @description Default as suits the metric: a loss is least. */
+                mode?: ("max" | "min") | null;
+            };
             header?: never;
             path: {
                 /** @description Id of the job. */
@@ -3182,6 +4433,222 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_checkpoint_api_v1_jobs__job_id__checkpoints__step__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the job. */
+                job_id: string;
+                /** @description Step of the checkpoint. */
+                step: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    update_checkpoint_api_v1_jobs__job_id__checkpoints__step__patch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the job. */
+                job_id: string;
+                /** @description Step of the checkpoint. */
+                step: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CheckpointUpdate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CheckpointRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    export_checkpoint_api_v1_jobs__job_id__checkpoints__step__export_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the job. */
+                job_id: string;
+                /** @description Step of the checkpoint. */
+                step: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ExportCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3245,6 +4712,15 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4113,6 +5589,73 @@ export interface operations {
             };
         };
     };
+    read_lineage_api_v1_models__model_id__lineage_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                model_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LineageRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     retry_model_api_v1_models__model_id__retry_post: {
         parameters: {
             query?: never;
@@ -4314,6 +5857,676 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_rewards_api_v1_rewards_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RewardKindList"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_dry_runs_api_v1_rewards_dry_runs_get: {
+        parameters: {
+            query?: {
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_DryRunRead_"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    create_dry_run_api_v1_rewards_dry_runs_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DryRunCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DryRunRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_dry_run_api_v1_rewards_dry_runs__dry_run_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dry_run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DryRunRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_dry_run_api_v1_rewards_dry_runs__dry_run_id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dry_run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    cancel_dry_run_api_v1_rewards_dry_runs__dry_run_id__cancel_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dry_run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DryRunRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_reward_files_api_v1_rewards_files_get: {
+        parameters: {
+            query?: {
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_RewardFileRead_"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    create_reward_file_api_v1_rewards_files_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RewardFileCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RewardFileRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_reward_file_api_v1_rewards_files__file_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                file_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RewardFileDetail"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_reward_file_api_v1_rewards_files__file_id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                file_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -1,10 +1,11 @@
 /** The parts of ECharts that the dashboard uses; nothing else is bundled. */
 import { BarChart, LineChart, ScatterChart } from 'echarts/charts'
 import type { BarSeriesOption, LineSeriesOption, ScatterSeriesOption } from 'echarts/charts'
-import { DataZoomComponent, GridComponent, ToolboxComponent, TooltipComponent } from 'echarts/components'
+import { DataZoomComponent, GridComponent, MarkLineComponent, ToolboxComponent, TooltipComponent } from 'echarts/components'
 import type {
   DataZoomComponentOption,
   GridComponentOption,
+  MarkLineComponentOption,
   ToolboxComponentOption,
   TooltipComponentOption,
 } from 'echarts/components'
@@ -18,6 +19,7 @@ use([
   DataZoomComponent,
   GridComponent,
   LineChart,
+  MarkLineComponent,
   ScatterChart,
   ToolboxComponent,
   TooltipComponent,
@@ -28,6 +30,7 @@ export type ChartOption = ComposeOption<
   | DataZoomComponentOption
   | GridComponentOption
   | LineSeriesOption
+  | MarkLineComponentOption
   | ScatterSeriesOption
   | ToolboxComponentOption
   | TooltipComponentOption

@@ -11,6 +11,13 @@ export interface ChartLine {
   clock?: ((step: number) => number) | null
 }
 
+/** Something that happened at a step, drawn as an upright line. */
+export interface ChartMark {
+  step: number
+  label: string
+  isCritical: boolean
+}
+
 export type XAxis = 'step' | 'time'
 
 /** [x, y]; y is null where the line is interrupted. */

@@ -3,7 +3,7 @@ import type { Palette } from '@/theme/palettes'
 
 import type { ChartOption, SeriesOption } from './echarts'
 import { formatElapsedTick, formatStepTick, formatTick, type TimeUnit } from './format'
-import type { DrawnLine, XAxis } from './lines'
+import type { ChartMark, DrawnLine, XAxis } from './lines'
 
 export interface MetricOptionInput {
   lines: readonly DrawnLine[]
@@ -16,6 +16,8 @@ export interface MetricOptionInput {
   /** Named at the top of the y axis. */
   unit: string | null
   palette: Palette
+  /** With their place on the x axis. */
+  marks: readonly (ChartMark & { x: number })[]
   tooltip: (x: number) => HTMLElement | string
 }
 
@@ -53,6 +55,42 @@ function lineSeries(line: DrawnLine, color: string): SeriesOption[] {
   return series
 }
 
+/** A series of its own, so that hiding a curve does not hide what happened. */
+function markSeries({ marks, palette }: MetricOptionInput): SeriesOption[] {
+  if (marks.length === 0) return []
+  return [
+    {
+      id: 'marks',
+      type: 'line',
+      data: [],
+      silent: true,
+      animation: false,
+      markLine: {
+        symbol: ['none', 'triangle'],
+        symbolSize: 7,
+        silent: true,
+        animation: false,
+        label: { show: false },
+        data: marks.map((mark) => {
+          const color = mark.isCritical ? palette.failed : palette.stopping
+          return { name: mark.label, xAxis: mark.x, itemStyle: { color }, lineStyle: { color, width: 1.25, type: 'dashed' } }
+        }),
+      },
+    },
+  ]
+}
+
+/**
+ * Ends of the y axis for values that are all alike: a curve that stands still is drawn in the middle, and not as the
+ * rounding noise of its smoothing stretched over the whole chart. Null leaves the ends to ECharts.
+ */
+export function endsOfFlat({ min, max }: { min: number; max: number }): [number, number] | null {
+  const size = Math.max(Math.abs(min), Math.abs(max))
+  if (!Number.isFinite(size) || max - min > size * 1e-6) return null
+  const margin = size === 0 ? 1 : size * 0.1
+  return [min - margin, max + margin]
+}
+
 export function metricOption(input: MetricOptionInput): ChartOption {
   const { palette, domain, xAxis } = input
   const axisLabel = { color: palette.inkFaint, fontSize: 11, hideOverlap: true }
@@ -76,6 +114,8 @@ export function metricOption(input: MetricOptionInput): ChartOption {
       {
         type: input.isLog ? 'log' : 'value',
         scale: true,
+        min: (extent: { min: number; max: number }) => endsOfFlat(extent)?.[0] ?? null,
+        max: (extent: { min: number; max: number }) => endsOfFlat(extent)?.[1] ?? null,
         name: input.unit ?? undefined,
         nameLocation: 'end',
         nameGap: 8,
@@ -117,7 +157,7 @@ export function metricOption(input: MetricOptionInput): ChartOption {
       itemSize: 0,
       feature: { dataZoom: { yAxisIndex: false, brushStyle: { color: palette.accent, opacity: 0.18 } } },
     },
-    series: input.lines.flatMap((line, index) => lineSeries(line, input.colors[index % input.colors.length] ?? palette.accent)),
+    series: [...input.lines.flatMap((line, index) => lineSeries(line, input.colors[index % input.colors.length] ?? palette.accent)), ...markSeries(input)],
   }
 }
 

@@ -13,6 +13,8 @@ import modelsEn from '@/models/locales/en'
 import modelsZh from '@/models/locales/zh'
 import overviewEn from '@/overview/locales/en'
 import overviewZh from '@/overview/locales/zh'
+import rewardsEn from '@/rewards/locales/en'
+import rewardsZh from '@/rewards/locales/zh'
 
 import commonEn from './locales/en'
 import commonZh from './locales/zh'
@@ -27,6 +29,7 @@ export const messages = {
     layout: layoutEn,
     models: modelsEn,
     overview: overviewEn,
+    rewards: rewardsEn,
   },
   zh: {
     ...commonZh,
@@ -37,5 +40,6 @@ export const messages = {
     layout: layoutZh,
     models: modelsZh,
     overview: overviewZh,
+    rewards: rewardsZh,
   },
 }

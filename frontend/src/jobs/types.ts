@@ -5,6 +5,7 @@ type Schemas = components['schemas']
 
 export type Job = Schemas['JobRead']
 export type JobCreate = Schemas['JobCreate']
+export type JobKind = Job['kind']
 export type JobState = Schemas['JobState']
 export type JobPreview = Schemas['JobPreview']
 export type Issue = Schemas['Issue']
@@ -17,6 +18,11 @@ export type Checkpoint = Schemas['CheckpointRead']
 export type Rollout = Schemas['RolloutRead']
 export type RolloutStep = Schemas['RolloutStep']
 export type Manifest = Schemas['ManifestRead']
+export type Alarm = Schemas['AlarmRead']
+export type DataFormat = Schemas['DataFormat']
+export type DataFit = Schemas['DataFit']
+export type DataOffer = Schemas['DataOffer']
+export type MemoryEstimate = Schemas['MemoryEstimate']
 export type StreamEvents = Schemas['StreamEvents']
 
 export const JOB_STATES = [
@@ -29,6 +35,8 @@ export const JOB_STATES = [
   'failed',
   'crashed',
 ] as const satisfies readonly JobState[]
+
+export const JOB_KINDS = ['train', 'export'] as const satisfies readonly JobKind[]
 
 const ACTIVE: ReadonlySet<JobState> = new Set<JobState>(['queued', 'launching', 'running', 'stopping'])
 

@@ -13,6 +13,7 @@ export function useSourceText() {
       case 'hub':
         return source.repo_id
       case 'checkpoint':
+      case 'export':
         return `${source.job_id} · ${t('models.source.checkpointOf', { step: source.step })}`
     }
   }

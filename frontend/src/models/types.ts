@@ -4,6 +4,9 @@ import type { components } from '@/api/schema'
 export type Model = components['schemas']['ModelRead']
 export type ModelSource = Model['source']
 export type ModelState = Model['state']
+export type Lineage = components['schemas']['LineageRead']
+export type LineageNode = components['schemas']['LineageNode']
+export type LineageEdge = components['schemas']['LineageEdge']
 export type ModelCreate = components['schemas']['ModelCreate']
 
 /** A worker still has to fetch the weights: the model changes without anybody asking. */

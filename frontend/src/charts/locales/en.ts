@@ -13,4 +13,5 @@ export default {
   summaryEmpty: '{run}: no values yet.',
   summary:
     '{run}: {count} values from step {first} to {end}; last {last}, lowest {lowest} at step {lowestStep}, highest {highest} at step {highestStep}.',
+  mark: '{label}, at step {step}.',
 }

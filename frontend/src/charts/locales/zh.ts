@@ -13,4 +13,5 @@ export default {
   summaryEmpty: '{run}：暂无数据。',
   summary:
     '{run}：第 {first} 至 {end} 步共 {count} 个值；最新 {last}，最低 {lowest}（第 {lowestStep} 步），最高 {highest}（第 {highestStep} 步）。',
+  mark: '{label}，第 {step} 步。',
 }

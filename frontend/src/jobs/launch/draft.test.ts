@@ -17,7 +17,7 @@ function knobOf(name: string, type: Knob['type'], fallback: Knob['default']): Kn
 const text = { en: 'x', zh: 'x' }
 const recipe: Recipe = {
   id: 'grpo', family: 'rl', engine: 'verl-ppo', title: text, description: text, paper: null,
-  data_formats: ['verl-rl'], headline_metrics: [], fixed: {},
+  is_experimental: false, trains_on: 'verl-rl', data_formats: ['verl-rl'], headline_metrics: [], fixed: {},
   knobs: [knobOf('group_size', 'int', 8), knobOf('learning_rate', 'float', 1e-6), knobOf('use_kl', 'bool', true)],
   presets: [
     { id: 'cpu-tiny', title: text, gpus: 1, params: { group_size: 4 }, overrides: {} },

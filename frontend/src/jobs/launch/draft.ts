@@ -1,7 +1,11 @@
 /** What stands in the launch form, and how it becomes a request. */
-import type { Issue, Job, JobCreate, Knob, Preset, Recipe } from '../types'
+import { isTerm } from '@/rewards/terms/terms'
+import type { RewardTerm } from '@/rewards/types'
 
-export type KnobValue = number | boolean | string | null
+import type { DataFormat, Issue, Job, JobCreate, Knob, Preset, Recipe } from '../types'
+
+/** A list of rewards is the one value that is not plain. */
+export type KnobValue = number | boolean | string | null | RewardTerm[]
 
 export interface OverrideRow {
   id: number
@@ -19,6 +23,13 @@ export interface Draft {
   validationDataset: string | null
   /** Knobs that were turned away from what the preset or the recipe gives. */
   params: Record<string, KnobValue>
+  /** Role → column, and the format to read the rows as; empty and null leave it to the platform. */
+  columns: Record<string, string>
+  dataFormat: DataFormat | null
+  /** Name of the model to make when the run has succeeded; empty for none. */
+  exportName: string
+  /** Metric that tells the best checkpoint; null for the recipe's own. */
+  bestBy: string | null
   overrides: OverrideRow[]
   seed: number
   gpus: number
@@ -42,6 +53,10 @@ export function emptyDraft(): Draft {
     dataset: null,
     validationDataset: null,
     params: {},
+    columns: {},
+    dataFormat: null,
+    exportName: '',
+    bestBy: null,
     overrides: [],
     seed: 1,
     gpus: 1,
@@ -51,7 +66,12 @@ export function emptyDraft(): Draft {
 }
 
 function isKnobValue(value: unknown): value is KnobValue {
-  return value === null || ['number', 'boolean', 'string'].includes(typeof value)
+  return value === null || ['number', 'boolean', 'string'].includes(typeof value) || (Array.isArray(value) && value.every(isTerm))
+}
+
+/** The terms in a knob's value; none where it holds something else. */
+export function termsIn(value: KnobValue | undefined): RewardTerm[] {
+  return Array.isArray(value) ? value : []
 }
 
 /** A draft that asks for the same as a job did. */
@@ -61,9 +81,13 @@ export function draftOfJob(job: Job, name: string): Draft {
     recipe: job.recipe,
     preset: job.preset,
     model: job.model.name === null ? null : job.model.id,
-    dataset: job.dataset.name === null ? null : job.dataset.id,
+    dataset: job.dataset?.name == null ? null : job.dataset.id,
     validationDataset: job.validation_dataset?.name == null ? null : job.validation_dataset.id,
     params: Object.fromEntries(Object.entries(job.params).filter((entry): entry is [string, KnobValue] => isKnobValue(entry[1]))),
+    columns: { ...job.columns },
+    dataFormat: job.data_format,
+    exportName: job.export_as?.name ?? '',
+    bestBy: job.export_as?.best_by ?? job.keep_best_by?.metric ?? null,
     overrides: Object.entries(job.overrides).map(([key, value]) => overrideRow(key, writeValue(value))),
     seed: job.seed,
     gpus: job.resources.gpus,
@@ -121,6 +145,10 @@ export function toRequest(draft: Draft, fallbackName: string): JobCreate {
     tags: draft.tags,
     priority: draft.priority,
   }
+  if (Object.keys(draft.columns).length > 0) request.columns = { ...draft.columns }
+  if (draft.dataFormat !== null) request.data_format = draft.dataFormat
+  if (draft.bestBy !== null) request.keep_best_by = { metric: draft.bestBy }
+  if (draft.exportName.trim() !== '') request.export_as = { name: draft.exportName.trim(), best_by: draft.bestBy }
   if (draft.validationDataset !== null) request.validation_dataset = draft.validationDataset
   return request
 }

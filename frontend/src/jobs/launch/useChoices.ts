@@ -17,7 +17,10 @@ export interface Choice {
   label: string
   /** Said in the list beside the name. */
   note: string
+  /** Cannot be chosen at all. */
   disabled: boolean
+  /** Can be used as it is; a dataset that does not fit may still be converted. */
+  fits: boolean
 }
 
 export function useChoices(recipe: () => Recipe | null) {
@@ -33,6 +36,7 @@ export function useChoices(recipe: () => Recipe | null) {
       label: model.name,
       note: model.state === 'ready' ? parameterText(model.parameter_count) : t(`jobs.launch.modelState.${model.state}`),
       disabled: model.state !== 'ready',
+      fits: model.state === 'ready',
     })),
   )
 
@@ -43,9 +47,10 @@ export function useChoices(recipe: () => Recipe | null) {
         value: dataset.id,
         label: dataset.name,
         note: `${formatName(dataset.format)} · ${t('jobs.launch.rows', { count: format.integer(dataset.row_count) })}`,
-        disabled: !accepted.includes(dataset.format),
+        disabled: false,
+        fits: accepted.includes(dataset.format),
       }))
-      .sort((a, b) => Number(a.disabled) - Number(b.disabled))
+      .sort((a, b) => Number(b.fits) - Number(a.fits))
   })
 
   function formatName(name: string): string {

@@ -6,11 +6,13 @@ import { useRoute } from 'vue-router'
 import { api, unwrap } from '@/api/client'
 import { type ApiError, asApiError } from '@/api/errors'
 import { usePlatform } from '@/overview/usePlatform'
+import { readTerms } from '@/rewards/terms/terms'
 
 import { useRecipes } from '../shared/useRecipes'
 import type { Job, Recipe } from '../types'
+import { carryOver, emptyParked } from './carry'
 import { type Draft, draftOfJob, emptyDraft, inheritedValue, presetForMachine, presetOf } from './draft'
-import { useChoices } from './useChoices'
+import { type Choice, useChoices } from './useChoices'
 
 const FIRST_RECIPE = 'grpo'
 
@@ -28,6 +30,7 @@ export function useLaunchDraft() {
   const sourceError = shallowRef<ApiError | null>(null)
   const isPrefilling = ref(false)
   const hasChosenPreset = ref(false)
+  let parked = emptyParked()
 
   const recipe = computed<Recipe | null>(() => catalogue.recipes.value.find((one) => one.id === draft.recipe) ?? null)
   const choices = useChoices(() => recipe.value)
@@ -47,14 +50,19 @@ export function useLaunchDraft() {
     }
   }
 
-  /** Another algorithm: knobs that both have keep their turns, the others are forgotten. */
+  /** Another algorithm: knobs that both have keep their turns, the others wait for the way back. */
   function chooseRecipe(id: string): void {
-    draft.recipe = id
     const next = catalogue.recipes.value.find((one) => one.id === id)
     if (next === undefined) return
-    const known = new Set(next.knobs.map((knob) => knob.name))
-    draft.params = Object.fromEntries(Object.entries(draft.params).filter(([name]) => known.has(name)))
+    parked = carryOver(draft, parked, recipe.value, next)
     if (!hasChosenPreset.value || presetOf(next, draft.preset) === null) suggestPreset(next)
+  }
+
+  /** Rewards that were tried out and are to be used here. */
+  function takeRewards(): void {
+    const terms = readTerms(route.query.rewards)
+    const knob = recipe.value?.knobs.find((one) => one.type === 'rewards')
+    if (terms !== null && knob !== undefined) draft.params = { ...draft.params, [knob.name]: terms }
   }
 
   function choosePreset(id: string): void {
@@ -89,27 +97,37 @@ export function useLaunchDraft() {
     if (draft.recipe === '') {
       const wanted = fromQuery(route.query.recipe) ?? FIRST_RECIPE
       chooseRecipe(recipes.find((one) => one.id === wanted)?.id ?? recipes[0]?.id ?? '')
+      takeRewards()
     } else if (draft.preset === null && recipe.value !== null) {
       suggestPreset(recipe.value)
     }
   }, { immediate: true })
 
-  // A choice of one is no choice; a dataset that the recipe cannot learn from is none either.
+  // A choice of one is no choice.
   watch([choices.modelChoices, choices.datasetChoices], ([models, datasets]) => {
-    const usable = (list: typeof models) => list.filter((choice) => !choice.disabled)
     const wantedModel = fromQuery(route.query.model)
     const wantedDataset = fromQuery(route.query.dataset)
-    if (draft.model === null) draft.model = pick(usable(models), wantedModel)
-    if (draft.dataset === null) draft.dataset = pick(usable(datasets), wantedDataset)
+    if (draft.model === null) draft.model = pick(models, wantedModel)
+    if (draft.dataset === null) draft.dataset = pick(datasets, wantedDataset)
   }, { immediate: true })
 
-  function pick(list: readonly { value: string }[], wanted: string | null): string | null {
-    const asked = list.find((choice) => choice.value === wanted)
-    return asked?.value ?? (list.length === 1 ? (list[0]?.value ?? null) : null)
+  /** What the address asks for, also where it needs a conversion; else the only one that fits as it is. */
+  function pick(list: readonly Choice[], wanted: string | null): string | null {
+    const asked = list.find((choice) => choice.value === wanted && !choice.disabled)
+    const fitting = list.filter((choice) => choice.fits)
+    return asked?.value ?? (fitting.length === 1 ? (fitting[0]?.value ?? null) : null)
   }
 
   const cloneId = fromQuery(route.query.clone)
   if (cloneId !== null) void prefill(cloneId)
+
+  // How to read the rows was said of one dataset and one form of training.
+  watch([() => draft.dataset, () => recipe.value?.trains_on], ([dataset, form], [oldDataset, oldForm]) => {
+    const isFirst = oldDataset === null || oldForm === undefined
+    if (isFirst || (dataset === oldDataset && form === oldForm)) return
+    draft.columns = {}
+    draft.dataFormat = null
+  })
 
   const suggestedName = computed(() => {
     const dataset = choices.datasetChoices.value.find((choice) => choice.value === draft.dataset)

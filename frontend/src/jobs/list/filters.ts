@@ -1,14 +1,19 @@
 /** Filters of the job list, as the address bar keeps them. */
 import type { LocationQuery, LocationQueryRaw } from 'vue-router'
 
-import { JOB_STATES, type JobState } from '../types'
+import { JOB_KINDS, JOB_STATES, type JobKind, type JobState } from '../types'
 
 export interface JobFilters {
   states: JobState[]
   recipe: string | null
   tag: string | null
   text: string
+  /** Only jobs with an active alarm. */
+  hasAlarms: boolean
+  kind: JobKind | null
 }
+
+export const NO_FILTERS: JobFilters = { states: [], recipe: null, tag: null, text: '', hasAlarms: false, kind: null }
 
 function single(value: LocationQuery[string] | undefined): string | null {
   const first = Array.isArray(value) ? value[0] : value
@@ -23,6 +28,8 @@ export function readFilters(query: LocationQuery): JobFilters {
     recipe: single(query.recipe),
     tag: single(query.tag),
     text: single(query.text) ?? '',
+    hasAlarms: single(query.alarms) === '1',
+    kind: JOB_KINDS.find((kind) => kind === single(query.kind)) ?? null,
   }
 }
 
@@ -33,6 +40,8 @@ export function writeFilters(filters: JobFilters): LocationQueryRaw {
   if (filters.recipe !== null) query.recipe = filters.recipe
   if (filters.tag !== null) query.tag = filters.tag
   if (filters.text !== '') query.text = filters.text
+  if (filters.hasAlarms) query.alarms = '1'
+  if (filters.kind !== null) query.kind = filters.kind
   return query
 }
 

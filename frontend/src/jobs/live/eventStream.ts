@@ -9,7 +9,7 @@ export type StreamState = 'connecting' | 'live' | 'waiting' | 'closed'
 
 export type StreamEvent = { [Kind in keyof StreamEvents]: { kind: Kind; id: number; data: StreamEvents[Kind] } }[keyof StreamEvents]
 
-const KINDS = ['state', 'progress', 'metrics', 'logs', 'checkpoint', 'rollouts', 'manifest', 'reset'] as const satisfies
+const KINDS = ['state', 'progress', 'metrics', 'logs', 'checkpoint', 'rollouts', 'manifest', 'alarm', 'reset'] as const satisfies
   readonly (keyof StreamEvents)[]
 
 const FIRST_PAUSE_MS = 500

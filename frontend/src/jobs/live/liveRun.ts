@@ -167,6 +167,10 @@ export function createLiveRun(jobId: string) {
       case 'rollouts':
         rolloutVersion.value += 1
         break
+      case 'alarm':
+        // One alarm may clear or replace another: the job's own list is what counts.
+        void readJob()
+        break
       case 'manifest':
         manifestVersion.value += 1
         break

@@ -42,7 +42,9 @@ describe('what is known about a metric', () => {
 describe('the names of metrics', () => {
   it('are all in the locale', () => {
     const keys = [
-      'critic/rewards/mean', 'critic/score/mean', 'val-core/a/acc/mean@1', 'val/loss', 'train/loss', 'actor/pg_loss', 'actor/ppo_kl',
+      'critic/rewards/mean', 'critic/score/mean', 'val-core/a/acc/mean@1', 'val/loss', 'train/loss', 'eval_loss', 'loss', 'actor/pg_loss', 'actor/ppo_kl',
+      'rewards/margins', 'eval_rewards/margins', 'train/rewards/accuracies', 'eval_rewards/accuracies', 'rewards/chosen', 'rewards/rejected',
+      'logps/chosen', 'logps/rejected', 'mean_token_accuracy', 'critic/vf_loss', 'critic/vf_explained_var',
       'actor/kl_loss', 'actor/entropy', 'actor/pg_clipfrac', 'actor/grad_norm', 'actor/lr', 'response_length/mean',
       'response_length/clip_ratio', 'prompt_length/mean', 'perf/throughput', 'timing_s/step', 'timing_s/gen', 'rollout_corr/kl',
       'training/rollout_probs_diff_mean', 'training/rollout_probs_diff_max', 'training/rollout_actor_probs_pearson_corr',

@@ -1,0 +1,31 @@
+import { describe, expect, it } from 'vitest'
+
+import { groupKeys, isEvaluation, stemOf } from './pairs'
+
+describe('metrics of training and held-out rows', () => {
+  it.each([
+    ['train/loss', 'loss', false],
+    ['val/loss', 'loss', true],
+    ['eval_rewards/accuracies', 'rewards/accuracies', true],
+    ['rewards/accuracies', 'rewards/accuracies', false],
+    ['val-core/gsm8k/acc/mean@1', 'val-core/gsm8k/acc/mean@1', false],
+    ['training/rollout_probs_diff_mean', 'training/rollout_probs_diff_mean', false],
+    ['evaluator/x', 'evaluator/x', false],
+  ])('%s', (key, stem, evaluation) => {
+    expect(stemOf(key)).toBe(stem)
+    expect(isEvaluation(key)).toBe(evaluation)
+  })
+
+  it('share a chart, training first, whichever was asked for', () => {
+    const reported = ['eval_rewards/margins', 'rewards/margins', 'actor/entropy']
+
+    expect(groupKeys(['eval_rewards/margins', 'actor/entropy', 'rewards/margins'], reported)).toEqual([
+      { key: 'rewards/margins', title: 'rewards/margins', keys: ['rewards/margins', 'eval_rewards/margins'] },
+      { key: 'actor/entropy', title: 'actor/entropy', keys: ['actor/entropy'] },
+    ])
+  })
+
+  it('stand alone where the run reports only one of them', () => {
+    expect(groupKeys(['val/loss'], ['val/loss'])).toEqual([{ key: 'val/loss', title: 'val/loss', keys: ['val/loss'] }])
+  })
+})

@@ -1,0 +1,36 @@
+/** Metrics that mean the same on training and on held-out rows, so that one chart can show both. */
+
+/** Prefixes by which engines tell the two apart: verl writes `train/loss` and `val/loss`, TRL `loss` and `eval_loss`. */
+const TRAINING = /^train[/_]/
+const EVALUATION = /^(?:eval[/_]|val\/)/
+
+export function isEvaluation(key: string): boolean {
+  return EVALUATION.test(key)
+}
+
+/** The metric's name without the rows that it was measured on. */
+export function stemOf(key: string): string {
+  return key.replace(EVALUATION, '').replace(TRAINING, '')
+}
+
+export interface MetricGroup {
+  /** The first of its keys: the group's identity. */
+  key: string
+  /** The name that both share; the key itself where there is only one. */
+  title: string
+  keys: string[]
+}
+
+/** One group for each chart: training first, then what it is compared with, if the run reports it. */
+export function groupKeys(shown: readonly string[], reported: readonly string[]): MetricGroup[] {
+  const groups = new Map<string, MetricGroup>()
+  for (const key of shown) {
+    const stem = stemOf(key)
+    const training = reported.find((one) => !isEvaluation(one) && stemOf(one) === stem)
+    const evaluation = reported.find((one) => isEvaluation(one) && stemOf(one) === stem)
+    const keys = training === undefined || evaluation === undefined ? [key] : [training, evaluation]
+    const id = keys[0] ?? key
+    if (!groups.has(id)) groups.set(id, { key: id, title: keys.length > 1 ? stem : key, keys })
+  }
+  return [...groups.values()]
+}

@@ -182,7 +182,7 @@ def build_dataset(**changes: Any) -> Dataset:
         "format_reason": "question and answer",
         "format_columns": {"prompt": "question", "answer": "answer"},
         "row_count": 512,
-        "columns": [],
+        "columns": [{"name": "question", "type": "text"}, {"name": "answer", "type": "text"}],
         "warnings": [],
         "size_bytes": 1,
         "sha256": "0" * 64,

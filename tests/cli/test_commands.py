@@ -71,6 +71,21 @@ def test_an_unknown_knob_is_refused_with_the_nearest_one(platform: LightPlatform
     assert "Traceback" not in done.stderr
 
 
+def test_columns_are_named_on_the_command_line(platform: LightPlatform) -> None:
+    request = json.dumps(platform.job_request())
+    choice = ("--column", "prompt=no_such_column", "--data-format", "prompt-answer")
+
+    refused = trellis(platform, "jobs", "launch", "-f", "-", *choice, stdin=request)
+    seen = trellis(platform, "jobs", "preview", "-f", "-", *choice, stdin=request)
+    malformed = trellis(platform, "jobs", "launch", "-f", "-", "--column", "prompt", stdin=request)
+
+    assert refused.returncode != 0
+    assert "no_such_column" in refused.stderr
+    assert "The dataset has no column no_such_column" in seen.stderr
+    assert "try: --data-format prompt-answer --column prompt=" in seen.stderr
+    assert "ROLE=COLUMN" in malformed.stderr
+
+
 def test_a_preview_prints_the_command_and_launches_nothing(platform: LightPlatform) -> None:
     before = len(list(platform.client.pages("/jobs")))
 
@@ -173,3 +188,33 @@ def test_a_benchmark_measures_something_and_names_its_unit(platform: LightPlatfo
     assert set(result) == {"name", "ours", "theirs", "ratio", "unit"}
     assert result["ours"] > 0
     assert result["ratio"] == pytest.approx(result["ours"] / result["theirs"], abs=0.01)
+
+
+def test_reward_files_are_added_listed_shown_and_removed(platform: LightPlatform, tmp_path: Path) -> None:
+    file = tmp_path / "brevity.py"
+    file.write_text("def score(prompt, response, answer, row):\n    return -len(response) / 100\n")
+
+    added = json.loads(trellis(platform, "rewards", "files", "add", str(file), "--json").stdout)
+    listed = json.loads(trellis(platform, "rewards", "files", "list", "--json").stdout)
+    shown = trellis(platform, "rewards", "files", "show", added["id"])
+    removed = trellis(platform, "rewards", "files", "remove", added["id"])
+
+    assert [each["name"] for each in listed] == ["brevity"]
+    assert shown.stdout == file.read_text() + "\n"
+    assert removed.returncode == 0
+    assert json.loads(trellis(platform, "rewards", "files", "list", "--json").stdout) == []
+
+
+def test_a_reward_is_shown_with_its_options(platform: LightPlatform) -> None:
+    known = trellis(platform, "rewards", "show", "regex")
+    unknown = trellis(platform, "rewards", "show", "regexx")
+
+    assert "pattern" in known.stdout
+    assert (unknown.returncode, "there is no reward 'regexx'" in unknown.stderr) == (4, True)
+
+
+def test_a_dry_run_of_a_wrong_mixture_is_refused_with_the_nearest_name(platform: LightPlatform) -> None:
+    done = trellis(platform, "rewards", "dry-run", str(platform.dataset), "--reward", "maths")
+
+    assert done.returncode == 4
+    assert "did you mean math?" in done.stderr

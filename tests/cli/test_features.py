@@ -14,6 +14,7 @@ REPORT = """<testsuites><testsuite>
 <testcase classname="tests.a.test_one" name="test_cases[y]"/>
 <testcase classname="tests.a.test_two" name="test_bad"><failure/></testcase>
 <testcase classname="tests.a.test_two" name="test_left_out"><skipped/></testcase>
+<testcase classname="tests.proof.test_long" name="test_later"><skipped message="whole set: x"/></testcase>
 </testsuite></testsuites>"""
 
 
@@ -64,6 +65,12 @@ def test_a_claim_that_its_tests_show_stands(tmp_path: Path, report: Path) -> Non
     shown = feature(tests=["tests/a/test_one.py::test_good", "tests/a/test_one.py::test_cases"])
 
     assert verify.find_false_claims([report], write(tmp_path, shown)) == []
+
+
+def test_a_proof_left_to_the_whole_set_is_not_judged_here(tmp_path: Path, report: Path) -> None:
+    claimed = feature(tests=["tests/a/test_one.py::test_good", "tests/proof/test_long.py"])
+
+    assert verify.find_false_claims([report], write(tmp_path, claimed)) == []
 
 
 @pytest.mark.parametrize(

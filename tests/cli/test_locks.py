@@ -78,4 +78,11 @@ def test_the_gpu_lock_pins_what_verl_asks_for() -> None:
 
     chosen = {name: pinned[name] for name in ("verl", "torch", "vllm", "trl", "ray")}
 
-    assert chosen == {"verl": "0.9.1", "torch": "2.11.0", "vllm": "0.24.0", "trl": "0.27.0", "ray": "2.60.0"}
+    assert chosen == {"verl": "0.9.1", "torch": "2.11.0", "vllm": "0.24.0", "trl": "1.12.0", "ray": "2.60.0"}
+
+
+def test_the_images_that_compose_recipes_hold_the_versions_that_run_them() -> None:
+    schemas, pinned = read_lock("verl-schema.txt"), read_lock("gpu.lock")
+
+    assert {"verl", "trl", "transformers"} <= set(schemas)
+    assert schemas.items() <= pinned.items()

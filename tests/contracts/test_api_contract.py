@@ -3,6 +3,7 @@
 import json
 import operator
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
@@ -19,18 +20,21 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 from trellis_api.auth.admin_token import ensure_admin_token
+from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import new_id
 from trellis_api.core.migrations import upgrade
 from trellis_api.core.settings import REPOSITORY_ROOT, Settings
 from trellis_api.jobs import repository
-from trellis_api.jobs.models import Attempt, Job
+from trellis_api.jobs.models import Attempt, Checkpoint, Job
 from trellis_api.main import API_PREFIX, create_app
 from trellis_api.openapi import build_schema
+from trellis_contracts.attempt import locate_checkpoints
 from trellis_contracts.states import JobState
 
 AnyOperation: TypeAlias = "APIOperation[Any, Any, Any, Any]"
 AnyCase: TypeAlias = "Case[Any]"
 EXAMPLES_PER_OPERATION = 60
+CHECKPOINT_STEP = 4
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -70,7 +74,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
 
 
 @pytest.fixture
-def known_ids(platform: TestClient) -> dict[str, str]:
+def known_ids(platform: TestClient) -> dict[str, str | int]:
     """Ids of things that exist, by the name of the path parameter: made anew, because a test deletes them."""
     rows = "\n".join(json.dumps({"question": f"{n}+1", "answer": str(n + 1)}) for n in range(20))
     name = new_id("name")
@@ -91,12 +95,35 @@ def known_ids(platform: TestClient) -> dict[str, str]:
         )
         repository.add_job(session, job=job, tags=["a", "b"])
         session.add(Attempt(job_id=job_id, number=1, manifest={"seed": 1}))
-    return {"dataset_id": dataset["id"], "model_id": model["id"], "job_id": job_id, "recipe_id": "grpo"}
+        session.add(_checkpoint(platform, job_id))
+    code = "def score(prompt, response, answer, row): return 1.0"
+    file = platform.post(f"{API_PREFIX}/rewards/files", json={"name": name, "code": code}).json()
+    mixture = {"rewards": [{"name": "exact"}], "dataset": dataset["id"]}
+    dry_run = platform.post(f"{API_PREFIX}/rewards/dry-runs", json=mixture).json()
+    rewards = {"file_id": file["id"], "dry_run_id": dry_run["id"]}
+    return rewards | {
+        "dataset_id": dataset["id"],
+        "model_id": model["id"],
+        "job_id": job_id,
+        "recipe_id": "grpo",
+        "step": CHECKPOINT_STEP,
+    }
+
+
+def _checkpoint(platform: TestClient, job_id: str) -> Checkpoint:
+    data_root: Path = platform.app.state.settings.data_root  # type: ignore[attr-defined]
+    folder = locate_checkpoints(data_root, job_id) / f"global_step_{CHECKPOINT_STEP}" / "huggingface"
+    folder.mkdir(parents=True)
+    (folder / "model.safetensors").write_bytes(bytes(8))
+    path = str(folder.parent.relative_to(data_root))
+    return Checkpoint(
+        job_id=job_id, step=CHECKPOINT_STEP, attempt=1, path=path, size_bytes=8, created_at=utc_now()
+    )
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.label)
 def test_every_answer_is_what_the_schema_says(
-    operation: AnyOperation, platform: TestClient, known_ids: dict[str, str]
+    operation: AnyOperation, platform: TestClient, known_ids: dict[str, str | int]
 ) -> None:
     operation.app = SCHEMA.app = platform.app
     statuses: set[int] = set()
@@ -136,8 +163,9 @@ def test_nothing_but_health_and_login_answers_without_a_login(
 ) -> None:
     call = _caller_without_login(platform)
     path = operation.path.format(
-        job_id=new_id("job"), dataset_id=new_id("ds"), model_id=new_id("mdl"), recipe_id="grpo"
-    )
+        job_id=new_id("job"), dataset_id=new_id("ds"), model_id=new_id("mdl"), recipe_id="grpo",
+        file_id=new_id("rwf"), dry_run_id=new_id("dry"), step=CHECKPOINT_STEP,
+    )  # fmt: skip
 
     status = call(operation.method, path)
 

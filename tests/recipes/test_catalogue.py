@@ -6,7 +6,7 @@ import pytest
 from trellis_contracts.recipe import Recipe
 from trellis_recipes.catalogue import UnknownRecipe, get_recipe, list_recipes
 from trellis_recipes.knobs import check_value
-from trellis_recipes.schema import load_schema
+from trellis_recipes.schemas import schema_of
 
 RECIPES = list_recipes()
 
@@ -51,7 +51,7 @@ class TestEveryRecipe:
         assert len(names) == len(set(names))
 
     def test_maps_its_knobs_to_keys_of_the_installed_engine(self, recipe: Recipe) -> None:
-        schema = load_schema(recipe.engine)
+        schema = schema_of(recipe)
 
         unknown = [key for knob in recipe.knobs for key in knob.engine_keys if schema.find(key) is None]
 

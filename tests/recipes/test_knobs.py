@@ -117,3 +117,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(item) for item in value]
     return value.text if hasattr(value, "text") else value
+
+
+def test_qlora_where_the_trainer_has_none_says_what_works() -> None:
+    for recipe in (get_recipe("sft"), get_recipe("grpo")):
+        _, (issue,) = resolve_knobs(recipe, None, {"quantize_base": True})
+
+        assert (issue.code, issue.field) == ("qlora_unsupported", "params.quantize_base")
+        assert "lora_rank" in issue.message
+        able = [other.id for other in list_recipes() if other.knob("quantize_base")]
+        assert all(name in issue.message for name in able)

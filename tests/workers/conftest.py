@@ -265,7 +265,9 @@ def add_ingredients(session: Session) -> None:
     session.add(
         Dataset(
             id="ds_aaaaaaaaaaaa", name="sums", path="datasets/sums/data.parquet", format="prompt-answer",
-            format_reason="", format_columns={}, row_count=1_000, columns=[], warnings=[], size_bytes=1,
+            format_reason="", format_columns={}, row_count=1_000,
+            columns=[{"name": "prompt", "type": "text"}, {"name": "answer", "type": "text"}],
+            warnings=[], size_bytes=1,
             sha256="0" * 64, source_filename="sums.jsonl", source_kind="jsonl", source_size_bytes=1,
             source_sha256="0" * 64,
         )

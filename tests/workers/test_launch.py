@@ -97,7 +97,7 @@ def test_a_launch_that_lost_its_worker_is_taken_up_again(on_ray: Any) -> None:
     platform = on_ray(TRELLIS_LAUNCH_TIMEOUT_S="0.5")
     job = platform.add_job()
     with platform.write() as session:
-        service.claim_next(session, total_slots=1)  # and here the worker dies
+        service.claim_next(session, total_slots=1, max_exports=1)  # and here the worker dies
 
     launch_queued()
     too_early = platform.attempt_dir(job).exists()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from trellis_api.datasets.intake.convert import Converted, convert
+from trellis_api.datasets.intake.problems import BadRows
 from trellis_contracts.recipe import DataFormat
 
 TURNS = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
@@ -56,6 +57,21 @@ def convert_row(folder: Path, *rows: dict[str, Any]) -> Converted:
             {"chosen": "chosen", "rejected": "rejected"},
         ),
         (
+            {"prompt": "q", "completion": "a", "label": True},
+            DataFormat.UNPAIRED_PREFERENCE,
+            {"prompt": "prompt", "completion": "completion", "label": "label"},
+        ),
+        (
+            {"question": TURNS[:1], "completion": TURNS[1:], "label": 1},
+            DataFormat.UNPAIRED_PREFERENCE,
+            {"prompt": "question", "completion": "completion", "label": "label"},
+        ),
+        (
+            {"question": "q", "answer": "a", "label": 3},
+            DataFormat.PROMPT_ANSWER,
+            {"prompt": "question", "answer": "answer"},
+        ),
+        (
             {"data_source": "gsm8k", "prompt": TURNS[:1], "reward_model": {"ground_truth": "4"}},
             DataFormat.VERL_RL,
             {"data_source": "data_source", "prompt": "prompt", "reward_model": "reward_model"},
@@ -86,6 +102,7 @@ def test_columns_decide_the_format(
         ({"prompt": "q", "answer": True}, "Column answer is boolean: neither text nor a number."),
         ({"conversations": [{"from": "human", "value": "q"}]}, "ShareGPT"),
         ({"messages": "a text"}, "not a list of objects with role and content"),
+        ({"chosen": "a", "rejected": "b"}, "no column is the prompt"),
     ],
 )
 def test_an_unknown_format_says_what_is_missing(row: dict[str, Any], part: str, tmp_path: Path) -> None:
@@ -108,3 +125,28 @@ def test_empty_answers_are_counted_as_a_warning(tmp_path: Path) -> None:
             "row_count": 2,
         }
     ]
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "reason"),
+    [
+        ({"prompt": "q", "completion": "a", "label": 2}, "label", "2 is neither 0 nor 1"),
+        ({"prompt": "q", "completion": "a", "label": None}, "label", "missing or null"),
+        ({"prompt": "q", "completion": None, "label": 1}, "completion", "missing or null"),
+    ],
+)
+def test_a_value_that_breaks_unpaired_preferences_is_named(
+    row: dict[str, Any], column: str, reason: str, tmp_path: Path
+) -> None:
+    with pytest.raises(BadRows) as caught:
+        convert_row(tmp_path, {"prompt": "q", "completion": "a", "label": 1}, row)
+
+    (problem,) = caught.value.problems
+    assert (problem.row, problem.column, problem.reason) == (2, column, reason)
+
+
+def test_a_pair_that_lacks_a_side_is_named(tmp_path: Path) -> None:
+    pair = {"prompt": "q", "chosen": "a", "rejected": "b"}
+
+    with pytest.raises(BadRows, match="column 'rejected': missing or null"):
+        convert_row(tmp_path, pair, {**pair, "rejected": None})

@@ -115,7 +115,8 @@ def test_a_dataset_that_the_recipe_cannot_learn_from_is_refused(
     client: TestClient, body: dict[str, Any], database: Database, dataset: Dataset
 ) -> None:
     with database.write() as session:
-        dataset.format = "unknown"
+        dataset.format, dataset.format_columns = "unknown", {}
+        dataset.columns = [{"name": "title", "type": "text"}]
         session.add(dataset)
 
     response = client.post("/api/v1/jobs", json=body)

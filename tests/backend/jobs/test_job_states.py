@@ -91,7 +91,7 @@ class Jobs(RuleBasedStateMachine):
     def launch(self) -> None:
         with self.acting() as session:
             waiting = [job for job in repository.list_queued(session) if job.id in self.own]
-            claim = service.claim_next(session, total_slots=SLOTS)
+            claim = service.claim_next(session, total_slots=SLOTS, max_exports=1)
             if claim is not None:
                 assert claim.job.id == waiting[0].id
                 assert claim.submission_id == f"{claim.job.id}-{claim.job.attempt}"

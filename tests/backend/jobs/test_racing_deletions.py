@@ -1,4 +1,4 @@
-"""A dataset or model that is deleted while a job that needs it is being created: one of the two waits."""
+"""What is deleted while something that needs it is being created: one of the two waits."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -6,18 +6,28 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqlmodel import Session
+from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.errors import DomainError
+from trellis_api.core.ids import new_id
 from trellis_api.core.settings import Settings
 from trellis_api.datasets import service as datasets
 from trellis_api.datasets.errors import DatasetInUse
 from trellis_api.datasets.models import Dataset
-from trellis_api.jobs import repository, submit
-from trellis_api.jobs.errors import UnknownDataset, UnknownModel
-from trellis_api.jobs.schemas import JobCreate
+from trellis_api.jobs import checkpoints, exports, repository, service, submit
+from trellis_api.jobs.errors import (
+    CheckpointInUse,
+    CheckpointPruned,
+    ExportNameTaken,
+    UnknownDataset,
+    UnknownModel,
+)
+from trellis_api.jobs.models import Checkpoint, Job
+from trellis_api.jobs.schemas import ExportCreate, JobCreate
 from trellis_api.models import service as models
 from trellis_api.models.errors import ModelInUse
 from trellis_api.models.models import Model
+from trellis_contracts.states import JobState
 
 #: Long enough for a thread to run into a lock.
 PAUSE_S = 0.3
@@ -104,3 +114,55 @@ def test_jobs_that_need_the_same_do_not_wait_for_each_other(
         for session in (one, other):
             assert datasets.repository.lock_dataset(session, dataset_id=dataset.id, is_shared=True)
             assert models.repository.lock_model(session, model_id=model.id, is_shared=True)
+
+
+@pytest.fixture
+def trained(database: Database, settings: Settings, model: Model, dataset: Dataset) -> Iterator[str]:
+    """A finished training with a checkpoint of step 3."""
+    job = Job(
+        id=new_id("job"), name="source", recipe="grpo", model_id=model.id, dataset_id=dataset.id,
+        state=JobState.SUCCEEDED,
+    )  # fmt: skip
+    folder = settings.checkpoint_dir(job.id) / "global_step_3"
+    folder.mkdir(parents=True)
+    with database.write() as session:
+        repository.add_job(session, job=job, tags=[])
+        session.add(
+            Checkpoint(job_id=job.id, step=3, attempt=1, path=str(folder), size_bytes=1, created_at=utc_now())
+        )
+    yield job.id
+    with database.write() as session:
+        repository.delete_job(session, job_id=job.id)
+        repository.delete_purge(session, job_id=job.id)
+
+
+@pytest.fixture
+def export(settings: Settings, trained: str) -> Callable[[Session], object]:
+    request = ExportCreate(name="made")
+    return lambda session: exports.request_export(
+        session, job_id=trained, step=3, request=request, settings=settings
+    )
+
+
+def test_of_two_exports_to_one_name_one_is_queued(
+    database: Database, export: Callable[[Session], object]
+) -> None:
+    error = race(database, export, export)
+
+    assert isinstance(error, ExportNameTaken)
+
+
+def test_a_checkpoint_that_is_being_exported_keeps_its_job(
+    database: Database, export: Callable[[Session], object], trained: str
+) -> None:
+    error = race(database, export, lambda session: service.delete_job(session, job_id=trained))
+
+    assert isinstance(error, CheckpointInUse)
+
+
+def test_a_checkpoint_that_is_being_removed_is_not_exported(
+    database: Database, export: Callable[[Session], object], trained: str
+) -> None:
+    error = race(database, lambda session: checkpoints.delete(session, job_id=trained, step=3), export)
+
+    assert isinstance(error, CheckpointPruned)

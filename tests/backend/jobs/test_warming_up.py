@@ -11,7 +11,9 @@ from trellis_api.core.settings import Settings
 from trellis_api.jobs import warm_up
 from trellis_api.main import create_app
 from trellis_contracts.recipe import Engine
-from trellis_recipes.schema import VerlNotInstalled, load_schema
+from trellis_recipes.catalogue import list_recipes
+from trellis_recipes.schema import EngineNotInstalled, load_schema
+from trellis_recipes.trl_schema import load_trl_schema
 
 
 @pytest.fixture
@@ -28,6 +30,7 @@ def start(
 
 def test_starting_loads_every_engine(start: Callable[[], TestClient]) -> None:
     load_schema.cache_clear()
+    load_trl_schema.cache_clear()
 
     with start() as client:
         client.get("/healthz")
@@ -35,14 +38,16 @@ def test_starting_loads_every_engine(start: Callable[[], TestClient]) -> None:
             if thread.name == "warm-up":
                 thread.join(30)
 
-    assert load_schema.cache_info().currsize == len(Engine)
+    recipes = list_recipes()
+    assert load_schema.cache_info().currsize == len({each.engine for each in recipes} - {Engine.TRL})
+    assert load_trl_schema.cache_info().currsize == sum(each.engine is Engine.TRL for each in recipes)
 
 
 def test_the_api_answers_while_it_loads(
     start: Callable[[], TestClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     may_end = threading.Event()
-    monkeypatch.setattr(warm_up, "load_schema", lambda _engine: may_end.wait(30))
+    monkeypatch.setattr(warm_up, "load_schemas", lambda: may_end.wait(30))
 
     with start() as client:
         response = client.get("/healthz")
@@ -53,14 +58,14 @@ def test_the_api_answers_while_it_loads(
     assert is_loading
 
 
-@pytest.mark.parametrize("error", [VerlNotInstalled("verl is missing"), OSError("the disk is gone")])
+@pytest.mark.parametrize("error", [EngineNotInstalled("verl is missing"), OSError("the disk is gone")])
 def test_a_failure_is_logged_and_not_fatal(
     error: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(_engine: Engine) -> None:
+    def fail() -> None:
         raise error
 
-    monkeypatch.setattr(warm_up, "load_schema", fail)
+    monkeypatch.setattr(warm_up, "load_schemas", fail)
 
     warm_up.warm_up_later().join(30)
 

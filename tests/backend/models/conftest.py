@@ -1,33 +1,11 @@
-"""Model folders, small enough to write in a test."""
+"""Fixtures that write model folders."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
-
-CONFIG = {
-    "architectures": ["LlamaForCausalLM"],
-    "model_type": "llama",
-    "max_position_embeddings": 512,
-    "vocab_size": 100,
-}
-
-
-def write_safetensors(path: Path, tensors: dict[str, tuple[str, list[int]]]) -> None:
-    """Zeros of these types and shapes."""
-    widths = {"F32": 4, "BF16": 2, "F16": 2, "I64": 8}
-    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
-    end = 0
-    for name, (dtype, shape) in tensors.items():
-        size = widths[dtype]
-        for length in shape:
-            size *= length
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [end, end + size]}
-        end += size
-    data = json.dumps(header).encode()
-    path.write_bytes(len(data).to_bytes(8, "little") + data + bytes(end))
+from trellis_testing.model_folders import write_model_folder, write_safetensors
 
 
 class WriteModel(Protocol):
@@ -46,14 +24,4 @@ def write_weights() -> Callable[[Path, dict[str, tuple[str, list[int]]]], None]:
 @pytest.fixture
 def write_model() -> WriteModel:
     """Writes model folders."""
-    return _write_model
-
-
-def _write_model(folder: Path, **config: Any) -> Path:
-    folder.mkdir(parents=True)
-    (folder / "config.json").write_text(json.dumps({**CONFIG, **config}))
-    (folder / "tokenizer.json").write_text("{}")
-    (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": "{{ messages }}"}))
-    tensors = {"embed.weight": ("BF16", [100, 100]), "norm.weight": ("F32", [10])}
-    write_safetensors(folder / "model.safetensors", tensors)
-    return folder
+    return write_model_folder

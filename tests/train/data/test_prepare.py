@@ -10,16 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trellis_contracts.recipe import DataFormat, Engine
+from trellis_contracts.rows import CONVERSIONS
 from trellis_contracts.spec import DataSource, JobSpec, ModelSource
 from trellis_train.data import prepare as module
 from trellis_train.data.prepare import BadData, prepare
-from trellis_train.data.rows import (
-    BadRow,
-    messages_of,
-    messages_to_rl,
-    prompt_answer_to_messages,
-    prompt_answer_to_rl,
-)
 
 GSM8K = Path(os.environ.get("TRELLIS_BENCHMARK_DIR", "../shared/data")) / "gsm8k" / "train.jsonl"
 CHAT = [{"role": "user", "content": "1+1?"}, {"role": "assistant", "content": "2"}]
@@ -31,20 +25,29 @@ def source(
     format_: DataFormat,
     name: str = "data",
     row_group_size: int | None = None,
+    **columns: str,
 ) -> DataSource:
     path = folder / f"{name}.parquet"
     pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=row_group_size)
-    return DataSource(dataset_id="ds_1", path=str(path), format=format_, sha256="0", row_count=len(rows))
+    return DataSource(
+        dataset_id="ds_1",
+        path=str(path),
+        format=format_,
+        columns=columns,
+        sha256="0",
+        row_count=len(rows),
+    )
 
 
-def spec_for(folder: Path, train: DataSource, *, engine: Engine = Engine.VERL_PPO, **changes) -> JobSpec:
+def spec_for(folder: Path, train: DataSource, *, form: DataFormat = DataFormat.VERL_RL, **changes) -> JobSpec:
     return JobSpec(
         **{
             "job_id": "job_1",
             "attempt": 1,
             "name": "a job",
             "recipe": "grpo",
-            "engine": engine,
+            "engine": Engine.VERL_PPO,
+            "trains_on": form,
             "platform": "cpu",
             "gpus": 1,
             "seed": 0,
@@ -92,7 +95,7 @@ def test_conversations_become_rl_rows_by_their_last_answer(tmp_path: Path) -> No
 def test_questions_become_conversations_for_supervised_training(tmp_path: Path) -> None:
     train = source(tmp_path, [{"prompt": "1+1?", "completion": "2"}], DataFormat.PROMPT_ANSWER)
 
-    prepared = prepare(spec_for(tmp_path, train, engine=Engine.VERL_SFT))
+    prepared = prepare(spec_for(tmp_path, train, form=DataFormat.MESSAGES))
 
     assert pq.read_table(prepared.train_path).to_pylist() == [{"messages": CHAT}]
 
@@ -111,6 +114,93 @@ def test_verls_own_rows_are_kept_as_they_are(tmp_path: Path) -> None:
     assert pq.read_table(prepared.train_path).to_pylist() == [row]
     assert prepared.validation_path is not None
     assert pq.read_table(prepared.validation_path).to_pylist() == [row]
+
+
+def test_verls_own_rows_under_other_names_get_verls(tmp_path: Path) -> None:
+    row = {"source": "mine", "prompt": "kept out", "chat": CHAT[:1], "reward_model": {"ground_truth": "2"}}
+    train = source(tmp_path, [row], DataFormat.VERL_RL, data_source="source", prompt="chat")
+
+    prepared = prepare(spec_for(tmp_path, train))
+
+    assert pq.read_table(prepared.train_path).to_pylist() == [
+        {"data_source": "mine", "prompt": CHAT[:1], "reward_model": {"ground_truth": "2"}}
+    ]
+
+
+#: One row of every format, and what it becomes in each form.
+ROWS: dict[DataFormat, dict] = {
+    DataFormat.PROMPT_ANSWER: {"question": "1+1?", "answer": "2"},
+    DataFormat.MESSAGES: {"messages": CHAT},
+    DataFormat.PREFERENCE: {"chosen": CHAT, "rejected": [CHAT[0], {"role": "assistant", "content": "3"}]},
+    DataFormat.UNPAIRED_PREFERENCE: {"prompt": "1+1?", "completion": "2", "label": True},
+    DataFormat.TEXT: {"text": "One and one are two."},
+    DataFormat.VERL_RL: {
+        "data_source": "sums",
+        "prompt": CHAT[:1],
+        "reward_model": {"style": "rule", "ground_truth": "2"},
+    },
+}
+PAIR = {"prompt": CHAT[:1], "chosen": CHAT[1:], "rejected": [{"role": "assistant", "content": "3"}]}
+PREPARED: dict[DataFormat, list[dict]] = {
+    DataFormat.MESSAGES: [{"messages": CHAT}],
+    DataFormat.PREFERENCE: [PAIR],
+    DataFormat.UNPAIRED_PREFERENCE: [{"prompt": CHAT[:1], "completion": CHAT[1:], "label": True}],
+    DataFormat.TEXT: [ROWS[DataFormat.TEXT]],
+}
+EVERY_CONVERSION = [(form, source_) for form, sources in CONVERSIONS.items() for source_ in sources]
+
+
+@pytest.mark.parametrize(("form", "format_"), EVERY_CONVERSION)
+def test_every_conversion_of_the_table_is_made(form: DataFormat, format_: DataFormat, tmp_path: Path) -> None:
+    train = source(tmp_path, [ROWS[format_]], format_)
+
+    prepared = prepare(spec_for(tmp_path, train, form=form))
+
+    rows = pq.read_table(prepared.train_path).to_pylist()
+    assert prepared.train_rows == len(rows)
+    if form is DataFormat.VERL_RL:
+        assert (rows[0]["prompt"], rows[0]["reward_model"]["ground_truth"]) == (CHAT[:1], "2")
+    elif (form, format_) == (DataFormat.UNPAIRED_PREFERENCE, DataFormat.PREFERENCE):
+        rejected = {"prompt": CHAT[:1], "completion": PAIR["rejected"], "label": False}
+        assert rows == [*PREPARED[form], rejected]
+    else:
+        assert rows == PREPARED[form]
+
+
+@pytest.mark.parametrize("form", [form for form in DataFormat if form is not DataFormat.UNKNOWN])
+def test_what_is_not_in_the_table_is_refused(form: DataFormat, tmp_path: Path) -> None:
+    for format_ in set(ROWS) - set(CONVERSIONS[form]) if form in CONVERSIONS else ():
+        train = source(tmp_path, [ROWS[format_]], format_)
+        with pytest.raises(BadData, match=f"'{format_}' cannot be brought into '{form}'"):
+            prepare(spec_for(tmp_path, train, form=form))
+
+
+def test_the_rows_of_a_pair_are_held_out_together(tmp_path: Path) -> None:
+    pairs = [{"prompt": f"{n}?", "chosen": "yes", "rejected": "no"} for n in range(5)]
+    train = source(tmp_path, pairs, DataFormat.PREFERENCE)
+
+    prepared = prepare(
+        spec_for(tmp_path, train, form=DataFormat.UNPAIRED_PREFERENCE, params={"validation_rows": 2})
+    )
+
+    assert (prepared.train_rows, prepared.validation_rows) == (6, 4)
+    assert prepared.validation_path is not None
+    held_out = pq.read_table(prepared.validation_path).to_pylist()
+    assert [(row["prompt"][0]["content"], row["label"]) for row in held_out] == [
+        ("3?", True),
+        ("3?", False),
+        ("4?", True),
+        ("4?", False),
+    ]
+
+
+def test_named_columns_play_their_roles(tmp_path: Path) -> None:
+    rows = [{"prompt": "wrong", "ask": "1+1?", "answer": "wrong", "reply": "2"}]
+    train = source(tmp_path, rows, DataFormat.PROMPT_ANSWER, prompt="ask", answer="reply")
+
+    prepared = prepare(spec_for(tmp_path, train, form=DataFormat.MESSAGES))
+
+    assert pq.read_table(prepared.train_path).to_pylist() == [{"messages": CHAT}]
 
 
 def test_the_last_rows_are_held_out_and_leave_training(tmp_path: Path, monkeypatch) -> None:
@@ -193,20 +283,20 @@ def test_a_bad_row_is_named(tmp_path: Path, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("format_", "engine"),
+    ("format_", "form"),
     [
-        (DataFormat.PREFERENCE, Engine.VERL_PPO),
-        (DataFormat.TEXT, Engine.VERL_SFT),
-        (DataFormat.VERL_RL, Engine.VERL_SFT),
+        (DataFormat.PREFERENCE, DataFormat.VERL_RL),
+        (DataFormat.TEXT, DataFormat.MESSAGES),
+        (DataFormat.VERL_RL, DataFormat.MESSAGES),
     ],
 )
 def test_a_format_that_does_not_suit_the_recipe_is_refused(
-    format_: DataFormat, engine: Engine, tmp_path: Path
+    format_: DataFormat, form: DataFormat, tmp_path: Path
 ) -> None:
     train = source(tmp_path, questions(2), format_)
 
     with pytest.raises(BadData, match=format_):
-        prepare(spec_for(tmp_path, train, engine=engine))
+        prepare(spec_for(tmp_path, train, form=form))
 
 
 def test_more_rows_cannot_be_held_out_than_there_are(tmp_path: Path) -> None:
@@ -229,48 +319,6 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         prepare(spec_for(tmp_path, missing))
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ({"answer": "2"}, "has no prompt"),
-        ({"question": "1+1?"}, "has no answer"),
-        ({"question": 3, "answer": "2"}, "'question' must be text"),
-        ({"question": "1+1?", "answer": True}, "'answer' must be text"),
-    ],
-)
-def test_what_is_wrong_with_a_question_is_said(row: dict, message: str) -> None:
-    with pytest.raises(BadRow, match=message):
-        prompt_answer_to_rl(row)
-
-
-@pytest.mark.parametrize(
-    ("messages", "message"),
-    [
-        (None, "must be a list"),
-        ([], "must be a list"),
-        (["hello"], "message 1 .* not an object"),
-        ([{"role": "robot", "content": "x"}], "message 1 .* role 'robot'"),
-        ([{"role": "user", "content": None}], "message 1 .* no text"),
-        (CHAT[:1], "no turn of the assistant"),
-    ],
-)
-def test_what_is_wrong_with_a_conversation_is_said(messages: object, message: str) -> None:
-    with pytest.raises(BadRow, match=message):
-        messages_of({"messages": messages})
-
-
-def test_an_instruction_and_its_input_are_one_prompt() -> None:
-    row = {"instruction": "Add.", "input": "1 and 1", "output": 2, "system": "Be brief."}
-
-    prompt, truth = prompt_answer_to_rl(row)
-
-    assert prompt == [
-        {"role": "system", "content": "Be brief."},
-        {"role": "user", "content": "Add.\n\n1 and 1"},
-    ]
-    assert truth == "2"
-
-
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), min_size=1).filter(str.strip)
 
 
@@ -282,21 +330,13 @@ def test_no_text_is_lost_on_the_way(pairs: list[tuple[str, str]], tmp_path_facto
     train = source(folder, rows, DataFormat.PROMPT_ANSWER)
 
     supervised = pq.read_table(
-        prepare(spec_for(folder, train, engine=Engine.VERL_SFT)).train_path
+        prepare(spec_for(folder, train, form=DataFormat.MESSAGES)).train_path
     ).to_pylist()
     conversations = source(folder, supervised, DataFormat.MESSAGES, name="conversations")
     rl = pq.read_table(prepare(spec_for(folder, conversations)).train_path).to_pylist()
 
     assert [(row["messages"][0]["content"], row["messages"][1]["content"]) for row in supervised] == pairs
     assert [row["prompt"][0]["content"] for row in rl] == [prompt for prompt, _ in pairs]
-
-
-@settings(deadline=None)
-@given(question=TEXTS, answer=TEXTS)
-def test_the_two_ways_to_a_reference_answer_agree(question: str, answer: str) -> None:
-    row = {"question": question, "answer": answer}
-
-    assert prompt_answer_to_rl(row) == messages_to_rl({"messages": prompt_answer_to_messages(row)})
 
 
 @pytest.mark.skipif(not GSM8K.exists(), reason=f"GSM8K is not at {GSM8K} (TRELLIS_BENCHMARK_DIR)")

@@ -156,6 +156,7 @@ def start_run(job_folder: Path) -> Iterator[Callable[..., Run]]:
             ],
             "env": ENVIRONMENT,
             "model": {"model_id": "m", "path": str(job_folder / "model")},
+            "trains_on": "verl-rl",
             "train_data": {
                 "dataset_id": "d",
                 "path": str(job_folder / "train.parquet"),

@@ -20,6 +20,7 @@ def make_spec(**changes: Any) -> JobSpec:
         "params": {},
         "engine_overrides": [],
         "model": {"model_id": "m", "path": "/models/m"},
+        "trains_on": "verl-rl",
         "train_data": {
             "dataset_id": "d",
             "path": "/d.parquet",

@@ -67,6 +67,7 @@ class Run:
             engine_overrides=composition.engine_overrides,
             env=composition.env,
             model=ModelSource(model_id="mdl_starter", path=str(self._starter / "model")),
+            trains_on=DataFormat.MESSAGES,
             train_data=DataSource(
                 dataset_id="ds_sft",
                 path=str(self._starter / "sft.parquet"),

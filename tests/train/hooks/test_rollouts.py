@@ -37,7 +37,14 @@ def make_row(response: list[int], score: float, **more: Any) -> dict[str, Any]:
         "response_mask": torch.ones(len(response), dtype=torch.long),
         "advantages": torch.full((len(response),), 0.5),
         "reward_model": {"ground_truth": "3"},
-        "extra_fields": {"reward_extra_info": {"score": score, "exact": 1.0, "note": "text"}},
+        "extra_fields": {
+            "reward_extra_info": {
+                "score": score,
+                "exact": 1.0,
+                "note": "text",
+                "overlong": torch.tensor(-0.1),
+            }
+        },
         **more,
     }
 
@@ -81,7 +88,7 @@ def test_a_rollout_tells_its_score_its_parts_and_its_advantage(queue: dict[str, 
     assert rollout.group == "a"
     assert (rollout.prompt, rollout.response, rollout.ground_truth) == ("1 2", "5 6", "3")
     assert (rollout.score, rollout.advantage) == (0.1, 0.5)
-    assert rollout.reward_parts == {"exact": 1.0}
+    assert rollout.reward_parts == {"exact": 1.0, "overlong": -0.1}
     assert (rollout.response_tokens, rollout.is_truncated) == (2, False)
 
 

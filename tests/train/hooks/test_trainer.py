@@ -22,10 +22,12 @@ class FakeTrainer:
                 "data": {"max_response_length": 8},
                 "trainer": {"default_local_dir": str(checkpoint_dir), "save_freq": save_freq},
                 "actor_rollout_ref": {"actor": {}},
+                "algorithm": {},
             }
         )
         self.tokenizer = None
         self.logged: list[int] = []
+        self.metrics: list[dict[str, float]] = []
         self.saved: list[int] = []
         self.global_steps = 0
 
@@ -40,7 +42,8 @@ class FakeTrainer:
             if freq > 0 and self.global_steps % freq == 0:
                 self._save_checkpoint()
             self.on_step_end()
-            self._compute_metrics(SimpleNamespace(partition_id="train"))
+            self._compute_metrics(SimpleNamespace(partition_id="train"), metrics := {})
+            self.metrics.append(metrics)
             self.logged.append(self.global_steps)
             self.global_steps += 1
 
@@ -50,7 +53,7 @@ class FakeTrainer:
     def on_init_end(self) -> None: ...
     def on_train_begin(self) -> None: ...
     def on_step_end(self) -> None: ...
-    def _compute_metrics(self, batch: Any) -> None: ...
+    def _compute_metrics(self, batch: Any, metrics: dict[str, float]) -> None: ...
 
     def _save_checkpoint(self) -> None:
         self.saved.append(self.global_steps)
@@ -63,6 +66,8 @@ class FakeTrainer:
 def attempt_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(ATTEMPT_DIR_VARIABLE, str(tmp_path))
     monkeypatch.setattr(hooks._ReportingTrainer, "_report_rollouts", lambda *args: None)
+    monkeypatch.setattr(hooks, "collect_signals", lambda batch, **options: {"signal": 1.0})
+    monkeypatch.setattr(hooks, "check_rewards", lambda batch, **options: {})
     return tmp_path
 
 
@@ -82,6 +87,13 @@ def test_progress_counts_the_steps_up_to_the_total(attempt_dir: Path) -> None:
     training = [event for event in read_events(attempt_dir, "progress") if event["phase"] == "training"]
     assert [event["step"] for event in training] == [0, 1, 2, 3]
     assert {event["total_steps"] for event in training} == {3}
+
+
+def test_every_step_is_logged_with_its_signals(attempt_dir: Path) -> None:
+    trainer = make_trainer(attempt_dir)
+    trainer.run(total=2)
+
+    assert trainer.metrics == [{"signal": 1.0}, {"signal": 1.0}]
 
 
 def test_a_saved_checkpoint_is_announced_with_its_size(attempt_dir: Path) -> None:
@@ -139,8 +151,8 @@ def test_a_stop_reports_the_steps_that_were_planned(attempt_dir: Path) -> None:
 
 def test_asked_in_its_last_step_it_has_nothing_to_do_but_finish(attempt_dir: Path) -> None:
     class AskedLate(FakeTrainer):
-        def _compute_metrics(self, batch: Any) -> None:
-            super()._compute_metrics(batch)
+        def _compute_metrics(self, batch: Any, metrics: dict[str, float]) -> None:
+            super()._compute_metrics(batch, metrics)
 
         def on_step_end(self) -> None: ...
 

@@ -8,7 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trellis_train.rewards import answers, functions, math_check
 from trellis_train.rewards.answers import as_number, find_boxed, find_reference_answer
-from trellis_train.rewards.functions import REWARDS, contains, exact, gsm8k, length, math, regex, think_format
+from trellis_train.rewards.functions import (
+    REWARDS,
+    contains,
+    exact,
+    gsm8k,
+    json_schema,
+    length,
+    math,
+    regex,
+    repetition,
+    think_format,
+)
 
 GSM8K_TRUTH = "48/2 = <<48/2=24>>24\n48+24 = 72\n#### 72"
 
@@ -113,7 +124,7 @@ def test_think_format(response: str, score: float) -> None:
 
 @pytest.mark.parametrize(("characters", "penalty"), [(0, 0), (10, 0), (15, -0.5), (20, -1), (99, -1)])
 def test_length_penalty(characters: int, penalty: float) -> None:
-    assert length("x" * characters, "", free_characters=10) == penalty
+    assert length("x" * characters, "", free_length=10) == penalty
 
 
 @settings(deadline=None)
@@ -122,6 +133,24 @@ def test_length_penalty(characters: int, penalty: float) -> None:
 )
 def test_the_content_of_a_box_is_found(content: str) -> None:
     assert find_boxed(f"so \\boxed{{{content}}}.") == (content.strip() or None)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (r"\boxed{1} and \boxed{2", "1"),
+        (r"\boxed{\frac{1}{2}} or } {", r"\frac{1}{2}"),
+        (r"\boxed{3 \boxed{4}}", "4"),
+        (r"\boxed{5} \boxed{ }", None),
+    ],
+)
+def test_the_last_complete_box_counts(text: str, found: str | None) -> None:
+    assert find_boxed(text) == found
+
+
+@pytest.mark.timeout(5)
+def test_thousands_of_boxes_that_are_never_closed_take_no_time() -> None:
+    assert find_boxed("\\boxed{" * 20_000) is None
 
 
 @settings(deadline=None)
@@ -143,3 +172,52 @@ def test_no_text_makes_a_reward_raise(response: str, truth: str) -> None:
 )
 def test_the_answer_of_a_worked_solution(solution: str, answer: str) -> None:
     assert find_reference_answer(solution) == answer
+
+
+SCHEMA = '{"type": "object", "required": ["total"], "properties": {"total": {"type": "number"}}}'
+
+
+@pytest.mark.parametrize(
+    ("response", "score"),
+    [
+        ('{"total": 3}', 1.0),
+        ('<think>hm</think>```json\n{"total": 3.5}\n```', 1.0),
+        ('Here: ```json\n{"total": 1}\n``` or ```json\n{}\n```', 0.0),
+        ('{"total": "3"}', 0.0),
+        ('{"total": NaN}', 0.0),
+        ('{"total": 3} and more', 0.0),
+        ("", 0.0),
+        ("[" * 100_000, 0.0),
+        ('{"total": ' + "1" * 10_000 + "}", 0.0),
+    ],
+)
+def test_json_schema(response: str, score: float) -> None:
+    assert json_schema(response, "", schema=SCHEMA) == score
+
+
+@pytest.mark.parametrize(("truth", "score"), [('{"total": 3.0}', 1.0), ('{"total": 4}', 0.0), ("true", 0.0)])
+def test_json_may_have_to_equal_the_reference(truth: str, score: float) -> None:
+    assert json_schema('{"total": 3}', truth, schema=SCHEMA, equals_answer=True) == score
+
+
+def test_a_reference_that_is_no_json_is_an_error_of_the_dataset() -> None:
+    with pytest.raises(ValueError, match="not JSON"):
+        json_schema('{"total": 3}', "three", schema=SCHEMA, equals_answer=True)
+
+
+def test_a_schema_fetches_nothing_from_a_network() -> None:
+    with pytest.raises(Exception, match=r"schema\.invalid"):
+        json_schema("{}", "", schema='{"$ref": "http://schema.invalid/x"}')
+
+
+@pytest.mark.parametrize(
+    ("response", "lowest", "highest"),
+    [("", 0, 0), ("one two three four five", 0, 0), ("go " * 100, -1, -0.95), ("你好你好你好你好", -1, -0.3)],
+)
+def test_repetition(response: str, lowest: float, highest: float) -> None:
+    assert lowest <= repetition(response, "", ngram=2) <= highest
+
+
+@pytest.mark.parametrize(("tokens", "score"), [(None, -0.5), (10, 0.0), (20, -1.0)])
+def test_length_in_tokens(tokens: int | None, score: float) -> None:
+    assert length("x" * 60, "", free_length=10, unit="tokens", tokens=tokens) == score

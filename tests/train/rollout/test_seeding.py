@@ -36,6 +36,18 @@ def test_a_validation_prompt_is_known_by_its_row_and_not_by_its_random_name() ->
     assert seed_of(VALIDATE, index=6) != seed_of(VALIDATE)
 
 
+def test_a_greedy_response_among_sampled_ones_is_the_likeliest_of_one_and_has_a_seed() -> None:
+    row = {"uid": "p-greedy", "session_id": 0, "raw_prompt": []}
+    greedy = {"temperature": 0, "top_k": -1, "top_p": 1.0}
+
+    params = seed_session(greedy, seed=42, trajectory=TRAIN, row=row)
+
+    assert (params["temperature"], params["top_k"]) == (1.0, 1)
+    assert "seed" in params
+    assert greedy["temperature"] == 0
+    assert seed_session(greedy, seed=42, trajectory=VALIDATE, row=row)["temperature"] == 0
+
+
 def test_every_turn_of_a_session_draws_anew() -> None:
     seen: list[int] = []
 

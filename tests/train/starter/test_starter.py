@@ -53,7 +53,10 @@ def test_data_alone_needs_no_torch(tmp_path: Path) -> None:
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     written, has_torch = finished.stdout.splitlines()
-    assert set(json.loads(written)) == {"sft", "rl_train", "rl_validation"}
+    preferences = {
+        f"{kind}_{part}" for kind in ("preference", "unpaired") for part in ("train", "validation")
+    }
+    assert set(json.loads(written)) == {"sft", "rl_train", "rl_validation", *preferences}
     assert has_torch == "False"
 
 

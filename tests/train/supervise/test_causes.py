@@ -28,6 +28,16 @@ TRACEBACK = ["Traceback (most recent call last):", '  File "x.py", line 3, in f'
         ("OSError: [Errno 28] No space left on device: '/dev/shm/psm_1'", "failed", "shared_memory_full"),
         ("OSError: [Errno 28] No space left on device: '/data/ckpt'", "failed", "disk_full"),
         ("KeyError: 'reward_model'", "failed", "missing_column"),
+        (
+            "trellis_train.preference.model.NoChatTemplate: The tokenizer of /m has no chat template.",
+            "failed",
+            "chat_template_missing",
+        ),
+        (
+            "trellis_train.preference.run.NoRowsLeft: No row is left to train on: all are longer than 8.",
+            "failed",
+            "no_rows_left",
+        ),
         ("Could not override 'actor.lrr'.", "failed", "bad_configuration"),
         (
             "OSError: foo/bar is not a local folder and is not a valid model identifier listed on",
@@ -44,6 +54,8 @@ TRACEBACK = ["Traceback (most recent call last):", '  File "x.py", line 3, in f'
             "failed",
             "batch_size_mismatch",
         ),
+        ("SamplingExhausted: Dynamic sampling gave up: step 3 has sampled 10 batches of 32 prompts and still",
+         "failed", "sampling_exhausted"),
         ("ValueError: Total available GPUs 0 is less than total desired GPUs 1", "failed", "not_enough_gpus"),
         ("OSError: [Errno 98] Address already in use", "crashed", "port_in_use"),
         ("RuntimeError: CUDA error: an illegal memory access was encountered", "crashed", "gpu_fault"),

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_CRASHED, EXIT_STOPPED, JobSpec
+from trellis_contracts.recipe import Engine
+from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_CRASHED, EXIT_STOPPED, ExportTask, JobSpec
 from trellis_contracts.spool import SpoolReader
 from trellis_testing.waiting import wait_until
 
@@ -138,6 +139,23 @@ def test_bad_data_fail_the_run_before_the_engine_starts(start: Any, platform: An
 
 
 @pytest.mark.faults
+def test_an_export_needs_no_data(start: Any, platform: Any, spec: JobSpec) -> None:
+    task = ExportTask(
+        job_id="job_source", engine=Engine.VERL_SFT, step=1, checkpoint_path="/from", output_path="/to"
+    )
+    export = spec.model_copy(
+        update={"engine": Engine.EXPORT, "gpus": 0, "export": task, "trains_on": None, "train_data": None}
+    )
+    (Path(spec.attempt_dir) / "spec.json").write_text(export.model_dump_json())
+
+    parent = start("print('written')", preparation_error="an export prepares nothing")
+
+    assert parent.wait(20) == 0
+    assert read_outcome(platform).outcome == "succeeded"
+    (event,) = platform.of_kind("manifest")
+    assert event.manifest["train_data"] is None
+
+
 def test_a_killed_engine_is_a_crash_with_a_reason(start: Any, platform: Any) -> None:
     parent = start("import os; print('step 1', flush=True); os.kill(os.getpid(), 9)")
 

@@ -1,8 +1,6 @@
 """Logs, rollouts, checkpoints, configuration and manifest of a job."""
 
 import json
-import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -117,45 +115,6 @@ def test_rollouts_stand_together_by_prompt_with_their_scores(logged_in: Page, da
 
     logged_in.get_by_role("slider").press("ArrowLeft")
     expect(logged_in.locator("[data-test=rollout-step]")).to_have_text("Step 10")
-
-
-def test_a_checkpoint_becomes_a_model_of_its_own(
-    logged_in: Page,
-    dashboard,  # type: ignore[no-untyped-def]
-    launch: Callable[..., Any],
-    call_api: Callable[..., Any],
-) -> None:
-    job = launch("with a checkpoint")
-    step_dir = dashboard.data_root / "jobs" / job.id / "checkpoints" / "global_step_5"
-    weights = step_dir / "actor" / "huggingface"
-    shutil.copytree(dashboard.data_root / "models" / "tiny", weights)
-    job.send(
-        {
-            "kind": "checkpoint",
-            "time": TIME,
-            "step": 5,
-            "path": str(step_dir),
-            "hf_path": str(weights),
-            "size_bytes": 4096,
-            "metrics": {"val-core/addition/acc/mean@1": 0.75},
-        }
-    )
-    logged_in.goto(f"{dashboard.url}/jobs/{job.id}?tab=checkpoints")
-    row = logged_in.locator('[data-step="5"]')
-    expect(row).to_contain_text("Validation accuracy 0.75")
-
-    row.get_by_role("button", name="Register as model").click()
-    logged_in.get_by_role("dialog").get_by_label("Name").fill("graduate")
-    logged_in.get_by_role("dialog").get_by_role("button", name="Register as model").click()
-
-    logged_in.wait_for_url(re.compile("/models/mdl_"))
-    model_id = logged_in.url.rsplit("/", 1)[1]
-    assert call_api("GET", f"/models/{model_id}")["lineage"] == {
-        "job_id": job.id,
-        "step": 5,
-        "model_id": call_api("GET", f"/jobs/{job.id}")["model"]["id"],
-    }
-    call_api("DELETE", f"/models/{model_id}")
 
 
 def test_the_manifest_can_be_saved_and_the_configuration_searched(

@@ -1,0 +1,247 @@
+"""Alarms as clients see them: raised by what a run reports, kept, cleared, counted and told."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from trellis_api.core.columns import utc_now
+from trellis_api.core.database import Database
+from trellis_api.core.settings import Settings
+from trellis_api.jobs import events, repository, service
+from trellis_api.jobs.alarms import service as alarms
+from trellis_api.jobs.alarms import stall
+from trellis_api.jobs.models import Checkpoint
+from trellis_contracts.states import JobState
+
+NAN = "NaN"
+
+
+class Run:
+    """A run that reports metrics, batch by batch."""
+
+    def __init__(self, client: TestClient, launched: Any) -> None:
+        self.client, self.launched, self.sequence = client, launched, 0
+
+    @property
+    def job_id(self) -> str:
+        return str(self.launched.job_id)
+
+    def report(self, *steps: tuple[int, dict[str, Any]], again: bool = False) -> None:
+        self.sequence += not again
+        found = [
+            {
+                "kind": "metrics",
+                "time": f"2026-01-02T03:{step // 60:02}:{step % 60:02}Z",
+                "step": step,
+                "values": values,
+            }
+            for step, values in steps
+        ]
+        batch = {"attempt": self.launched.attempt, "sequence": self.sequence, "events": found}
+        path = f"/api/v1/ingest/jobs/{self.job_id}/batches"
+        answer = self.client.post(path, json=batch, headers=self.launched.headers)
+        assert answer.status_code == 200, answer.text
+
+    def read(self) -> dict[str, Any]:
+        answer = self.client.get(f"/api/v1/jobs/{self.job_id}")
+        assert answer.status_code == 200, answer.text
+        body: dict[str, Any] = answer.json()
+        return body
+
+
+@pytest.fixture
+def run(client: TestClient, make_launched: Callable[..., Any]) -> Run:
+    return Run(client, make_launched())
+
+
+def told(database: Database, job_id: str) -> list[tuple[str, bool]]:
+    """What the stream said of alarms."""
+    with database.read() as session:
+        rows = events.list_events(session, job_id=job_id, after=0, limit=1000)
+        return [(row.payload["code"], row.payload["is_active"]) for row in rows if row.kind == "alarm"]
+
+
+def test_an_alarm_is_raised_by_a_batch_with_its_advice(run: Run, database: Database) -> None:
+    run.report((1, {"actor/pg_loss": 0.1}), (2, {"actor/pg_loss": NAN}))
+
+    job = run.read()
+
+    (alarm,) = job["alarms"]
+    assert (job["alarm_count"], job["worst_alarm"]) == (1, "critical")
+    assert alarm["code"] == "loss_not_finite"
+    assert (alarm["step"], alarm["first_step"], alarm["last_step"]) == (2, 2, 2)
+    assert alarm["metric"] == "actor/pg_loss"
+    assert alarm["value"] is None
+    assert "learning_rate" in alarm["advice"]["en"]
+    assert "learning_rate" in alarm["advice"]["zh"]
+    assert job["state"] == "running"
+    assert told(database, run.job_id) == [("loss_not_finite", True)]
+
+
+def test_an_alarm_goes_on_over_batches_and_clears(run: Run, database: Database) -> None:
+    for step in range(1, 8):
+        run.report((step, {"critic/score/max": 0.0, "critic/score/min": 0.0}))
+    standing = run.read()["alarms"]
+    run.report((8, {"critic/score/max": 1.0, "critic/score/min": 0.0}))
+    over = run.read()
+
+    assert [(a["step"], a["first_step"], a["last_step"], a["is_active"]) for a in standing] == [
+        (5, 1, 7, True)
+    ]
+    assert [(a["last_step"], a["is_active"]) for a in over["alarms"]] == [(7, False)]
+    assert over["alarms"][0]["cleared_at"] is not None
+    assert (over["alarm_count"], over["worst_alarm"]) == (0, None)
+    assert told(database, run.job_id) == [("rewards_all_zero", True), ("rewards_all_zero", False)]
+
+
+def test_a_repeated_batch_raises_nothing_twice(run: Run, database: Database) -> None:
+    run.report((1, {"loss": NAN}))
+    run.report((1, {"loss": NAN}), again=True)
+
+    assert told(database, run.job_id) == [("loss_not_finite", True)]
+
+
+def test_an_alarm_that_comes_again_is_the_same_row_and_is_told_again(run: Run, database: Database) -> None:
+    run.report((1, {"loss": NAN}), *((step, {"loss": 1.0}) for step in (2, 3, 4)), (5, {"loss": NAN}))
+
+    (alarm,) = run.read()["alarms"]
+
+    assert (alarm["step"], alarm["first_step"], alarm["is_active"]) == (5, 1, True)
+    assert alarm["cleared_at"] is None
+    assert told(database, run.job_id) == [
+        ("loss_not_finite", True),
+        ("loss_not_finite", False),
+        ("loss_not_finite", True),
+    ]
+
+
+def test_jobs_are_listed_by_their_alarms(
+    client: TestClient, run: Run, make_launched: Callable[..., Any]
+) -> None:
+    quiet = Run(client, make_launched())
+    quiet.report((1, {"loss": 1.0}))
+    run.report((1, {"loss": NAN}), *((step, {"response_length/clip_ratio": 1.0}) for step in range(1, 6)))
+
+    def ids(**params: Any) -> list[str]:
+        return [job["id"] for job in client.get("/api/v1/jobs", params=params).json()["items"]]
+
+    (listed,) = [job for job in client.get("/api/v1/jobs").json()["items"] if job["id"] == run.job_id]
+    assert ids(has_alarms=True) == [run.job_id]
+    assert ids(has_alarms=False) == [quiet.job_id]
+    assert (listed["alarm_count"], listed["worst_alarm"], listed["alarms"]) == (2, "critical", [])
+
+
+def test_alarms_are_counted_on_the_dashboard_and_for_prometheus(client: TestClient, run: Run) -> None:
+    run.report((1, {"loss": NAN}))
+
+    dashboard = client.get("/api/v1/monitoring/dashboard").json()
+    figures = client.get("/metrics").text
+
+    assert dashboard["alarms"] == [{"code": "loss_not_finite", "severity": "critical", "jobs": 1}]
+    assert 'trellis_job_alarms{code="loss_not_finite",severity="critical"} 1.0' in figures
+
+
+def resume(database: Database, settings: Settings, job_id: str, *, step: int) -> None:
+    """Continue behind a checkpoint, as if the new attempt had been launched."""
+    folder = settings.checkpoint_dir(job_id) / f"global_step_{step}"
+    folder.mkdir(parents=True)
+    with database.write() as session:
+        path = str(folder.relative_to(settings.data_root))
+        session.add(
+            Checkpoint(job_id=job_id, step=step, attempt=1, path=path, size_bytes=1, created_at=utc_now())
+        )
+        session.flush()
+        service.settle(session, job_id=job_id, attempt=1, state=JobState.FAILED)
+        service.resume(session, job_id=job_id, data_root=settings.data_root, checkpoint_step=step)
+
+
+def test_what_an_attempt_found_is_history_for_the_next(
+    client: TestClient, run: Run, database: Database, settings: Settings
+) -> None:
+    entropy = [*[0.6] * 10, *[0.001] * 10]
+    run.report(*((step, {"actor/entropy": value}) for step, value in enumerate(entropy)))
+    assert run.read()["alarm_count"] == 1
+    resume(database, settings, run.job_id, step=9)
+    after_resume = run.read()
+    with database.write() as session:
+        claim = service.claim_for_launch(session, job_id=run.job_id)
+    assert claim is not None
+    second = Run(client, type(run.launched)(run.job_id, claim.token, 2))
+    # The level that it is compared with is that of the steps before the checkpoint.
+    for step in range(10, 15):
+        second.report((step, {"actor/entropy": 0.001}))
+
+    again = second.read()
+
+    assert (after_resume["alarm_count"], after_resume["alarms"][0]["is_active"]) == (0, False)
+    assert [(a["attempt"], a["is_active"]) for a in again["alarms"]] == [(2, True), (1, False)]
+
+
+def wait(database: Database, job_id: str, *, seconds: float, phase: str = "training") -> bool:
+    """Let the newest step be that old, then look as the sweep does; whether the alarm was raised."""
+    with database.write() as session:
+        job = service.get_locked_job(session, job_id=job_id)
+        attempt = repository.find_attempt(session, job_id=job_id, number=job.attempt)
+        assert attempt is not None
+        assert attempt.started_at is not None
+        attempt.started_at -= timedelta(seconds=seconds)
+        if attempt.watch is not None:
+            attempt.watch = {**attempt.watch, "seen_at": attempt.watch["seen_at"] - seconds}
+        job.phase = phase
+        session.flush()
+        expected = alarms.is_stalled_now(job, attempt)
+        assert alarms.check_stalled(session, job=job, attempt=attempt) == expected
+        return expected
+
+
+def test_a_run_that_stands_still_is_told_and_the_next_step_clears_it(run: Run, database: Database) -> None:
+    run.report(*((step, {"loss": 1.0}) for step in range(1, 6)))  # a second each
+
+    early = wait(database, run.job_id, seconds=stall.FLOOR_S - 60)
+    late = wait(database, run.job_id, seconds=120)
+    twice = wait(database, run.job_id, seconds=120)
+    standing = run.read()
+    run.report((5, {"val/loss": 1.0}))
+    still = run.read()["alarm_count"]
+    run.report((6, {"loss": 1.0}))
+
+    assert (early, late, twice) == (False, True, False)
+    (alarm,) = standing["alarms"]
+    assert (alarm["code"], alarm["severity"], alarm["step"]) == ("stalled", "critical", 5)
+    assert alarm["value"] > alarm["threshold"] == stall.FLOOR_S
+    assert still == 1
+    assert run.read()["alarm_count"] == 0
+    assert told(database, run.job_id) == [("stalled", True), ("stalled", False)]
+
+
+def test_long_steps_and_long_phases_are_given_their_time(
+    client: TestClient, make_launched: Callable[..., Any], database: Database
+) -> None:
+    slow, validating = Run(client, make_launched()), Run(client, make_launched())
+    slow.report(*((step, {"loss": 1.0}) for step in range(100, 3000, 100)))
+    slow.report(*((3000 + step, {"loss": 1.0}) for step in range(0, 600, 200)))
+    validating.report(*((step, {"loss": 1.0}) for step in range(1, 6)))
+
+    assert not wait(database, validating.job_id, seconds=stall.FLOOR_S * 4, phase="validating")
+    assert wait(database, validating.job_id, seconds=stall.LONG_PHASE_FLOOR_S, phase="validating")
+
+
+def test_a_run_before_its_first_step_is_given_an_hour(run: Run, database: Database) -> None:
+    run.report()
+
+    assert not wait(database, run.job_id, seconds=stall.FIRST_STEP_FLOOR_S - 60, phase="loading")
+    assert wait(database, run.job_id, seconds=120, phase="loading")
+
+
+def test_a_run_that_has_ended_does_not_stand_still(run: Run, database: Database) -> None:
+    run.report((1, {"loss": NAN}), *((step, {"loss": 1.0}) for step in (2, 3)))
+    wait(database, run.job_id, seconds=10 * stall.LONG_PHASE_FLOOR_S)
+    assert run.read()["alarm_count"] == 2
+
+    with database.write() as session:
+        service.settle(session, job_id=run.job_id, attempt=1, state=JobState.FAILED)
+
+    active = [alarm["code"] for alarm in run.read()["alarms"] if alarm["is_active"]]
+    assert active == ["loss_not_finite"]

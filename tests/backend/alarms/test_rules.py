@@ -1,0 +1,242 @@
+"""Each rule on curves that it must see, and on those next to them that it must not."""
+
+import math
+import random
+from collections.abc import Iterable, Sequence
+
+import pytest
+from trellis_api.jobs.alarms.detector import Change, observe
+from trellis_api.jobs.alarms.rules import RULES, SEVERITIES
+from trellis_api.jobs.alarms.texts import TEXTS
+from trellis_api.jobs.alarms.watch import Watch
+
+NAN, INF = math.nan, math.inf
+
+
+def run(*curves: tuple[str, Sequence[float]], watch: Watch | None = None) -> list[Change]:
+    """What the rules say to curves of equal length, from step 1 on."""
+    length = max(len(values) for _, values in curves)
+    steps = [(step + 1, {key: values[step] for key, values in curves}) for step in range(length)]
+    return observe(watch or Watch(), steps)
+
+
+def codes(changes: Iterable[Change], kind: str = "raised") -> list[tuple[str, int]]:
+    return [(change.code, change.step) for change in changes if change.kind == kind]
+
+
+def scores(highest: Sequence[float], lowest: Sequence[float]) -> list[Change]:
+    return run(("critic/score/max", highest), ("critic/score/min", lowest))
+
+
+def noisy(level: float, count: int, spread: float = 0.3, seed: int = 0) -> list[float]:
+    numbers = random.Random(seed)
+    return [level * (1 + spread * (2 * numbers.random() - 1)) for _ in range(count)]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "actor/pg_loss",
+        "critic/vf_loss",
+        "train/loss",
+        "val/loss",
+        "loss",
+        "eval_loss",
+        "actor/kl_loss",
+        "actor/grad_norm",
+        "critic/grad_norm",
+        "grad_norm",
+        "train/grad_norm",
+    ],
+)
+@pytest.mark.parametrize("value", [NAN, INF, -INF])
+def test_a_loss_that_is_no_number_is_said_at_once(key: str, value: float) -> None:
+    changes = run((key, [0.7, value]))
+
+    assert codes(changes) == [("loss_not_finite", 2)]
+    assert changes[0].metric == key
+    assert changes[0].value is None
+
+
+@pytest.mark.parametrize(
+    "key", ["training/rollout_actor_probs_pearson_corr", "critic/vf_explained_var", "losses", "val/score"]
+)
+def test_a_metric_that_is_no_loss_may_be_no_number(key: str) -> None:
+    assert run((key, [1.0, NAN, INF])) == []
+
+
+def test_a_loss_that_is_finite_again_clears_after_three_steps() -> None:
+    changes = run(("train/loss", [1.0, NAN, NAN, 1.0, 1.0, 1.0, 1.0]))
+
+    assert codes(changes) == [("loss_not_finite", 2)]
+    assert codes(changes, "seen") == [("loss_not_finite", 3)]
+    assert codes(changes, "cleared") == [("loss_not_finite", 6)]
+
+
+def test_two_keys_of_one_alarm_clear_together() -> None:
+    changes = run(("actor/pg_loss", [NAN, *[0.0] * 8]), ("actor/grad_norm", [NAN] * 4 + [1.0] * 5))
+
+    assert codes(changes) == [("loss_not_finite", 1)]
+    assert codes(changes, "cleared") == [("loss_not_finite", 7)]
+
+
+def test_a_diverging_loss_is_seen_and_a_spike_is_not() -> None:
+    diverged = run(("train/loss", [2.5, 2.4, 9.0, 20.0, 40.0]))
+    spike = run(("train/loss", [2.5, 2.4, 30.0, 30.0, 2.5, 2.4, 2.3]))
+    doubled = run(("train/loss", [1.0, *[2.4] * 10]))
+
+    assert codes(diverged) == [("loss_exploding", 5)]
+    assert diverged[0].first_step == 3
+    assert spike == []
+    assert doubled == []
+
+
+def test_a_loss_that_diverges_from_the_first_step_is_seen() -> None:
+    assert codes(run(("loss", [5.6, 60.0, 80.0, 70.0]))) == [("loss_exploding", 4)]
+
+
+@pytest.mark.parametrize("key", ["actor/grad_norm", "critic/grad_norm", "train/grad_norm", "grad_norm"])
+def test_an_exploding_gradient_is_seen(key: str) -> None:
+    changes = run((key, [*noisy(0.5, 20), 30.0, 40.0, 50.0]))
+
+    assert codes(changes) == [("grad_norm_exploding", 23)]
+
+
+def test_gradients_that_are_large_but_usual_or_spike_once_are_fine() -> None:
+    assert run(("actor/grad_norm", noisy(80.0, 60))) == []
+    assert run(("actor/grad_norm", [*noisy(0.5, 20), 50.0, 50.0, *noisy(0.5, 20)])) == []
+    assert run(("actor/grad_norm", [*noisy(0.01, 20), *[0.9] * 10])) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "usual", "wrong"),
+    [
+        ("actor/ppo_kl", 0.01, 0.8),
+        ("actor/ppo_kl", -0.01, -0.8),
+        ("actor/kl_loss", 0.05, 2.0),
+        ("actor/reward_kl_penalty", 0.1, 3.0),
+        ("kl", 5.0, 300.0),
+    ],
+)
+def test_an_exploding_kl_is_seen(key: str, usual: float, wrong: float) -> None:
+    changes = run((key, [*noisy(usual, 20), wrong, wrong]))
+
+    assert codes(changes) == [("kl_exploding", 22)]
+    assert changes[0].value == pytest.approx(abs(wrong))
+
+
+def test_a_kl_without_a_past_is_held_against_an_absolute_bound() -> None:
+    assert codes(run(("actor/ppo_kl", [0.0, 7.0, 9.0]))) == [("kl_exploding", 3)]
+    assert run(("actor/ppo_kl", [0.0, 4.0, 4.5])) == []
+
+
+def test_a_kl_that_grows_slowly_is_fine() -> None:
+    rising = [0.02 * 1.05**step for step in range(80)]
+
+    assert run(("actor/kl_loss", rising[:79])) == []
+    assert run(("actor/ppo_kl", [*noisy(0.001, 20), *[0.4] * 5])) == []
+
+
+def test_a_kl_alarm_holds_until_the_kl_is_well_below_its_bound() -> None:
+    changes = run(("actor/ppo_kl", [*[0.01] * 10, 0.8, 0.8, 0.4, 0.4, 0.4, 0.2, 0.2, 0.2]))
+
+    assert codes(changes, "seen") == [("kl_exploding", step) for step in (13, 14, 15)]
+    assert codes(changes, "cleared") == [("kl_exploding", 18)]
+
+
+def test_a_collapsed_entropy_is_seen() -> None:
+    changes = run(("actor/entropy", [*noisy(0.6, 10), 0.3, 0.1, *[0.01] * 5]))
+
+    assert codes(changes) == [("entropy_collapse", 17)]
+    assert changes[0].threshold == pytest.approx(0.05)
+
+
+def test_an_entropy_that_is_low_from_the_start_or_falls_a_little_is_fine() -> None:
+    assert run(("actor/entropy", noisy(0.02, 50))) == []
+    assert run(("actor/entropy", [*noisy(0.6, 10), *[0.07] * 20])) == []
+    assert run(("actor/entropy", [*noisy(0.6, 10), *[0.01] * 4, 0.2, *[0.01] * 4])) == []
+
+
+def test_rewards_that_are_all_zero_are_seen_and_clear_with_the_first_point() -> None:
+    changes = scores([0.0] * 6 + [1.0], [0.0] * 7)
+
+    assert codes(changes) == [("rewards_all_zero", 5)]
+    assert codes(changes, "cleared") == [("rewards_all_zero", 7)]
+
+
+def test_a_single_reward_in_five_steps_is_enough() -> None:
+    assert scores([0.0, 0.0, 0.0, 0.0, 1.0] * 4, [0.0] * 20) == []
+    assert scores([0.0] * 20, [-0.5] * 20) == []
+
+
+def test_rewards_that_are_all_equal_are_seen() -> None:
+    assert codes(scores([1.0] * 5, [1.0] * 5)) == [("rewards_all_equal", 5)]
+    assert codes(scores([-0.5] * 5, [-0.5] * 5)) == [("rewards_all_equal", 5)]
+    assert scores([1.0] * 20, [0.9] * 20) == []
+
+
+def test_uniform_groups_are_seen_once() -> None:
+    fractions = ("training/uniform_group_fraction", [1.0] * 5)
+    mixed = run(fractions, ("critic/score/max", [1.0] * 5), ("critic/score/min", [0.0] * 5))
+    zero = run(fractions, ("critic/score/max", [0.0] * 5), ("critic/score/min", [0.0] * 5))
+    most = run(("training/uniform_group_fraction", [0.95] * 20))
+
+    assert codes(mixed) == [("rewards_all_equal", 5)]
+    assert codes(zero) == [("rewards_all_zero", 5)]
+    assert most == []
+
+
+@pytest.mark.parametrize("key", ["training/rollout_importance_weight_mean", "rollout_corr/rollout_is_mean"])
+@pytest.mark.parametrize(("weight", "is_wrong"), [(0.4, True), (2.5, True), (0.5, False), (2.0, False)])
+def test_importance_weights_far_from_one_are_a_mismatch(key: str, weight: float, is_wrong: bool) -> None:
+    changes = run((key, [1.0, weight, weight]))
+
+    assert codes(changes) == ([("rollout_mismatch", 3)] if is_wrong else [])
+
+
+def test_uncorrelated_probabilities_are_a_mismatch_only_where_they_differ() -> None:
+    correlation = ("training/rollout_actor_probs_pearson_corr", [0.99, 0.5, 0.5, 0.5])
+    large = run(correlation, ("training/rollout_probs_diff_mean", [0.001, 0.1, 0.1, 0.1]))
+    tiny = run(correlation, ("training/rollout_probs_diff_mean", [0.001] * 4))
+
+    assert codes(large) == [("rollout_mismatch", 4)]
+    assert tiny == []
+
+
+def test_truncated_responses_are_seen() -> None:
+    assert codes(run(("response_length/clip_ratio", [0.95] * 5))) == [("responses_truncated", 5)]
+    assert run(("response_length/clip_ratio", [0.85] * 20)) == []
+
+
+def test_a_rising_validation_loss_is_seen() -> None:
+    assert codes(run(("val/loss", [2.0, 1.0, 1.06, 1.1, 1.2]))) == [("validation_worse", 5)]
+    assert run(("val/loss", [2.0, 1.0, 1.04, 1.04, 1.04, 1.04])) == []
+    assert run(("val/loss", [2.0, 1.0, 1.2, 1.2, 0.9, 1.2, 1.2])) == []
+
+
+def test_a_healthy_run_raises_nothing() -> None:
+    steps = 300
+    fall = [0.7 * math.exp(-step / 150) + 0.1 for step in range(steps)]
+    curves = {
+        "actor/pg_loss": [value - 0.5 for value in noisy(0.5, steps, 0.9)],
+        "actor/grad_norm": noisy(0.4, steps, 0.9),
+        "actor/ppo_kl": noisy(0.004, steps, 0.9),
+        "actor/kl_loss": [0.001 + 0.0005 * step for step in range(steps)],
+        "actor/entropy": fall,
+        "critic/score/max": [1.0] * steps,
+        "critic/score/min": [0.0] * steps,
+        "training/rollout_importance_weight_mean": noisy(1.0, steps, 0.2),
+        "training/rollout_actor_probs_pearson_corr": noisy(0.995, steps, 0.004),
+        "training/rollout_probs_diff_mean": noisy(0.004, steps),
+        "response_length/clip_ratio": noisy(0.3, steps, 0.9),
+        "train/loss": fall,
+        "val/loss": fall,
+    }
+
+    assert run(*curves.items()) == []
+
+
+def test_every_alarm_has_texts_and_a_severity_and_nothing_else_has() -> None:
+    assert set(TEXTS) == set(SEVERITIES) == {rule.code for rule in RULES} | {"stalled"}
+    for texts in TEXTS.values():
+        assert all([texts.title.en, texts.title.zh, texts.advice.en, texts.advice.zh])

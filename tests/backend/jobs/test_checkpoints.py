@@ -1,0 +1,237 @@
+"""Checkpoints: their metrics, which is the best, which are kept, and which make room."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from trellis_api.core.columns import utc_now
+from trellis_api.core.database import Database
+from trellis_api.core.settings import Settings
+from trellis_api.jobs import best, repository, service
+from trellis_contracts.states import JobState
+
+ACCURACY = "val-core/dataset/acc/mean@1"
+
+
+def spell(key: str) -> str:
+    """A metric's name from that of an argument."""
+    return key.replace("accuracy", ACCURACY).replace("__", "/")
+
+
+class Run:
+    """A launched job that reports."""
+
+    def __init__(self, client: TestClient, settings: Settings, launched: Any) -> None:
+        self.job_id = launched.job_id
+        self.url = f"/api/v1/jobs/{launched.job_id}/checkpoints"
+        self._client, self._settings, self._launched = client, settings, launched
+        self._sequence = 0
+
+    def report(self, *events: dict[str, Any]) -> None:
+        self._sequence += 1
+        response = self._client.post(
+            f"/api/v1/ingest/jobs/{self.job_id}/batches",
+            json={"attempt": 1, "sequence": self._sequence, "events": list(events)},
+            headers=self._launched.headers,
+        )
+        assert response.status_code == 200, response.text
+
+    def step(self, step: int, *, saves: bool = True, **values: float) -> None:
+        """As a trainer does: progress, the checkpoint, then the metrics of the step."""
+        time = utc_now().isoformat()
+        self.report({"kind": "progress", "time": time, "phase": "training", "step": step, "total_steps": 99})
+        if saves:
+            folder = self._settings.checkpoint_dir(self.job_id) / f"global_step_{step}"
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "weights").write_bytes(b"12345678")
+            self.report(
+                {"kind": "checkpoint", "time": time, "step": step, "path": str(folder), "size_bytes": 8}
+            )
+        if values:
+            named = {
+                key.replace("accuracy", ACCURACY).replace("__", "/"): each for key, each in values.items()
+            }
+            self.report({"kind": "metrics", "time": time, "step": step, "values": named})
+
+    def read(self, **query: str) -> dict[int, dict[str, Any]]:
+        found = self._client.get(self.url, params=query)
+        assert found.status_code == 200, found.text
+        return {each["step"]: each for each in found.json()}
+
+    def left(self) -> list[int]:
+        """Steps that have not made room."""
+        return sorted(step for step, each in self.read().items() if not each["is_pruned"])
+
+
+@pytest.fixture
+def start(client: TestClient, settings: Settings, make_launched: Callable[..., Any]) -> Callable[..., Run]:
+    return lambda **job: Run(client, settings, make_launched(**job))
+
+
+def test_a_checkpoint_has_the_metrics_last_measured_at_or_before_its_step(start: Callable[..., Run]) -> None:
+    run = start()
+
+    run.step(1, accuracy=0.25, critic__score__mean=0.1)
+    run.step(2, saves=False, critic__score__mean=0.3)
+    run.step(3, critic__score__mean=0.5, perf__memory=7.0)
+
+    found = run.read()
+    assert found[1]["metrics"] == {ACCURACY: 0.25, "critic/score/mean": 0.1}
+    assert found[3]["metrics"] == {ACCURACY: 0.25, "critic/score/mean": 0.5}
+
+
+def test_the_best_is_that_of_the_validation_where_it_was_first_measured(start: Callable[..., Run]) -> None:
+    run = start()
+
+    for step, accuracy in ((1, 0.2), (2, 0.8), (4, 0.4)):
+        run.step(step, accuracy=accuracy, critic__score__mean=float(step))
+    run.step(3)  # the value of step 2 stands for it too
+
+    assert [step for step, each in run.read().items() if each["is_best"]] == [2]
+
+
+@pytest.mark.parametrize(
+    ("query", "step"),
+    [
+        ({"best_by": "critic/score/mean"}, 3),
+        ({"best_by": "critic/score/mean", "mode": "min"}, 1),
+        ({"best_by": "actor/pg_loss"}, 2),
+        ({"best_by": "nothing"}, None),
+    ],
+)
+def test_another_metric_may_tell_the_best(
+    query: dict[str, str], step: int | None, start: Callable[..., Run]
+) -> None:
+    run = start()
+
+    for number, loss in ((1, 0.5), (2, 0.1), (3, 0.3)):
+        run.step(number, critic__score__mean=float(number), actor__pg_loss=loss)
+
+    found = [each["step"] for each in run.read(**query).values() if each["is_best"]]
+    assert found == ([] if step is None else [step])
+
+
+def test_modes_suit_their_metrics() -> None:
+    assert best.suit_mode("val/loss") == "min"
+    assert best.suit_mode("actor/pg_loss") == "min"
+    assert best.suit_mode("eval_perplexity") == "min"
+    assert best.suit_mode("val-core/dataset/acc/mean@1") == "max"
+    assert best.suit_mode("eval_rewards/margins") == "max"
+
+
+def test_older_checkpoints_make_room_and_the_best_one_stays(start: Callable[..., Run]) -> None:
+    run = start(params={"keep_checkpoints": 2})
+
+    for step, accuracy in ((1, 0.2), (2, 0.9), (3, 0.3), (4, 0.4), (5, 0.5)):
+        run.step(step, accuracy=accuracy)
+
+    assert run.left() == [2, 4, 5]
+    found = run.read()
+    assert found[2]["kept_because"] == ["best"]
+    assert found[1]["metrics"] == {ACCURACY: 0.2}
+    assert not found[1]["can_export"]
+
+
+def test_a_new_best_one_lets_the_old_one_go(start: Callable[..., Run]) -> None:
+    run = start(params={"keep_checkpoints": 1})
+
+    for step, accuracy in ((1, 0.5), (2, 0.1), (3, 0.9), (4, 0.2)):
+        run.step(step, accuracy=accuracy)
+
+    assert run.left() == [3, 4]
+
+
+def test_the_job_may_choose_the_metric_that_keeps(start: Callable[..., Run]) -> None:
+    run = start(params={"keep_checkpoints": 1}, keep_best_by={"metric": "actor/entropy", "mode": "min"})
+
+    for step, entropy in ((1, 3.0), (2, 1.0), (3, 2.0), (4, 4.0)):
+        run.step(step, accuracy=step / 10, actor__entropy=entropy)
+
+    assert run.left() == [2, 4]
+
+
+def test_pinned_checkpoints_stay_until_they_are_let_go(client: TestClient, start: Callable[..., Run]) -> None:
+    run = start(params={"keep_checkpoints": 1})
+    run.step(1)
+    pinned = client.patch(f"{run.url}/1", json={"is_kept": True})
+
+    for step in (2, 3, 4):
+        run.step(step)
+    before = run.left()
+    client.patch(f"{run.url}/1", json={"is_kept": False})
+
+    assert pinned.json()["is_kept"]
+    assert before == [1, 4]
+    assert run.left() == [4]
+
+
+def test_without_a_number_all_stay(start: Callable[..., Run]) -> None:
+    run = start()
+
+    for step in range(1, 6):
+        run.step(step, accuracy=0.1)
+
+    assert run.left() == [1, 2, 3, 4, 5]
+
+
+def test_a_person_may_remove_one(client: TestClient, start: Callable[..., Run]) -> None:
+    run = start()
+    for step in (1, 2, 3):
+        run.step(step)
+
+    removed = client.delete(f"{run.url}/1")
+    again = client.delete(f"{run.url}/1")
+
+    assert (removed.status_code, again.status_code) == (204, 204)
+    assert run.read()[1]["is_pruned"]
+    assert client.delete(f"{run.url}/9").json()["error"] == "checkpoint_not_found"
+
+
+def test_what_is_pinned_or_being_written_is_not_removed(
+    client: TestClient, start: Callable[..., Run]
+) -> None:
+    run = start()
+    for step in (1, 2):
+        run.step(step)
+    client.patch(f"{run.url}/1", json={"is_kept": True})
+
+    answers = [client.delete(f"{run.url}/{step}").json() for step in (1, 2)]
+
+    assert [answer["error"] for answer in answers] == ["checkpoint_in_use", "checkpoint_in_use"]
+    assert [answer["details"]["reason"] for answer in answers] == ["pinned", "writing"]
+
+
+def test_a_removed_checkpoint_cannot_be_continued_from(
+    client: TestClient, database: Database, start: Callable[..., Run]
+) -> None:
+    run = start()
+    for step in (1, 2):
+        run.step(step)
+    client.delete(f"{run.url}/1")
+    with database.write() as session:
+        service.settle(session, job_id=run.job_id, attempt=1, state=JobState.FAILED, exit_code=1)
+
+    answer = client.post(f"/api/v1/jobs/{run.job_id}/resume", json={"checkpoint_step": 1})
+
+    assert answer.status_code == 409
+    assert answer.json()["error"] == "checkpoint_pruned"
+    assert "step 1" in answer.json()["message"]
+
+
+def test_metrics_behind_a_resume_stay_with_their_checkpoint(
+    client: TestClient, database: Database, start: Callable[..., Run]
+) -> None:
+    run = start()
+    for step, accuracy in ((1, 0.1), (2, 0.7)):
+        run.step(step, accuracy=accuracy)
+    with database.write() as session:
+        service.settle(session, job_id=run.job_id, attempt=1, state=JobState.FAILED, exit_code=1)
+
+    client.post(f"/api/v1/jobs/{run.job_id}/resume", json={"checkpoint_step": 1})
+
+    found = run.read()
+    assert found[2]["metrics"] == {ACCURACY: 0.7}
+    assert found[1]["kept_because"] == ["resumed"]
+    with database.read() as session:
+        assert repository.find_checkpoint(session, job_id=run.job_id, step=2).metrics == {ACCURACY: 0.7}  # type: ignore[union-attr]

@@ -1,0 +1,222 @@
+"""Whether a dataset suits a recipe: what is missing, what is offered instead, and the first row both ways."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from fastapi.testclient import TestClient
+from trellis_api.core.database import Database
+from trellis_api.core.settings import Settings
+from trellis_api.datasets.intake.columns import describe_type
+from trellis_api.datasets.intake.formats import detect_format
+from trellis_api.datasets.intake.formats import kind_of as kind_of_type
+from trellis_api.datasets.models import Dataset
+from trellis_api.jobs.data_fit import MAX_OFFERS, kind_of
+from trellis_api.jobs.fit_texts import describe_conversion
+from trellis_api.models.models import Model
+from trellis_contracts.rows import CONVERSIONS
+
+CHAT = [{"role": "user", "content": "1+1?"}, {"role": "assistant", "content": "2"}]
+WRONG = [CHAT[0], {"role": "assistant", "content": "3"}]
+Upload = Callable[..., Dataset]
+
+
+@pytest.fixture
+def upload(database: Database, settings: Settings, dataset: Dataset) -> Upload:
+    """A dataset with its file, recognised as intake would."""
+
+    def make(*rows: dict[str, Any]) -> Dataset:
+        table = pa.Table.from_pylist(list(rows))
+        detection = detect_format(table.schema)
+        path = settings.data_root / dataset.path
+        path.parent.mkdir(parents=True)
+        pq.write_table(table, path)
+        with database.write() as session:
+            dataset.format = detection.format.value
+            dataset.format_columns = detection.columns
+            dataset.columns = [
+                {"name": field.name, "type": describe_type(field.type)} for field in table.schema
+            ]
+            session.add(dataset)
+        return dataset
+
+    return make
+
+
+@pytest.fixture
+def preview(client: TestClient, model: Model) -> Callable[..., dict[str, Any]]:
+    """The fit that the preview shows, and that a launch obeys."""
+
+    def ask(dataset: Dataset, recipe: str = "sft", **choice: Any) -> dict[str, Any]:
+        body = {
+            "name": "a job",
+            "recipe": recipe,
+            "preset": "cpu-tiny",
+            "model": model.id,
+            "dataset": dataset.id,
+            **choice,
+        }
+        answer = client.post("/api/v1/jobs/preview", json=body)
+        assert answer.status_code == 200, answer.text
+        fit: dict[str, Any] = answer.json()["data"]
+        launched = client.post("/api/v1/jobs", json=body)
+        if fit["fits"]:
+            assert launched.status_code == 201, launched.text
+            job = launched.json()
+            assert job["columns"] == choice.get("columns", {})
+            assert job["data_format"] == choice.get("data_format")
+            copy = client.post(f"/api/v1/jobs/{job['id']}/clone", json={}).json()
+            assert (copy["columns"], copy["data_format"]) == (job["columns"], job["data_format"])
+        else:
+            assert launched.status_code == 422
+            error = launched.json()
+            assert error["error"] == "unsuitable_dataset"
+            assert error["details"][0]["offers"] == fit["offers"]
+            assert error["details"][0]["missing"] == fit["missing"]
+        return fit
+
+    return ask
+
+
+Preview = Callable[..., dict[str, Any]]
+
+
+def test_rows_in_the_wanted_form_need_no_conversion(upload: Upload, preview: Preview) -> None:
+    fit = preview(upload({"messages": CHAT}))
+
+    assert (fit["wanted"], fit["found"], fit["read_as"]) == ("messages", "messages", "messages")
+    assert (fit["fits"], fit["conversion"], fit["missing"]) == (True, None, [])
+    assert fit["sample"] == {
+        "before": {"messages": CHAT},
+        "after": [{"messages": CHAT}],
+        "problem": None,
+    }
+
+
+def test_a_conversion_is_shown_before_the_launch(upload: Upload, preview: Preview) -> None:
+    fit = preview(upload({"question": "1+1?", "answer": "so #### 2"}), recipe="grpo")
+
+    assert fit["fits"]
+    assert fit["conversion"]["from"] == "prompt-answer"
+    assert fit["conversion"]["to"] == "verl-rl"
+    assert fit["conversion"]["columns"] == {"prompt": "question", "answer": "answer"}
+    (after,) = fit["sample"]["after"]
+    assert (after["prompt"], after["reward_model"]["ground_truth"]) == (CHAT[:1], "2")
+
+
+def test_a_pair_teaches_its_chosen_side(upload: Upload, preview: Preview) -> None:
+    fit = preview(upload({"chosen": CHAT, "rejected": WRONG}))
+
+    assert (fit["fits"], fit["conversion"]["from"]) == (True, "preference")
+    assert fit["sample"]["after"] == [{"messages": CHAT}]
+
+
+def test_a_missing_column_is_named_and_another_offered(upload: Upload, preview: Preview) -> None:
+    dataset = upload({"question": "1+1?", "reply": "2", "score": 1.5})
+
+    fit = preview(dataset, recipe="grpo")
+
+    assert not fit["fits"]
+    (missing,) = fit["missing"]
+    assert missing["role"] == "answer"
+    assert "solution" in missing["looked_for"]
+    assert missing["reason"]["en"].startswith("No column is the answer")
+    assert missing["reason"]["zh"]
+    offers = [(offer["format"], offer["columns"]) for offer in fit["offers"]]
+    assert offers[0] == ("prompt-answer", {"prompt": "question", "answer": "reply"})
+    assert fit["sample"] is None
+    taken = preview(dataset, recipe="grpo", columns=offers[0][1], data_format=offers[0][0])
+    assert taken["fits"]
+    assert taken["sample"]["after"][0]["prompt"] == CHAT[:1]
+
+
+def test_named_columns_alone_choose_a_format(upload: Upload, preview: Preview) -> None:
+    dataset = upload({"title": "1+1?", "body": "2"})
+    assert not preview(dataset)["fits"]
+
+    fit = preview(dataset, columns={"prompt": "title", "answer": "body"})
+
+    assert (fit["fits"], fit["found"], fit["read_as"]) == (True, "unknown", "prompt-answer")
+    assert fit["sample"]["after"] == [{"messages": CHAT}]
+
+
+@pytest.mark.parametrize(
+    ("columns", "role", "part"),
+    [
+        ({"answer": "reply"}, "answer", "has no column reply"),
+        ({"answer": "flag"}, "answer", "Column flag is boolean; the answer must be number or text"),
+        ({"target": "flag"}, "target", "has no role target"),
+    ],
+)
+def test_a_wrong_choice_of_columns_is_explained(
+    upload: Upload, preview: Preview, columns: dict[str, str], role: str, part: str
+) -> None:
+    dataset = upload({"question": "1+1?", "answer": "2", "flag": True})
+
+    fit = preview(dataset, columns=columns, data_format="prompt-answer")
+
+    assert not fit["fits"]
+    (missing,) = fit["missing"]
+    assert missing["role"] == role
+    assert part in missing["reason"]["en"]
+    assert fit["offers"][0]["columns"] == {"prompt": "question", "answer": "answer"}
+
+
+def test_the_same_rows_can_be_read_as_another_format(upload: Upload, preview: Preview) -> None:
+    dataset = upload({"question": "1+1?", "answer": "2", "text": "One and one are two."})
+    refused = preview(dataset, recipe="cpt")
+    assert not refused["fits"]
+    assert refused["offers"][0]["format"] == "text"
+
+    fit = preview(dataset, recipe="cpt", data_format="text")
+
+    assert fit["fits"]
+    assert fit["sample"]["after"] == [{"text": "One and one are two."}]
+
+
+def test_a_format_that_the_recipe_cannot_take_is_refused(upload: Upload, preview: Preview) -> None:
+    fit = preview(upload({"text": "One and one are two."}), data_format="text")
+
+    assert (fit["fits"], fit["read_as"], fit["conversion"]) == (False, "text", None)
+
+
+def test_a_first_row_that_cannot_be_converted_is_found_now_and_not_in_the_run(
+    upload: Upload, preview: Preview
+) -> None:
+    fit = preview(upload({"prompt": "2+2?", "chosen": CHAT, "rejected": WRONG}))
+
+    assert not fit["fits"]
+    assert "after the prompt" in fit["sample"]["problem"]
+    assert fit["sample"]["after"] == []
+
+
+def test_long_texts_of_the_sample_are_cut(upload: Upload, preview: Preview) -> None:
+    fit = preview(upload({"text": "a" * 5000}), recipe="cpt")
+
+    assert len(fit["sample"]["before"]["text"]) == len(fit["sample"]["after"][0]["text"]) == 2001
+
+
+def test_every_conversion_is_described() -> None:
+    for form, sources in CONVERSIONS.items():
+        for source in sources:
+            assert source is form or describe_conversion(form, source).zh
+
+
+@pytest.mark.parametrize(
+    "value", ["text", 1, 1.5, True, CHAT, {"a": 1}, ["a"], [{"role": "user", "content": [{"text": "x"}]}]]
+)
+def test_kinds_follow_from_the_kept_descriptions_as_from_the_types(value: object) -> None:
+    type_ = pa.array([value]).type
+
+    assert kind_of(describe_type(type_)) is kind_of_type(type_)
+
+
+def test_many_columns_make_no_millions_of_offers(upload: Upload, preview: Callable[..., Any]) -> None:
+    dataset = upload({f"column_{number}": "text" for number in range(800)} | {"flag": True, "good": False})
+
+    found = preview(dataset, recipe="kto")
+
+    assert not found["fits"]
+    assert len(found["offers"]) == MAX_OFFERS

@@ -1,0 +1,70 @@
+"""What models were made from, over several trainings, also when parts of it were deleted."""
+
+from collections.abc import Callable
+
+from fastapi.testclient import TestClient
+from trellis_api.core.database import Database
+from trellis_api.core.ids import new_id
+from trellis_api.datasets.models import Dataset
+from trellis_api.jobs import service
+from trellis_api.models.lineage import continue_lineage, describe_training
+from trellis_api.models.models import Model
+from trellis_contracts.states import JobState
+
+
+def train(
+    database: Database, make_job: Callable[..., str], base: str, dataset: str, name: str
+) -> tuple[str, str]:
+    """A finished training and the model that was made of its step 5."""
+    job_id = make_job(name=f"job {name}", state=JobState.SUCCEEDED, model_id=base, dataset_id=dataset)
+    with database.write() as session:
+        job = service.get_job(session, job_id=job_id)
+        lineage = continue_lineage(session, describe_training(session, job=job, step=5), form="merged")
+        model = Model(
+            id=new_id("mdl"), name=name, state="ready",
+            source={"kind": "checkpoint", "job_id": job_id, "step": 5}, lineage=lineage.model_dump(),
+            warnings=[],
+        )  # fmt: skip
+        session.add(model)
+    return job_id, model.id
+
+
+def test_the_chain_leads_from_the_first_model_to_the_last(
+    client: TestClient, database: Database, make_job: Callable[..., str], model: Model, dataset: Dataset
+) -> None:
+    first_job, first = train(database, make_job, model.id, dataset.id, "first")
+    second_job, second = train(database, make_job, first, dataset.id, "second")
+
+    seen = {each: client.get(f"/api/v1/models/{each}/lineage").json() for each in (model.id, first, second)}
+
+    wanted = {model.id, first_job, first, second_job, second, dataset.id}
+    for lineage in seen.values():
+        assert {node["id"] for node in lineage["nodes"]} == wanted
+        edges = {(edge["source"], edge["target"], edge["role"], edge["step"]) for edge in lineage["edges"]}
+        assert edges == {
+            (model.id, first_job, "base", None),
+            (dataset.id, first_job, "data", None),
+            (first_job, first, "checkpoint", 5),
+            (first, second_job, "base", None),
+            (dataset.id, second_job, "data", None),
+            (second_job, second, "checkpoint", 5),
+        }
+
+
+def test_the_chain_stays_readable_when_its_parts_are_deleted(
+    client: TestClient, database: Database, make_job: Callable[..., str], model: Model, dataset: Dataset
+) -> None:
+    first_job, first = train(database, make_job, model.id, dataset.id, "first")
+    second_job, second = train(database, make_job, first, dataset.id, "second")
+    for path in (f"jobs/{first_job}", f"jobs/{second_job}", f"models/{first}", f"models/{model.id}"):
+        assert client.delete(f"/api/v1/{path}").status_code == 204
+
+    nodes = {node["id"]: node for node in client.get(f"/api/v1/models/{second}/lineage").json()["nodes"]}
+
+    assert {node_id: node["name"] for node_id, node in nodes.items()} == {
+        second: "second", second_job: "job second", first: "first", first_job: "job first",
+        model.id: model.name, dataset.id: dataset.name,
+    }  # fmt: skip
+    assert [node_id for node_id, node in nodes.items() if node["exists"]] in (
+        [second, dataset.id], [dataset.id, second],
+    )  # fmt: skip

@@ -1,0 +1,102 @@
+"""The launch form: which recipe, and how the data fits it."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+from trellis_cli.client import ApiClient
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+def odd_pairs(api: ApiClient, tmp_path: Path) -> Iterator[dict[str, Any]]:
+    """Pairs of answers under column names that nobody expects."""
+    rows = [
+        {"instruction": f"What is {n} + 1?", "good_one": str(n + 1), "bad_one": "no idea"} for n in range(200)
+    ]
+    path = tmp_path / "odd.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    made = api.upload("/datasets", path, {"name": "odd pairs"})
+    yield made
+    api.delete(f"/datasets/{made['id']}")
+
+
+def test_a_recipe_is_found_by_family_and_search_and_launched(
+    logged_in: Page,
+    dashboard,  # type: ignore[no-untyped-def]
+    model: dict[str, Any],
+    dataset: dict[str, Any],
+    tidy: None,
+    call_api: Callable[..., Any],
+) -> None:
+    page = logged_in
+    page.goto(f"{dashboard.url}/jobs/new")
+    expect(page.get_by_text("Ready to launch")).to_be_visible()
+    page.locator('[data-field="params.learning_rate"] input').fill("0.0003")
+
+    page.get_by_role("button", name="Change the recipe").click()
+    dialog = page.locator("[data-test=recipe-dialog]")
+    for family in ("Supervised", "Reinforcement learning", "Preference"):
+        expect(dialog.get_by_role("heading", level=3, name=family)).to_be_visible()
+    dialog.get_by_label("Find a recipe").fill("rloo")
+    expect(dialog.locator('[data-recipe="grpo"]')).to_have_count(0)
+    dialog.locator('[data-recipe="rloo"]').get_by_role("button").press("Enter")
+
+    expect(page.locator('[data-recipe="rloo"] h2')).to_contain_text("RLOO")
+    expect(page.locator('[data-field="params.learning_rate"] input')).to_have_value("0.0003")
+    expect(page.get_by_text("Ready to launch")).to_be_visible()
+    page.get_by_role("button", name="Launch").click()
+
+    page.wait_for_url(re.compile("/jobs/job_"))
+    job = call_api("GET", f"/jobs/{page.url.rsplit('/', 1)[1]}")
+    assert job["recipe"] == "rloo"
+    assert job["params"] == {"learning_rate": 0.0003}
+
+
+def test_a_reading_that_is_offered_makes_the_dataset_fit(
+    logged_in: Page,
+    dashboard,  # type: ignore[no-untyped-def]
+    model: dict[str, Any],
+    odd_pairs: dict[str, Any],
+    tidy: None,
+    call_api: Callable[..., Any],
+) -> None:
+    page = logged_in
+    page.goto(f"{dashboard.url}/jobs/new?recipe=dpo&dataset={odd_pairs['id']}&model={model['id']}")
+    fit = page.locator("[data-test=data-fit]")
+    expect(fit).to_have_attribute("data-verdict", "misfit")
+    expect(fit.locator('[data-role="chosen"]')).to_be_visible()
+
+    fit.locator("[data-test=offer]", has_text="chosen: good_one").click()
+
+    expect(fit).not_to_have_attribute("data-verdict", "misfit")
+    expect(fit.locator("dt", has_text=re.compile("^chosen$"))).to_be_visible()
+    expect(page.get_by_text("Ready to launch")).to_be_visible()
+    page.get_by_role("button", name="Launch").click()
+    page.wait_for_url(re.compile("/jobs/job_"))
+    job = call_api("GET", f"/jobs/{page.url.rsplit('/', 1)[1]}")
+    assert job["data_format"] == "preference"
+    assert job["columns"] == {"prompt": "instruction", "chosen": "good_one", "rejected": "bad_one"}
+
+
+def test_a_dataset_of_another_format_stands_below_with_the_reason(
+    logged_in: Page,
+    dashboard,  # type: ignore[no-untyped-def]
+    model: dict[str, Any],
+    dataset: dict[str, Any],
+    odd_pairs: dict[str, Any],
+) -> None:
+    page = logged_in
+    page.goto(f"{dashboard.url}/jobs/new")
+    expect(page.locator("[data-test=dataset]")).to_contain_text("addition")
+
+    page.locator("[data-test=dataset]").click()
+
+    options = page.locator(".n-base-select-menu")
+    expect(options.get_by_text("In another format: columns may have to be named")).to_be_visible()
+    expect(options.locator(".n-base-select-option").last).to_contain_text("odd pairs")

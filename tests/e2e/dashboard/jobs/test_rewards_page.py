@@ -1,0 +1,104 @@
+"""Rewards: the catalogue, a person's own function, and a dry run that a worker carries out."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Page, expect
+from trellis_api.core.settings import Settings
+from trellis_workers.rewards import dry_runs
+
+pytestmark = pytest.mark.e2e
+
+
+def test_a_dry_run_shows_what_the_rewards_do_and_leads_to_the_form(
+    logged_in: Page,
+    dashboard,  # type: ignore[no-untyped-def]
+    model: dict[str, Any],
+    dataset: dict[str, Any],
+    database: Any,
+    tidy: None,
+) -> None:
+    page = logged_in
+    page.goto(f"{dashboard.url}/rewards")
+    page.locator('[data-kind="gsm8k"]').get_by_role("button", name="Try it out").click()
+    expect(page.locator("[data-term=gsm8k]")).to_be_visible()
+    page.locator("[data-test=add-term]").click()
+    page.locator(".n-base-select-option", has_text="Length penalty").click()
+    page.locator("[data-term=length]").get_by_label("Weight").fill("0.5")
+    expect(page.get_by_text("A response earns -0.5 to 1.")).to_be_visible()
+    expect(page.locator("[data-test=dry-run-dataset]")).to_contain_text("addition")
+    page.get_by_label("Rows to score").fill("16")
+    page.get_by_role("button", name="Start the dry run").click()
+    expect(page.get_by_role("heading", name="Waiting for a worker")).to_be_visible()
+
+    dry_runs.run_waiting(Settings(data_root=dashboard.data_root), database)
+
+    result = page.locator("[data-test=dry-run-result]")
+    expect(result.locator('[data-probe="gold"] .mean')).to_have_text("1")
+    expect(result.locator('[data-probe="empty"] .mean')).to_have_text("0")
+    expect(result.locator('[data-probe-details="gold"] [role="img"]')).to_be_visible()
+    expect(result.get_by_text("Deterministic")).to_be_visible()
+    expect(result).to_contain_text("p95")
+
+    page.reload()
+    expect(result.locator('[data-probe="gold"] .mean')).to_have_text("1")
+    page.get_by_role("button", name="Use in a job").click()
+    page.wait_for_url(re.compile("/jobs/new"))
+    mixture = page.locator('[data-field="params.rewards"]')
+    expect(mixture.locator("[data-term]")).to_have_count(2)
+    expect(page.get_by_text("Ready to launch")).to_be_visible()
+
+
+def test_terms_are_ordered_and_removed_and_a_mistake_is_told_at_its_option(
+    logged_in: Page,
+    dashboard,  # type: ignore[no-untyped-def]
+    model: dict[str, Any],
+    dataset: dict[str, Any],
+    tidy: None,
+) -> None:
+    page = logged_in
+    terms = [
+        {"name": "exact", "weight": 1, "options": {}},
+        {"name": "regex", "weight": 1, "options": {"pattern": "(("}},
+    ]
+    page.goto(f"{dashboard.url}/jobs/new?rewards={quote(json.dumps(terms))}")
+    mixture = page.locator('[data-field="params.rewards"]')
+    option = mixture.locator('[data-field="params.rewards.1.options.pattern"]')
+    expect(option).to_contain_text("The pattern is not valid")
+
+    mixture.get_by_role("button", name="Move Regular expression up").click()
+    expect(mixture.locator("[data-term]").first).to_have_attribute("data-term", "regex")
+    mixture.get_by_role("button", name="Remove Regular expression").click()
+    expect(mixture.locator("[data-term]")).to_have_count(1)
+    expect(page.get_by_text("Ready to launch")).to_be_visible()
+
+
+def test_an_own_function_is_added_read_and_deleted(
+    logged_in: Page,
+    dashboard,  # type: ignore[no-untyped-def]
+    call_api: Callable[..., Any],
+) -> None:
+    page = logged_in
+    page.goto(f"{dashboard.url}/rewards?tab=files")
+    expect(page.get_by_text("No functions yet")).to_be_visible()
+    page.get_by_role("button", name="Add a function").first.click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name").fill("short answers")
+    dialog.get_by_label("Python").fill("def score(prompt, response, answer, row):\n    return 1 /")
+    dialog.get_by_role("button", name="Add", exact=True).click()
+    expect(dialog.get_by_role("alert")).to_be_visible()
+
+    dialog.get_by_label("Python").fill("def score(prompt, response, answer, row):\n    return 1.0")
+    dialog.get_by_role("button", name="Add", exact=True).click()
+    page.get_by_role("button", name="short answers", exact=True).click()
+    expect(page.get_by_role("dialog").locator("pre")).to_contain_text("return 1.0")
+    page.keyboard.press("Escape")
+
+    page.get_by_role("button", name="Delete short answers").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("No functions yet")).to_be_visible()
+    assert call_api("GET", "/rewards/files")["items"] == []

@@ -1,0 +1,71 @@
+"""What the proofs share: the taught starter model, one Ray cluster, and every run made once.
+
+All of it is lazy: a proof that needs no cluster starts none. `TRELLIS_PROOF` says which recipes are proven:
+`all`, or a list such as `ppo,dapo`; unset, everything but what is marked `whole_set`.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from trellis_cli.proof import EVERYTHING, SCOPE_VARIABLE
+from trellis_cli.verify import POSTPONED
+from trellis_testing.ray_cluster import running_ray_head
+from trellis_testing.starter import Starter, make_taught_starter
+
+from .reinforcement import ReinforcementRuns
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is not asked for: other recipes without a word, the whole set with one."""
+    scope = os.environ.get(SCOPE_VARIABLE)
+    if scope == EVERYTHING:
+        return
+    if not scope:
+        postpone = pytest.mark.skip(reason=f"{POSTPONED} ./init.sh proof, or {SCOPE_VARIABLE}={EVERYTHING}")
+        for item in items:
+            if item.get_closest_marker("whole_set"):
+                item.add_marker(postpone)
+        return
+    wanted = set(scope.split(","))
+    left_out = [each for each in items if not proves(each, wanted)]
+    items[:] = [each for each in items if each not in left_out]
+    config.hook.pytest_deselected(items=left_out)
+
+
+def proves(item: pytest.Item, recipes: set[str]) -> bool:
+    """Whether a proof is one of these recipes: by the mark `proves`, or by its parameter `recipe`."""
+    proven = {recipe for mark in item.iter_markers("proves") for recipe in mark.args}
+    if isinstance(item, pytest.Function) and "callspec" in vars(item):
+        proven |= {value for name, value in item.callspec.params.items() if name == "recipe"}
+    return bool(proven & recipes)
+
+
+@pytest.fixture(scope="session")
+def starter(tmp_path_factory: pytest.TempPathFactory) -> Starter:
+    return make_taught_starter(tmp_path_factory.mktemp("starter"))
+
+
+@pytest.fixture(scope="session")
+def join_ray() -> Iterator[Callable[[], dict[str, str]]]:
+    """Answers with the environment of the session's cluster, which starts at the first call."""
+    started: list[dict[str, str]] = []
+    head = running_ray_head()
+
+    def join() -> dict[str, str]:
+        if not started:
+            started.append(head.__enter__())
+        return started[0]
+
+    yield join
+    if started:
+        head.__exit__(None, None, None)
+
+
+@pytest.fixture(scope="session")
+def reinforcement(
+    starter: Starter, join_ray: Callable[[], dict[str, str]], tmp_path_factory: pytest.TempPathFactory
+) -> ReinforcementRuns:
+    folder: Path = tmp_path_factory.mktemp("reinforcement")
+    return ReinforcementRuns(folder, starter, join_ray)

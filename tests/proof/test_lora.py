@@ -1,0 +1,62 @@
+"""GRPO with LoRA, run for real: the adapter learns and reaches the sampler, the base stays as it was."""
+
+from pathlib import Path
+
+import pytest
+from trellis_testing.engine_runs import EngineRun
+
+from .reinforcement import (
+    SAVED_STEP,
+    ReinforcementRuns,
+    expect_gain,
+    expect_same_steps,
+    run_with_adapter,
+)
+
+pytestmark = [pytest.mark.proves("grpo"), pytest.mark.train, pytest.mark.whole_set, pytest.mark.timeout(1800)]
+
+
+@pytest.fixture(scope="module")
+def run(reinforcement: ReinforcementRuns) -> EngineRun:
+    return run_with_adapter(reinforcement)
+
+
+def test_training_raises_the_mean_reward(run: EngineRun, reinforcement: ReinforcementRuns) -> None:
+    expect_gain("grpo with LoRA", run, reinforcement.control())
+
+
+def test_the_sampler_has_the_adapter_of_every_step(run: EngineRun) -> None:
+    weights = run.curve("training/rollout_importance_weight_mean")
+
+    assert all(0.99 < weight < 1.01 for weight in weights.values())
+    assert all(value < 0.02 for value in run.curve("training/rollout_probs_diff_max").values())
+
+
+def test_only_the_adapter_changed(run: EngineRun) -> None:
+    import torch
+    from safetensors.torch import load_file
+
+    checkpoint = run.checkpoint(SAVED_STEP)["path"]
+    (file,) = Path(checkpoint, "actor").glob("model_world_size_1_rank_0.pt")
+    saved = {
+        name: value.full_tensor() if hasattr(value, "full_tensor") else value
+        for name, value in torch.load(file, weights_only=False).items()
+    }
+    base = load_file(Path(run.spec.model.path, "model.safetensors"))
+
+    adapter = {name: value for name, value in saved.items() if "lora_" in name}
+    frozen = {
+        name.removeprefix("base_model.model.").replace(".base_layer.", "."): value
+        for name, value in saved.items()
+        if name not in adapter
+    }
+    assert all(torch.equal(frozen[name], value) for name, value in base.items())
+    # LoRA's second matrix starts at 0: what is not, was learned.
+    assert adapter
+    assert all(bool(value.any()) for name, value in adapter.items() if "lora_B" in name)
+
+
+def test_resumed_it_goes_on_as_it_was(run: EngineRun, reinforcement: ReinforcementRuns) -> None:
+    resumed = reinforcement.resume(run, SAVED_STEP, total_steps=SAVED_STEP + 2)
+
+    expect_same_steps(resumed, run)

@@ -1,0 +1,76 @@
+"""Every RL recipe, run for real: it is rewarded more than a run that samples alike and stays as it is."""
+
+import math
+import statistics
+
+import pytest
+
+from .reinforcement import PARAMS, STEPS, ReinforcementRuns, expect_gain, run_of
+
+pytestmark = [pytest.mark.train, pytest.mark.timeout(1800)]
+
+#: What the others are least like: a critic, and baselines of its own.
+QUICK = ("ppo", "remax")
+WHOLE_SET = tuple(recipe for recipe in PARAMS if recipe not in QUICK)
+
+
+@pytest.mark.parametrize(
+    "recipe", [*QUICK, *(pytest.param(recipe, marks=pytest.mark.whole_set) for recipe in WHOLE_SET)]
+)
+def test_training_raises_the_mean_reward(recipe: str, reinforcement: ReinforcementRuns) -> None:
+    expect_gain(recipe, run_of(reinforcement, recipe), reinforcement.control())
+
+
+def test_the_control_stays_as_it_is(reinforcement: ReinforcementRuns) -> None:
+    control = reinforcement.control()
+
+    # Its updates are computed, and move nothing: every step starts at the same policy.
+    assert all(value > 0 for value in control.curve("actor/grad_norm").values())
+    assert all(abs(value) < 1e-4 for value in control.curve("actor/ppo_kl").values())
+
+
+@pytest.mark.parametrize("recipe", QUICK)
+def test_a_run_logs_what_alarms_watch(recipe: str, reinforcement: ReinforcementRuns) -> None:
+    run = run_of(reinforcement, recipe)
+
+    for key in ("actor/pg_loss", "actor/entropy", "actor/grad_norm", "actor/ppo_kl", "critic/score/max"):
+        values = run.curve(key)
+        assert len(values) == STEPS, key
+        assert all(map(math.isfinite, values.values())), key
+    # Sampler and trainer agree, after every update too.
+    weights = run.curve("training/rollout_importance_weight_mean")
+    assert len(weights) == STEPS
+    assert all(0.99 < weight < 1.01 for weight in weights.values())
+    shares = run.curve("training/uniform_group_fraction")
+    assert len(shares) == STEPS
+    assert all(0 < share < 1 for share in shares.values())
+
+
+@pytest.mark.proves("ppo")
+def test_the_critic_of_ppo_learns_to_foresee_the_reward(reinforcement: ReinforcementRuns) -> None:
+    explained = list(run_of(reinforcement, "ppo").curve("critic/vf_explained_var").values())
+
+    # An untrained critic explains nothing; the variance left is compared, as it starts far below 0.
+    assert len(explained) == STEPS
+    assert statistics.fmean(explained[-3:]) > explained[0]
+    assert max(explained[-3:]) > 0
+
+
+@pytest.mark.whole_set
+@pytest.mark.proves("gspo")
+def test_gspo_clips_whole_sequences(reinforcement: ReinforcementRuns) -> None:
+    """Its clip range of some 1e-4 is met as soon as the second mini-batch of a step."""
+    run = run_of(reinforcement, "gspo")
+
+    assert all(0 < share < 1 for share in run.curve("actor/pg_clipfrac").values())
+
+
+@pytest.mark.whole_set
+@pytest.mark.proves("grpo")
+def test_the_kl_penalty_measures_the_way_from_the_reference_model(reinforcement: ReinforcementRuns) -> None:
+    penalty = run_of(reinforcement, "grpo").curve("actor/kl_loss")
+
+    assert len(penalty) == STEPS
+    assert all(math.isfinite(value) and value >= 0 for value in penalty.values())
+    # The first step begins at the reference; every later one is farther from it than that.
+    assert min(list(penalty.values())[1:]) > penalty[1]

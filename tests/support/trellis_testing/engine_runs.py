@@ -1,0 +1,178 @@
+"""Jobs run by their engine alone: composed as the platform composes them, read from their event spool."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from trellis_contracts.attempt import EVENTS_FOLDER, PREPARED_FOLDER, SPEC_FILE, TRAIN_FILE
+from trellis_contracts.recipe import DataFormat
+from trellis_contracts.spec import EXIT_SUCCEEDED, DataSource, JobSpec, ModelSource
+from trellis_recipes.catalogue import get_recipe
+from trellis_recipes.compose import ComposeRequest, compose
+from trellis_train.data.prepare import prepare
+from trellis_train.entrypoint import ENGINE_MODULES
+
+LOG_FILE = "log"
+#: Characters of the log's end that a failure shows.
+LOG_TAIL = 5000
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A dataset: a Parquet file and what its rows are read as."""
+
+    path: Path
+    format: DataFormat
+
+    @classmethod
+    def from_json_lines(cls, source: Path, data_format: DataFormat) -> "Rows":
+        """The rows of a JSON Lines file, written as Parquet beside it."""
+        rows = [json.loads(line) for line in source.read_text().splitlines()]
+        target = source.with_suffix(".parquet")
+        pq.write_table(pa.Table.from_pylist(rows), target)
+        return cls(target, data_format)
+
+    def as_source(self) -> DataSource:
+        count = pq.ParquetFile(self.path).metadata.num_rows
+        return DataSource(
+            dataset_id=self.path.stem, path=str(self.path), format=self.format, sha256="0", row_count=count
+        )
+
+
+@dataclass
+class EngineRun:
+    """One attempt of a job."""
+
+    spec: JobSpec
+    config: dict[str, Any] = field(repr=False)
+    seconds: float = 0.0
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.spec.attempt_dir)
+
+    @property
+    def log(self) -> str:
+        return (self.folder / LOG_FILE).read_text(errors="replace")
+
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        files = sorted((self.folder / EVENTS_FOLDER).glob("*.jsonl"))
+        events = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+        return [event for event in events if event["kind"] == kind]
+
+    def curve(self, key: str) -> dict[int, float]:
+        """The values of a metric by step."""
+        metrics = self.events("metrics")
+        return {event["step"]: event["values"][key] for event in metrics if key in event["values"]}
+
+    def metrics(self, step: int) -> dict[str, float]:
+        """All that was measured at a step."""
+        found: dict[str, float] = {}
+        for event in self.events("metrics"):
+            if event["step"] == step:
+                found |= event["values"]
+        return found
+
+    def checkpoint(self, step: int | None = None) -> dict[str, Any]:
+        """The event of the checkpoint at ``step``, or of the last one."""
+        events = [event for event in self.events("checkpoint") if step in (None, event["step"])]
+        return events[-1]
+
+
+def compose_job(
+    folder: Path,
+    *,
+    recipe: str,
+    model: Path | str,
+    rows: Rows,
+    validation: Rows | None = None,
+    params: Mapping[str, Any] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    measured: Sequence[str] = (),
+    seed: int = 0,
+    attempt: int = 1,
+    resume_from: str | None = None,
+) -> EngineRun:
+    """Compose an attempt of a CPU job, prepare its data and write its spec; nothing runs yet.
+
+    ``measured`` holds engine overrides that no person could set, for what a test wants to read.
+    """
+    attempt_dir = folder / f"attempt-{attempt}"
+    prepared = attempt_dir / PREPARED_FOLDER
+    prepared.mkdir(parents=True)
+    composition = compose(
+        ComposeRequest(
+            recipe=recipe,
+            preset="cpu-tiny",
+            params=dict(params or {}),
+            overrides=dict(overrides or {}),
+            platform="cpu",
+            gpus=1,
+            model_path=str(model),
+            train_path=str(prepared / TRAIN_FILE),
+            validation_path=str(prepared / "validation.parquet") if validation else None,
+            checkpoint_dir=str(folder / "checkpoints"),
+            seed=seed,
+            row_count=rows.as_source().row_count,
+            resume_from=resume_from,
+        )
+    )
+    assert composition.errors == [], composition.errors
+    spec = JobSpec(
+        job_id=folder.name,
+        attempt=attempt,
+        name=recipe,
+        recipe=recipe,
+        engine=composition.engine,
+        platform="cpu",
+        gpus=1,
+        seed=seed,
+        params=composition.params,
+        engine_overrides=[*composition.engine_overrides, *measured],
+        env=composition.env,
+        model=ModelSource(model_id="model", path=str(model)),
+        trains_on=get_recipe(recipe).trains_on,
+        train_data=rows.as_source(),
+        validation_data=validation.as_source() if validation else None,
+        attempt_dir=str(attempt_dir),
+        checkpoint_dir=str(folder / "checkpoints"),
+        resume_from=resume_from,
+        # Nobody listens: the engine writes to the spool, which only the entrypoint would send.
+        ingest_url="http://127.0.0.1:9",
+    )
+    prepare(spec)
+    (attempt_dir / SPEC_FILE).write_text(spec.model_dump_json())
+    return EngineRun(spec, composition.config)
+
+
+def run_engine(
+    run: EngineRun,
+    *,
+    environment: Mapping[str, str] | None = None,
+    timeout_s: float = 600,
+    expected: int = EXIT_SUCCEEDED,
+) -> EngineRun:
+    """Run the attempt to its end; a failure shows the end of its log."""
+    command = [sys.executable, "-m", ENGINE_MODULES[run.spec.engine], str(run.folder / SPEC_FILE)]
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    started = time.monotonic()
+    with (run.folder / LOG_FILE).open("wb") as log:
+        done = subprocess.run(
+            command,
+            env={**inherited, **(environment or {})},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            timeout=timeout_s,
+            check=False,
+        )
+    run.seconds = time.monotonic() - started
+    assert done.returncode == expected, f"{run.spec.name}: exit code {done.returncode}\n{run.log[-LOG_TAIL:]}"
+    return run

@@ -18,6 +18,7 @@ from trellis_contracts.rows import CONVERSIONS, FORMAT_ROLES, ColumnKind, DataRo
 from trellis_recipes.data.conversion import Place, choose_conversion
 from trellis_recipes.data.reading import BadRow
 
+from trellis_api.datasets.intake.columns import kind_of
 from trellis_api.datasets.intake.store import to_json
 from trellis_api.datasets.models import Dataset
 from trellis_api.jobs import fit_texts
@@ -123,21 +124,6 @@ def explain(learner: str, dataset: Dataset, found: DataFit) -> str:
         problem = found.sample.problem if found.sample else ""
         reason = f"The first row of {dataset.name} cannot be used: {problem}."
     return f"{reason} {found.offers[0].label.en}?" if found.offers else reason
-
-
-def kind_of(description: str) -> ColumnKind:
-    """The kind of a column, from the description of its type that is kept with the dataset."""
-    simple = {
-        "text": ColumnKind.TEXT,
-        "boolean": ColumnKind.BOOLEAN,
-        "integer": ColumnKind.NUMBER,
-        "number": ColumnKind.NUMBER,
-    }
-    if description in simple:
-        return simple[description]
-    if description.startswith("list<object{") and "role: text" in description and "content: " in description:
-        return ColumnKind.MESSAGES
-    return ColumnKind.OBJECT if description.startswith("object{") else ColumnKind.OTHER
 
 
 def _choose_reading(recipe: Recipe, dataset: Dataset, choice: Choice, types: dict[str, str]) -> _Reading:

@@ -1,6 +1,7 @@
 """Whether a dataset suits a recipe: what is missing, what is offered instead, and the first row both ways."""
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -9,14 +10,13 @@ import pytest
 from fastapi.testclient import TestClient
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
-from trellis_api.datasets.intake.columns import describe_type
+from trellis_api.datasets.intake.columns import describe_type, kind_of
 from trellis_api.datasets.intake.formats import detect_format
-from trellis_api.datasets.intake.formats import kind_of as kind_of_type
 from trellis_api.datasets.models import Dataset
-from trellis_api.jobs.data_fit import MAX_OFFERS, kind_of
+from trellis_api.jobs.data_fit import MAX_OFFERS
 from trellis_api.jobs.fit_texts import describe_conversion
 from trellis_api.models.models import Model
-from trellis_contracts.rows import CONVERSIONS
+from trellis_contracts.rows import CONVERSIONS, ColumnKind
 
 CHAT = [{"role": "user", "content": "1+1?"}, {"role": "assistant", "content": "2"}]
 WRONG = [CHAT[0], {"role": "assistant", "content": "3"}]
@@ -204,13 +204,30 @@ def test_every_conversion_is_described() -> None:
             assert source is form or describe_conversion(form, source).zh
 
 
-@pytest.mark.parametrize(
-    "value", ["text", 1, 1.5, True, CHAT, {"a": 1}, ["a"], [{"role": "user", "content": [{"text": "x"}]}]]
-)
-def test_kinds_follow_from_the_kept_descriptions_as_from_the_types(value: object) -> None:
-    type_ = pa.array([value]).type
+PARTS = [{"role": "user", "content": [{"text": "x"}]}]
+#: What looks like messages lies deeper than a message would.
+NESTED = [{"inner": {"role": "user", "content": "x"}, "role": {"name": "user"}}]
 
-    assert kind_of(describe_type(type_)) is kind_of_type(type_)
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ("text", ColumnKind.TEXT),
+        (1, ColumnKind.NUMBER),
+        (1.5, ColumnKind.NUMBER),
+        (Decimal("1.5"), ColumnKind.NUMBER),
+        (True, ColumnKind.BOOLEAN),
+        (CHAT, ColumnKind.MESSAGES),
+        (PARTS, ColumnKind.MESSAGES),
+        (NESTED, ColumnKind.OTHER),
+        ([{"role": "user"}], ColumnKind.OTHER),
+        ({"a": 1, "role": "x", "content": "y"}, ColumnKind.OBJECT),
+        (["a"], ColumnKind.OTHER),
+    ],
+    ids=str,
+)
+def test_kinds_of_columns_follow_from_the_descriptions_that_are_kept(value: object, kind: ColumnKind) -> None:
+    assert kind_of(describe_type(pa.array([value]).type)) is kind
 
 
 def test_many_columns_make_no_millions_of_offers(upload: Upload, preview: Callable[..., Any]) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+from trellis_contracts.rows import ColumnKind
 
 from trellis_api.datasets.intake.problems import MAX_DEPTH, MAX_LEAF_COLUMNS, UnreadableFile
 from trellis_api.datasets.intake.rows import SourceRow
@@ -16,6 +17,13 @@ CONVERSION_ERRORS = (
     OverflowError,
     UnicodeError,
 )
+#: Descriptions of types that are kinds of their own.
+_SIMPLE_KINDS = {
+    "text": ColumnKind.TEXT,
+    "boolean": ColumnKind.BOOLEAN,
+    "integer": ColumnKind.NUMBER,
+    "number": ColumnKind.NUMBER,
+}
 #: Rows whose key order is looked at; Arrow sorts keys, people do not.
 _ORDER_SAMPLE = 200
 
@@ -218,5 +226,30 @@ def describe_type(kind: pa.DataType) -> str:
         return describe_type(kind.value_type)
     if pa.types.is_integer(kind):
         return "integer"
-    family = type_family(kind)
-    return family
+    return type_family(kind)
+
+
+def kind_of(description: str) -> ColumnKind:
+    """What a column's values are, as far as a role asks, from ``describe_type``: it is kept with datasets."""
+    if description in _SIMPLE_KINDS:
+        return _SIMPLE_KINDS[description]
+    if description.startswith("list<object{"):
+        fields = _fields_of(description.removeprefix("list<").removesuffix(">"))
+        return (
+            ColumnKind.MESSAGES if fields.get("role") == "text" and "content" in fields else ColumnKind.OTHER
+        )
+    return ColumnKind.OBJECT if description.startswith("object{") else ColumnKind.OTHER
+
+
+def _fields_of(description: str) -> dict[str, str]:
+    """Name → type of an object's own fields, not of those inside of them."""
+    fields: dict[str, str] = {}
+    depth = start = 0
+    inside = description.removeprefix("object{").removesuffix("}") + ", "
+    for position, character in enumerate(inside):
+        depth += (character in "<{") - (character in ">}")
+        if depth == 0 and inside.startswith(", ", position):
+            name, _, type_ = inside[start:position].strip().partition(": ")
+            fields[name] = type_
+            start = position + 1
+    return fields

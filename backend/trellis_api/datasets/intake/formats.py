@@ -17,7 +17,7 @@ from trellis_contracts.rows import (
     ColumnKind,
 )
 
-from trellis_api.datasets.intake.columns import describe_type, is_list, is_text
+from trellis_api.datasets.intake.columns import describe_type, is_text, kind_of
 from trellis_api.datasets.intake.problems import MAX_PROBLEMS
 
 
@@ -53,7 +53,7 @@ _ORDER = (
 def detect_format(schema: pa.Schema) -> Detection:
     """The first format whose columns are all there; UNKNOWN with what was missing otherwise."""
     types = {column.name: column.type for column in schema}
-    kinds = {name: kind_of(type_) for name, type_ in types.items()}
+    kinds = {name: kind_of(describe_type(type_)) for name, type_ in types.items()}
     for data_format in _ORDER:
         columns = find_columns(data_format, kinds)
         if columns is not None and _is_plausible(data_format, columns, kinds, types):
@@ -110,36 +110,18 @@ def _explain(data_format: DataFormat, columns: dict[str, str]) -> str:
     return f"Column {columns['prompt']} is the prompt and column {columns['answer']} the answer."
 
 
-def kind_of(kind: pa.DataType) -> ColumnKind:
-    """What a column's values are, as far as a role asks."""
-    if is_text(kind):
-        return ColumnKind.TEXT
-    if _is_messages(kind):
-        return ColumnKind.MESSAGES
-    if pa.types.is_boolean(kind):
-        return ColumnKind.BOOLEAN
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return ColumnKind.NUMBER
-    return ColumnKind.OBJECT if pa.types.is_struct(kind) else ColumnKind.OTHER
-
-
 def _why_no_prompt(kind: pa.DataType) -> str | None:
-    return None if is_text(kind) or _is_messages(kind) else "neither text nor messages"
+    is_fit = kind_of(describe_type(kind)) in (ColumnKind.TEXT, ColumnKind.MESSAGES)
+    return None if is_fit else "neither text nor messages"
 
 
 def _why_no_answer(kind: pa.DataType) -> str | None:
-    return None if kind_of(kind) in (ColumnKind.TEXT, ColumnKind.NUMBER) else "neither text nor a number"
+    is_fit = kind_of(describe_type(kind)) in (ColumnKind.TEXT, ColumnKind.NUMBER)
+    return None if is_fit else "neither text nor a number"
 
 
 def _first(kinds: Collection[str], names: tuple[str, ...]) -> str | None:
     return next((name for name in names if name in kinds), None)
-
-
-def _is_messages(kind: pa.DataType) -> bool:
-    if not is_list(kind) or not pa.types.is_struct(kind.value_type):
-        return False
-    inner = {item.name: item.type for item in kind.value_type}
-    return "content" in inner and is_text(inner.get("role", pa.null()))
 
 
 def _why_unknown(kinds: dict[str, pa.DataType]) -> str:
@@ -173,7 +155,7 @@ def find_bad_values(path: Path, detection: Detection) -> list[BadValue]:
     for position, batch in _read_columns(path, detection):
         for name in dict.fromkeys(detection.columns.values()):
             column = batch.column(name)
-            if _is_messages(column.type):
+            if kind_of(describe_type(column.type)) is ColumnKind.MESSAGES:
                 found += _bad_messages(position, name, column)
             elif column.null_count:
                 nulls = pc.indices_nonzero(pc.is_null(column)).to_pylist()

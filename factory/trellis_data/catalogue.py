@@ -1,0 +1,44 @@
+"""Every operator by its id; importing this imports nothing heavy."""
+
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from trellis_data.operator import Operator, OperatorProblem
+
+#: Modules that define operators.
+_MODULES: tuple[str, ...] = ()
+
+
+@cache
+def operators() -> dict[str, type[Operator]]:
+    """All operators, in the order in which a person would use them."""
+    found: dict[str, type[Operator]] = {}
+    for name in _MODULES:
+        module = import_module(name)
+        for each in vars(module).values():
+            if isinstance(each, type) and issubclass(each, Operator) and "id" in vars(each):
+                found[each.id] = each
+    return found
+
+
+def find_operator(operator_id: str) -> type[Operator]:
+    """The operator of that id; raises ``OperatorProblem`` with the known ones."""
+    try:
+        return operators()[operator_id]
+    except KeyError:
+        known = ", ".join(operators())
+        raise OperatorProblem(
+            "operator_unknown", f"There is no operator '{operator_id}'; known are {known}."
+        ) from None
+
+
+def describe(operator: type[Operator]) -> dict[str, Any]:
+    """An operator as forms and documents show it."""
+    return {
+        "id": operator.id,
+        "group": operator.group,
+        "title": operator.title.model_dump(),
+        "help": operator.help.model_dump(),
+        "params": operator.Params.model_json_schema(),
+    }

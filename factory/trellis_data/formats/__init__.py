@@ -1,0 +1,1 @@
+"""Formats of rows: detection and conversion."""

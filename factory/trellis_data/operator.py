@@ -1,0 +1,125 @@
+"""What an operator is: a named step of a pipeline with parameters that describe themselves.
+
+There are two kinds. A ``RowOperator`` looks at one batch at a time. A ``GlobalOperator`` must have
+seen every row before it decides on one: it surveys shard by shard, settles once, and applies what
+was settled shard by shard. Shards are worked on in separate processes and a run may be interrupted
+between any two of them, so what passes from one phase to the next lies in files.
+
+Parameters must be importable without anything heavy (the API shows their schema): an operator's
+module imports lingua, tokenizers, scikit-learn and the like inside functions.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import pyarrow as pa
+from pydantic import Field
+from pydantic.fields import FieldInfo
+from trellis_contracts.recipe import Strict, Text
+
+from trellis_data.layout import Batch, Layout
+from trellis_data.outcome import Outcome
+from trellis_data.texts import Where
+
+Group = Literal["clean", "deduplicate", "score", "filter", "convert", "split"]
+
+
+def knob(default: Any, *, title: Text, help: Text, unit: str | None = None, **bounds: Any) -> Any:
+    """A parameter with its texts in both languages; ``bounds`` are those of ``pydantic.Field``."""
+    extra: dict[str, Any] = {"title_texts": title.model_dump(), "help_texts": help.model_dump(), "unit": unit}
+    info: FieldInfo = Field(default, json_schema_extra=extra, **bounds)
+    return info
+
+
+class Params(Strict):
+    """Base of every operator's parameters."""
+
+
+class TextParams(Params):
+    """Parameters of an operator that works on texts."""
+
+    where: Where = knob(
+        "all",
+        title=Text(en="Texts", zh="文本范围"),
+        help=Text(
+            en="Which texts of a row are looked at.",
+            zh="对一行中的哪些文本生效。",
+        ),
+    )
+    columns: list[str] | None = knob(
+        None,
+        title=Text(en="Columns", zh="列"),
+        help=Text(
+            en="Only these columns; by default those that play a role in the dataset's format.",
+            zh="仅限这些列；默认为在数据格式中有角色的列。",
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Context:
+    """What an operator may know beside its parameters and rows."""
+
+    seed: int = 0
+    #: Folder of a tokenizer (Hugging Face's files); None where a pipeline names no model.
+    tokenizer: Path | None = None
+    #: Further files by name, such as a benchmark to stay clear of or a word list.
+    resources: dict[str, Path] = field(default_factory=dict)
+
+
+class OperatorProblem(ValueError):
+    """An operator cannot work on these rows with these parameters; says what to change."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class Operator(ABC):
+    """A step of a pipeline."""
+
+    id: ClassVar[str]
+    title: ClassVar[Text]
+    help: ClassVar[Text]
+    group: ClassVar[Group]
+    Params: ClassVar[type[Params]]
+
+    def __init__(self, params: Any, context: Context) -> None:
+        """Called once in every process; reads models and lists that batches need."""
+        self.params = params
+        self.context = context
+
+    def check(self, schema: pa.Schema, layout: Layout) -> None:  # noqa: B027 - most have nothing to say
+        """Raise ``OperatorProblem`` where the rows lack what is needed; called before any row is read."""
+
+    def layout_after(self, layout: Layout) -> Layout:
+        """What the columns mean afterwards."""
+        return layout
+
+
+class RowOperator(Operator):
+    """Decides on a row by that row alone."""
+
+    @abstractmethod
+    def apply(self, batch: Batch) -> Outcome:
+        """What becomes of the batch."""
+
+
+class GlobalOperator(Operator):
+    """Decides on a row by all rows."""
+
+    @abstractmethod
+    def survey(self, batches: Iterator[Batch], folder: Path) -> None:
+        """Write to ``folder`` (empty, of this shard alone) what settling needs of these rows."""
+
+    @abstractmethod
+    def settle(self, surveys: Sequence[Path], folder: Path) -> dict[str, Any]:
+        """Decide from all shards' folders, in order; write to ``folder``; the report's findings."""
+
+    @abstractmethod
+    def apply(self, batch: Batch, settled: Path) -> Outcome:
+        """What becomes of the batch (``batch.start`` says where it stands), by what was settled."""

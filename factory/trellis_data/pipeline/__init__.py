@@ -1,0 +1,1 @@
+"""Pipelines: what is to be done, the doing, the report."""

@@ -1,0 +1,1 @@
+"""Raw files and their rows: local, on a hub or in S3."""

@@ -1,0 +1,1 @@
+"""Operators that say how good a row is."""

@@ -1,0 +1,1 @@
+"""Operators that say to which split a row belongs."""

@@ -1,0 +1,1 @@
+"""What the rows of a dataset are like, in numbers."""

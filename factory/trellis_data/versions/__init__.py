@@ -1,0 +1,1 @@
+"""Versions of a dataset, addressed by content."""

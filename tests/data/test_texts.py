@@ -1,0 +1,102 @@
+"""The flat view on the texts of a batch, and the way back."""
+
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from trellis_contracts.recipe import DataFormat
+from trellis_data.layout import Batch, Layout
+from trellis_data.texts import any_in_row, row_texts, texts_of, with_texts
+
+CHAT = Layout(DataFormat.MESSAGES, {"messages": "messages"})
+QUESTIONS = Layout(DataFormat.PROMPT_ANSWER, {"prompt": "question", "answer": "answer"})
+MESSAGE = pa.struct({"role": pa.string(), "content": pa.string(), "name": pa.string()})
+
+
+def chat(*rows: list[tuple[str, str | None]] | None) -> Batch:
+    values = [
+        None if row is None else [{"role": role, "content": text, "name": None} for role, text in row]
+        for row in rows
+    ]
+    return Batch(pa.table({"id": range(len(rows)), "messages": pa.array(values, pa.list_(MESSAGE))}), CHAT)
+
+
+def test_turns_of_conversations_are_texts_with_their_place() -> None:
+    batch = chat([("user", "a"), ("assistant", "b")], None, [], [("user", None), ("assistant", "c")])
+
+    frame = texts_of(batch)
+
+    assert frame.select("row", "turn", "speaker", "text").rows() == [
+        (0, 0, "user", "a"),
+        (0, 1, "assistant", "b"),
+        (3, 1, "assistant", "c"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("prompt", ["s", "a", "c"]),
+        ("answer", ["b", "d"]),
+        ("user", ["a", "c"]),
+        ("assistant", ["b", "d"]),
+        ("system", ["s"]),
+    ],
+)
+def test_parts_of_a_conversation_can_be_asked_for(where: Any, expected: list[str]) -> None:
+    turns = [("system", "s"), ("user", "a"), ("assistant", "b"), ("user", "c"), ("assistant", "d")]
+
+    assert texts_of(chat(turns), where)["text"].to_list() == expected
+
+
+@pytest.mark.parametrize(("where", "expected"), [("prompt", ["q"]), ("answer", ["a"]), ("system", [])])
+def test_parts_of_plain_columns_can_be_asked_for(where: Any, expected: list[str]) -> None:
+    batch = Batch(pa.table({"question": ["q"], "answer": ["a"], "other": ["o"]}), QUESTIONS)
+
+    assert texts_of(batch, where)["text"].to_list() == expected
+
+
+def test_without_a_format_every_text_counts() -> None:
+    table = pa.table({"one": ["x"], "n": [1], "two": ["y"]})
+
+    assert texts_of(Batch(table, Layout(DataFormat.UNKNOWN)))["text"].to_list() == ["x", "y"]
+
+
+def test_a_row_is_hit_where_one_of_its_texts_is() -> None:
+    batch = chat([("user", "a"), ("assistant", "x")], [("user", "b")], [("user", "x")])
+    frame = texts_of(batch)
+
+    assert any_in_row(batch, frame, frame["text"] == "x").tolist() == [True, False, True]
+
+
+def test_the_texts_of_a_row_join_in_order() -> None:
+    batch = chat([("user", "a"), ("assistant", "b")], None)
+
+    assert row_texts(batch).to_list() == ["a\nb", ""]
+
+
+_TURNS = st.lists(
+    st.tuples(st.sampled_from(["user", "assistant"]), st.none() | st.text(max_size=5)), max_size=4
+)
+
+
+@given(st.lists(st.none() | _TURNS, min_size=1, max_size=6), st.sampled_from(["all", "prompt", "answer"]))
+def test_new_texts_go_where_the_old_ones_stood(rows: list[Any], where: Any) -> None:
+    batch = chat(*rows)
+    frame = texts_of(batch, where)
+
+    table = with_texts(batch, frame, frame["text"] + pl.lit("!"))
+
+    assert table.schema == batch.table.schema
+    asked = set(frame.select("row", "turn").rows())
+    for index, (before, after) in enumerate(zip(batch.table.to_pylist(), table.to_pylist(), strict=True)):
+        assert (before["messages"] is None) == (after["messages"] is None)
+        for turn, (old, new) in enumerate(
+            zip(before["messages"] or [], after["messages"] or [], strict=True)
+        ):
+            suffix = "!" if (index, turn) in asked else ""
+            assert new["role"] == old["role"]
+            assert new["content"] == (None if old["content"] is None else old["content"] + suffix)

@@ -8,6 +8,7 @@ command line takes them.
 import importlib.util
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from trellis_contracts.recipe import Engine
 
@@ -21,6 +22,26 @@ CONFIG_CLASSES = {
     "reward_model": ("trl.trainer.reward_config", "RewardConfig"),
     "orpo": ("trl.experimental.orpo.orpo_config", "ORPOConfig"),
     "simpo": ("trl.experimental.cpo.cpo_config", "CPOConfig"),
+}
+
+
+class Traits(NamedTuple):
+    """How a trainer differs from the others in what it holds and computes."""
+
+    #: Texts that a row is trained on: a chosen and a rejected one, or one that is labelled.
+    texts_per_row: int = 2
+    #: Whether it compares with the model as it was at the start.
+    has_reference: bool = False
+    #: Whether the model gives one number for a text instead of scoring the vocabulary.
+    is_scorer: bool = False
+
+
+TRAITS = {
+    "dpo": Traits(has_reference=True),
+    "kto": Traits(texts_per_row=1, has_reference=True),
+    "reward_model": Traits(is_scorer=True),
+    "orpo": Traits(),
+    "simpo": Traits(),
 }
 MODEL_CLASS = ("trl.trainer.model_config", "ModelConfig")
 _BASES = ("trl.trainer.base_config", "transformers.training_args")

@@ -1,45 +1,57 @@
 """How much memory a job will need, for the preview: from the model's configuration and the composed one."""
 
 import json
-import logging
 import os
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from trellis_recipes.compose import Composition
+from trellis_recipes.issues import Issue
 from trellis_recipes.memory.architecture import Architecture, UnknownArchitecture, read_architecture
 from trellis_recipes.memory.estimate import Machine, estimate_memory
 from trellis_recipes.memory.schemas import MemoryEstimate
+from trellis_recipes.memory.settings import IncompleteConfiguration
 
 from trellis_api.models.models import Model
 from trellis_api.monitoring.machine import Machine as MeasuredMachine
 
-log = logging.getLogger(__name__)
 _MAX_CONFIG_BYTES = 4 * 1024**2
+_MAX_REASON = 200
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - its size is asked for, nothing is written
+
+
+@dataclass(frozen=True)
+class Estimated:
+    """The estimate, or the warning that says why there is none; neither where nothing was composed."""
+
+    memory: MemoryEstimate | None = None
+    problem: Issue | None = None
 
 
 def estimate(
     composition: Composition,
     *,
+    recipe: str,
     model: Model,
     data_root: Path,
     platform: str,
     gpus: int,
     measured: MeasuredMachine | None,
-) -> MemoryEstimate | None:
-    """The estimate; None without a configuration to estimate from, or for a model of unknown shape."""
+) -> Estimated:
+    """Compute what a run will need. What stands in the way refuses no job, and is said."""
     if not composition.config or not model.path:
-        return None
+        return Estimated()
     try:
         architecture = _read_architecture(data_root / model.path / "config.json", model.sha256)
     except (OSError, ValueError, RecursionError) as error:
-        log.info("no memory estimate for %s: %s", model.id, error)
-        return None
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        return _give_up("memory_model_unknown", "model", f"the model's config.json cannot be used ({reason})")
     try:
-        return estimate_memory(
+        memory = estimate_memory(
             architecture,
             engine=composition.engine,
+            recipe=recipe,
             config=composition.config,
             platform=platform,
             gpus=gpus,
@@ -47,10 +59,14 @@ def estimate(
             parameter_count=model.parameter_count,
             machine=_look(measured, platform),
         )
-    except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError):
-        # A person's own engine settings may be of any kind; ``errors`` says what is wrong with them.
-        log.info("no memory estimate: the composed configuration is incomplete", exc_info=True)
-        return None
+    except IncompleteConfiguration as error:
+        return _give_up("memory_settings_unusable", "overrides", str(error))
+    return Estimated(memory)
+
+
+def _give_up(code: str, field: str, reason: str) -> Estimated:
+    message = f"How much memory the job needs cannot be told: {reason[:_MAX_REASON]}."
+    return Estimated(problem=Issue(code=code, field=field, message=message))
 
 
 @lru_cache(maxsize=256)

@@ -73,6 +73,15 @@ def preview(
             exports.check_name(session, name=request.export_as.name)
         except ExportNameTaken as error:
             issues.append(Issue(code=error.code, field="export_as.name", message=error.message))
+    estimated = memory.estimate(
+        composition,
+        recipe=job.recipe,
+        model=found.ingredients.model,
+        data_root=settings.data_root,
+        platform=settings.resolved_platform,
+        gpus=job.gpus,
+        measured=measured,
+    )
     return JobPreview(
         engine=composition.engine.value,
         params=composition.params,
@@ -81,15 +90,8 @@ def preview(
         env=composition.env,
         command=composition.command,
         data=found.data,
-        memory=memory.estimate(
-            composition,
-            model=found.ingredients.model,
-            data_root=settings.data_root,
-            platform=settings.resolved_platform,
-            gpus=job.gpus,
-            measured=measured,
-        ),
-        warnings=composition.warnings,
+        memory=estimated.memory,
+        warnings=[*composition.warnings, *([estimated.problem] if estimated.problem else [])],
         errors=[*issues, *composition.errors],
     )
 

@@ -189,8 +189,10 @@ def _read_experts(config: dict[str, Any], layers: int) -> Experts | None:
     count = config.get("num_local_experts") or config.get("num_experts")
     if not isinstance(count, int) or count < 1:
         return None
-    sparse_step = _number(config, "decoder_sparse_step", 1)
-    dense = set(config.get("mlp_only_layers") or [])
+    sparse_step = _number(config, "decoder_sparse_step", 1) or 1
+    dense = config.get("mlp_only_layers") or []
+    if not isinstance(dense, list):
+        raise UnknownArchitecture("config.json has no usable 'mlp_only_layers'.")
     with_experts = [layer for layer in range(layers) if layer not in dense and (layer + 1) % sparse_step == 0]
     return Experts(
         count=count,

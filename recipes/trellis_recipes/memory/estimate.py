@@ -35,6 +35,7 @@ def estimate_memory(
     architecture: Architecture,
     *,
     engine: Engine,
+    recipe: str,
     config: dict[str, Any],
     platform: str,
     gpus: int,
@@ -45,10 +46,11 @@ def estimate_memory(
     """What a run needs on each GPU (or slot), phase by phase.
 
     ``parameter_count`` is what the files of the model hold; without it the count is
-    computed from the architecture. Raises ``KeyError`` for an incomplete ``config``.
+    computed from the architecture. Raises ``IncompleteConfiguration`` for a ``config``
+    that leaves open what memory depends on.
     """
     machine = machine or Machine()
-    plan = read_plan(engine, config, platform=platform, gpus=gpus, env=env)
+    plan = read_plan(engine, config, recipe=recipe, platform=platform, gpus=gpus, env=env)
     parameters = parameter_count or architecture.parameters
     run = _Run(architecture, plan, parameters, machine)
     phases = run.phases()

@@ -6,6 +6,8 @@ from typing import Any
 from trellis_contracts.recipe import Engine
 
 from trellis_recipes.checks.batches import has_critic, has_reference
+from trellis_recipes.memory.settings import IncompleteConfiguration, Tree, group, number, require_groups
+from trellis_recipes.trl_schema import TRAITS
 
 #: Bytes of an element by the names that verl, TRL and torch give its type.
 ELEMENT_BYTES = {
@@ -18,7 +20,6 @@ ELEMENT_BYTES = {
     "float16": 2,
     "half": 2,
 }
-Tree = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -93,13 +94,33 @@ class Plan:
     evaluates: bool = False
 
 
-def read_plan(engine: Engine, config: Tree, *, platform: str, gpus: int, env: dict[str, str]) -> Plan:
-    """The plan of a composed configuration. Raises ``KeyError`` where it is incomplete."""
+#: Groups of settings that are read, by engine.
+_GROUPS = {
+    Engine.VERL_PPO: (
+        "algorithm",
+        "data",
+        "actor_rollout_ref.actor.fsdp_config",
+        "actor_rollout_ref.rollout",
+        "actor_rollout_ref.ref.fsdp_config",
+        "actor_rollout_ref.model",
+        "critic.fsdp",
+        "critic.model",
+        "reward",
+    ),
+    Engine.VERL_SFT: ("data", "engine", "model"),
+}
+
+
+def read_plan(
+    engine: Engine, config: Tree, *, recipe: str, platform: str, gpus: int, env: dict[str, str]
+) -> Plan:
+    """The plan of a composed configuration; ``IncompleteConfiguration`` where settings are not usable."""
+    require_groups(config, _GROUPS.get(engine, ()))
     if engine is Engine.VERL_PPO:
         return _read_ppo(config, platform, gpus, env)
     if engine is Engine.VERL_SFT:
         return _read_sft(config, platform, gpus)
-    return _read_trl(config, platform, gpus)
+    return _read_trl(config, recipe, platform, gpus)
 
 
 def _element(name: Any, fallback: int) -> int:
@@ -111,13 +132,13 @@ def _whole(value: Any, fallback: int) -> int:
 
 
 def _targets(value: Any) -> frozenset[str] | None:
-    names = [value] if isinstance(value, str) else [str(name) for name in value or []]
+    names = [str(name) for name in value] if isinstance(value, list) else [str(value)] if value else []
     return None if not names or "all-linear" in names else frozenset(names)
 
 
 def _verl_training(model: Tree, engine: Tree, *, gpus: int, tokens: int, has_logits: bool = True) -> Training:
     """verl's FSDP engine: weights in ``model_dtype``, computed with in ``mixed_precision``, else bfloat16."""
-    precision = engine.get("mixed_precision") or {}
+    precision = group(engine, "mixed_precision")
     size = _whole(engine.get("fsdp_size"), gpus)
     return Training(
         weight_bytes=_element(engine.get("model_dtype"), 4),
@@ -137,19 +158,19 @@ def _verl_training(model: Tree, engine: Tree, *, gpus: int, tokens: int, has_log
 def _read_ppo(config: Tree, platform: str, gpus: int, env: dict[str, str]) -> Plan:
     parts = config["actor_rollout_ref"]
     actor, rollout, ref = parts["actor"], parts["rollout"], parts["ref"]
-    length = config["data"]["max_prompt_length"] + config["data"]["max_response_length"]
-    samples = _whole(rollout["n"], 1)
-    mini_batch = max(1, actor["ppo_mini_batch_size"] * samples // gpus)
+    data = config["data"]
+    length = int(number(data, "max_prompt_length") + number(data, "max_response_length"))
+    samples = _whole(rollout.get("n"), 1)
+    mini_batch = max(1, int(number(actor, "ppo_mini_batch_size")) * samples // gpus)
     tokens = _tokens(actor, "ppo_micro_batch_size_per_gpu", "ppo_max_token_len_per_gpu", length, mini_batch)
-    batch = max(1, config["data"]["train_batch_size"] * samples // gpus)
+    batch = max(1, int(number(data, "train_batch_size")) * samples // gpus)
     log_prob_tokens = _tokens(
         rollout, "log_prob_micro_batch_size_per_gpu", "log_prob_max_token_len_per_gpu", length, batch
     )
     training = _verl_training(parts["model"], actor["fsdp_config"], gpus=gpus, tokens=tokens)
     reference = None
-    if (
-        has_reference(config) and not training.lora_rank
-    ):  # with an adapter, the reference is the base under it
+    # With an adapter, the reference is the base under it.
+    if has_reference(config) and not training.lora_rank:
         own = ref["fsdp_config"]
         reference = Reference(
             weight_bytes=_element(own.get("model_dtype"), 4),
@@ -164,7 +185,7 @@ def _read_ppo(config: Tree, platform: str, gpus: int, env: dict[str, str]) -> Pl
         reference=reference,
         critic=_read_critic(config, gpus, length, samples),
         sampler=_read_sampler(rollout, platform, env, length, batch),
-        has_reward_model=bool(config["reward"].get("reward_model", {}).get("enable")),
+        has_reward_model=bool(group(config["reward"], "reward_model").get("enable")),
         processes=4 + 3 * gpus,
     )
 
@@ -190,12 +211,12 @@ def _read_critic(config: Tree, gpus: int, length: int, samples: int) -> Training
 
 def _read_sampler(rollout: Tree, platform: str, env: dict[str, str], length: int, batch: int) -> Sampler:
     is_cpu = platform == "cpu"
-    parallel = _whole(rollout["tensor_model_parallel_size"], 1)
-    checkpoint_engine = rollout.get("checkpoint_engine") or {}
+    parallel = _whole(rollout.get("tensor_model_parallel_size"), 1)
+    checkpoint_engine = group(rollout, "checkpoint_engine")
     return Sampler(
-        element_bytes=_element(rollout["dtype"], 2),
+        element_bytes=_element(rollout.get("dtype"), 2),
         tensor_parallel=parallel,
-        share=None if is_cpu else float(rollout["gpu_memory_utilization"]),
+        share=None if is_cpu else number(rollout, "gpu_memory_utilization"),
         cpu_cache_bytes=int(float(env.get("VLLM_CPU_KVCACHE_SPACE", "1")) * 1024**3) if is_cpu else 0,
         sequences=min(_whole(rollout.get("max_num_seqs"), 256), batch * parallel),
         max_length=_whole(rollout.get("max_model_len"), length),
@@ -218,18 +239,17 @@ def _read_sft(config: Tree, platform: str, gpus: int) -> Plan:
     )
 
 
-def _read_trl(config: Tree, platform: str, gpus: int) -> Plan:
-    """TRL's trainers hold everything on each GPU (no sharding), chosen and rejected in one pass."""
-    is_adapter = bool(config.get("use_peft"))
-    # Fields tell the trainers apart. DPO and KTO keep the model at the start, unless its scores are
-    # computed beforehand or it is the base under an adapter; the others know no reference.
-    is_reward_model = "center_rewards_coefficient" in config
-    compares = "precompute_ref_log_probs" in config and not config["precompute_ref_log_probs"]
+def _read_trl(config: Tree, recipe: str, platform: str, gpus: int) -> Plan:
+    """TRL's trainers hold everything on each GPU (no sharding), all texts of a row in one pass."""
+    if recipe not in TRAITS:
+        raise IncompleteConfiguration(f"nothing is known of the trainer of '{recipe}'")
+    traits, is_adapter = TRAITS[recipe], bool(config.get("use_peft"))
+    # No model at the start is kept where its scores are computed beforehand, or where it is the base
+    # under an adapter.
+    compares = traits.has_reference and not config.get("precompute_ref_log_probs")
     weight = _element(config.get("dtype"), 4)
     length = _whole(config.get("max_length"), 1024)
-    # One completion a row where rows are labelled one by one (KTO), else two.
-    per_row = 1 if "desirable_weight" in config else 2
-    tokens = per_row * _whole(config.get("per_device_train_batch_size"), 1) * length
+    tokens = traits.texts_per_row * _whole(config.get("per_device_train_batch_size"), 1) * length
     training = Training(
         weight_bytes=weight,
         element_bytes=2 if config.get("bf16") or config.get("fp16") else weight,
@@ -239,7 +259,7 @@ def _read_trl(config: Tree, platform: str, gpus: int) -> Plan:
         lora_rank=_whole(config.get("lora_r"), 0) if is_adapter else 0,
         lora_targets=_targets(config.get("lora_target_modules")),
         is_quantised=bool(config.get("load_in_4bit")),
-        has_logits=not is_reward_model,
+        has_logits=not traits.is_scorer,
     )
     return Plan(
         platform=platform,

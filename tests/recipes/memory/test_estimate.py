@@ -96,6 +96,7 @@ def estimate(
     return estimate_memory(
         read_architecture(config or QWEN2_7B),
         engine=composed.engine,
+        recipe=recipe,
         config=composed.config,
         platform=platform,
         gpus=gpus,

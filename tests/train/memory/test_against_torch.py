@@ -95,11 +95,17 @@ def estimate(**training: Any) -> MemoryEstimate:
         "bf16": False,
         "max_length": LENGTH,
         "per_device_train_batch_size": SEQUENCES,
-        "desirable_weight": 1.0,  # one sequence a row
+        "precompute_ref_log_probs": True,  # no reference beside it
         **training,
     }
     return estimate_memory(
-        read_architecture(MEASURED), engine=Engine.TRL, config=config, platform="cpu", gpus=1, env={}
+        read_architecture(MEASURED),
+        engine=Engine.TRL,
+        recipe="kto",  # one text a row
+        config=config,
+        platform="cpu",
+        gpus=1,
+        env={},
     )
 
 

@@ -1,0 +1,35 @@
+"""Reads settings of a composed configuration that a person may have given any value."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+Tree = dict[str, Any]
+
+
+class IncompleteConfiguration(ValueError):
+    """The configuration lacks a setting that memory depends on, or holds something else there."""
+
+
+def require_groups(config: Tree, paths: Iterable[str]) -> None:
+    """Raise where one of the dotted paths leads to no group of settings."""
+    for path in paths:
+        tree: Any = config
+        for name in path.split("."):
+            tree = tree.get(name) if isinstance(tree, dict) else None
+        if not isinstance(tree, dict):
+            raise IncompleteConfiguration(f"{path} is no group of settings")
+
+
+def group(tree: Tree, name: str) -> Tree:
+    """A group that may be left out."""
+    found = tree.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def number(tree: Tree, name: str) -> float:
+    """A number that must be there."""
+    value = tree.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise IncompleteConfiguration(f"{name} is {value!r}, which is no number")
+    return value

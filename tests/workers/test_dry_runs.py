@@ -217,6 +217,26 @@ def test_a_dry_run_of_a_dead_worker_is_settled(client: TestClient, installation:
     assert (found["state"], found["cause"]) == ("failed", "worker_lost")
 
 
+def test_a_mistake_of_the_worker_is_told_as_such_and_without_secrets(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from trellis_workers.rewards import dry_runs
+
+    def fail(*_arguments: Any) -> None:
+        raise RuntimeError("no folder for hf_aBcDeFgHiJkLmNoPqRsTuVwXyZ012345678")
+
+    monkeypatch.setattr(dry_runs, "copy_resources", fail)
+    first, second = (start(client, [{"name": "exact"}]) for _ in range(2))
+
+    work()
+
+    for dry_run in (first, second):
+        found = client.get(f"/rewards/dry-runs/{dry_run}").json()
+        assert (found["state"], found["cause"]) == ("failed", "worker_failed")
+        assert "RuntimeError: no folder for [secret]" in found["reason"]
+        assert any(dry_run in record.getMessage() and record.exc_info for record in caplog.records)
+
+
 def test_a_dry_run_that_another_worker_has_just_taken_goes_on(client: TestClient, installation: Any) -> None:
     from trellis_api.rewards import repository
     from trellis_workers.rewards import dry_runs

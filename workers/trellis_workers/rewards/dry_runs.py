@@ -18,6 +18,7 @@ from sqlmodel import Session
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.errors import DomainError
+from trellis_api.core.redaction import redact
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.errors import DatasetNotFound
 from trellis_api.datasets.repository import find_dataset
@@ -80,6 +81,11 @@ def run(settings: Settings, database: Database, *, dry_run_id: str) -> None:
         _settle(
             database, dry_run_id, reason=f"Its folder cannot be written: {error}", cause="storage_unwritable"
         )
+    except Exception as error:  # the edge of the process: it must not look as if the worker had died
+        log.exception("dry run %s could not be carried out", dry_run_id)
+        said = f"{type(error).__name__}: {error}".removesuffix(": ")
+        reason = f"The worker could not carry it out: {said}"
+        _settle(database, dry_run_id, reason=reason, cause="worker_failed")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -179,13 +185,13 @@ def _take_result(database: Database, dry_run_id: str, folder: Path, exit_code: i
         try:
             result = DryRunResult.model_validate_json((folder / RESULT_FILE).read_bytes())
         except (OSError, ValidationError) as error:
-            reason = f"Its result cannot be read: {error}"[:_MAX_REASON]
+            reason = f"Its result cannot be read: {error}"
             _settle(database, dry_run_id, reason=reason, cause="no_result")
             return
         _settle(database, dry_run_id, result=result)
         return
     lines = (folder / "log").read_text(errors="replace").strip().splitlines()
-    said = lines[-1][:_MAX_REASON] if lines else ""
+    said = lines[-1] if lines else ""
     if exit_code == EXIT_BAD_REQUEST:
         _settle(database, dry_run_id, reason=said, cause="bad_request")
         return
@@ -212,6 +218,7 @@ def _settle(
 ) -> None:
     """Note how it ended; one that was cancelled meanwhile stays so."""
     state = DryRunState.FAILED if result is None else DryRunState.SUCCEEDED
+    reason = redact(reason)[:_MAX_REASON] if reason else None
     with database.write() as session:
         dry_run = repository.find_dry_run(session, dry_run_id=dry_run_id)
         if dry_run is not None and dry_run.state == DryRunState.RUNNING:

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import pyarrow as pa
 from pydantic import Field
@@ -93,8 +93,23 @@ class Operator(ABC):
         self.params = params
         self.context = context
 
+    @classmethod
+    def outline(cls, params: Any, context: Context) -> Self:
+        """The operator without what its constructor reads: enough to check a pipeline, and cheap.
+
+        ``check``, ``schema_after`` and ``layout_after`` are called on it, so they go by ``params`` and
+        ``context`` alone.
+        """
+        outlined = cls.__new__(cls)
+        Operator.__init__(outlined, params, context)
+        return outlined
+
     def check(self, schema: pa.Schema, layout: Layout) -> None:  # noqa: B027 - most have nothing to say
         """Raise ``OperatorProblem`` where the rows lack what is needed; called before any row is read."""
+
+    def schema_after(self, schema: pa.Schema) -> pa.Schema:
+        """The columns afterwards; a step that adds or removes some says so, for the checks of the next."""
+        return schema
 
     def layout_after(self, layout: Layout) -> Layout:
         """What the columns mean afterwards."""

@@ -24,11 +24,14 @@ class Outcome:
     reasons: dict[int, str] = field(default_factory=dict)
     #: What else was counted, such as ``{"email": 12}``; added up over batches.
     counts: Counter[str] = field(default_factory=Counter)
+    #: Where rows are not one to one (a pair becomes two): for each row of ``table`` its row in the batch.
+    sources: np.ndarray | None = None
 
 
 class Example(Strict):
     """A row before and after a step."""
 
+    #: Position of the row among all rows of the pipeline's input.
     position: int
     kind: Literal["changed", "dropped"]
     reason: str | None = None

@@ -1,16 +1,13 @@
 """The judge against an endpoint on this machine that is busy, broken, slow, or talks nonsense."""
 
 import asyncio
-import json
-import threading
-import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from trellis_contracts.rewards import JudgeEndpoint
+from trellis_testing.chat_endpoint import ChatEndpoint, running_chat_endpoint
 from trellis_train.rewards.judge import BadReply, JudgeScorer, parse_grade
 from trellis_train.rewards.ledger import read_spent
 from trellis_train.rewards.sample import Sample
@@ -18,66 +15,16 @@ from trellis_train.rewards.scorer import RewardUnusable
 
 KEY = "key-of-the-stand-in"
 TEMPLATE = "P:{prompt} A:{answer} R:{response} {lowest}-{highest}"
-#: status, body text (or seconds to wait before it).
-Answer = tuple[int, str]
-
-
-class StandIn:
-    """An endpoint that answers as it is told, and remembers what it was asked."""
-
-    def __init__(self) -> None:
-        self.answers: list[Answer] = []
-        self.default: Answer = (200, '{"score": 5}')
-        self.requests: list[dict[str, Any]] = []
-        self.times: list[float] = []
-        self.delay_s = 0.0
-        self.usage: dict[str, int] | None = {
-            "prompt_tokens": 100,
-            "completion_tokens": 10,
-            "total_tokens": 110,
-        }
-        stand_in = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                stand_in.requests.append({**body, "authorization": self.headers["Authorization"]})
-                stand_in.times.append(time.monotonic())
-                time.sleep(stand_in.delay_s)
-                status, text = stand_in.answers.pop(0) if stand_in.answers else stand_in.default
-                message = {"role": "assistant", "content": text}
-                reply = {
-                    "id": "x", "object": "chat.completion", "created": 1, "model": "m",
-                    "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
-                    "usage": stand_in.usage,
-                }  # fmt: skip
-                content = json.dumps(reply if status == 200 else {"error": {"message": text}}).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, *_: object) -> None:
-                """Say nothing."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_port}/v1"
 
 
 @pytest.fixture
-def endpoint() -> Iterator[StandIn]:
-    stand_in = StandIn()
-    yield stand_in
-    stand_in.server.shutdown()
+def endpoint() -> Iterator[ChatEndpoint]:
+    with running_chat_endpoint() as endpoint:
+        yield endpoint
 
 
 @pytest.fixture
-def judge_of(endpoint: StandIn, tmp_path: Path) -> Callable[..., JudgeScorer]:
+def judge_of(endpoint: ChatEndpoint, tmp_path: Path) -> Callable[..., JudgeScorer]:
     def build(*, key: str | None = KEY, **changes: Any) -> JudgeScorer:
         settings = {
             "base_url": endpoint.url, "model": "judge-model", "key_variable": "K",
@@ -100,7 +47,7 @@ def ask(judge: JudgeScorer, *responses: str) -> list[Any]:
     return asyncio.run(go())
 
 
-def test_the_grade_is_scaled_and_the_question_holds_everything(endpoint: StandIn, judge_of: Any) -> None:
+def test_the_grade_is_scaled_and_the_question_holds_everything(endpoint: ChatEndpoint, judge_of: Any) -> None:
     assert ask(judge_of(), "four {braces}") == [0.5]
 
     request = endpoint.requests[0]
@@ -110,14 +57,16 @@ def test_the_grade_is_scaled_and_the_question_holds_everything(endpoint: StandIn
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_what_passes_is_tried_again(endpoint: StandIn, judge_of: Any, status: int) -> None:
+def test_what_passes_is_tried_again(endpoint: ChatEndpoint, judge_of: Any, status: int) -> None:
     endpoint.answers = [(status, "busy"), (status, "busy"), (200, '{"score": 10}')]
 
     assert ask(judge_of(), "four") == [1.0]
     assert len(endpoint.requests) == 3
 
 
-def test_an_endpoint_that_stays_broken_is_an_error_of_that_response(endpoint: StandIn, judge_of: Any) -> None:
+def test_an_endpoint_that_stays_broken_is_an_error_of_that_response(
+    endpoint: ChatEndpoint, judge_of: Any
+) -> None:
     endpoint.default = (500, "broken")
 
     (found,) = ask(judge_of(retries=1), "four")
@@ -127,7 +76,7 @@ def test_an_endpoint_that_stays_broken_is_an_error_of_that_response(endpoint: St
     assert len(endpoint.requests) == 2
 
 
-def test_a_slow_endpoint_is_given_up(endpoint: StandIn, judge_of: Any) -> None:
+def test_a_slow_endpoint_is_given_up(endpoint: ChatEndpoint, judge_of: Any) -> None:
     endpoint.delay_s = 3.0
 
     (found,) = ask(judge_of(timeout_s=0.3, retries=0), "four")
@@ -136,7 +85,9 @@ def test_a_slow_endpoint_is_given_up(endpoint: StandIn, judge_of: Any) -> None:
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
-def test_a_refusal_ends_the_run_and_is_not_repeated(endpoint: StandIn, judge_of: Any, status: int) -> None:
+def test_a_refusal_ends_the_run_and_is_not_repeated(
+    endpoint: ChatEndpoint, judge_of: Any, status: int
+) -> None:
     endpoint.default = (status, "no")
 
     (found,) = ask(judge_of(), "four")
@@ -151,7 +102,7 @@ def test_a_refusal_ends_the_run_and_is_not_repeated(endpoint: StandIn, judge_of:
     ["5", "The score is 5.", '{"grade": 5}', '{"score": "5"}', '{"score": 11}', '{"score": true}', "", "[5]",
      '{"score": NaN}', '{"score": 5} {"score": 6}'],
 )  # fmt: skip
-def test_a_reply_without_a_grade_is_an_error(endpoint: StandIn, judge_of: Any, reply: str) -> None:
+def test_a_reply_without_a_grade_is_an_error(endpoint: ChatEndpoint, judge_of: Any, reply: str) -> None:
     endpoint.default = (200, reply)
 
     (found,) = ask(judge_of(), "four")
@@ -163,19 +114,19 @@ def test_a_grade_may_stand_in_a_code_block() -> None:
     assert parse_grade('```json\n{"score": 3, "why": "x"}\n```', lowest=0, highest=10) == 3.0
 
 
-def test_equal_questions_are_asked_once(endpoint: StandIn, judge_of: Any) -> None:
+def test_equal_questions_are_asked_once(endpoint: ChatEndpoint, judge_of: Any) -> None:
     assert ask(judge_of(), "four", "four", "four", "five") == [0.5] * 4
     assert len(endpoint.requests) == 2
 
 
-def test_requests_are_spaced(endpoint: StandIn, judge_of: Any) -> None:
+def test_requests_are_spaced(endpoint: ChatEndpoint, judge_of: Any) -> None:
     ask(judge_of(requests_per_minute=600), *(f"answer {number}" for number in range(6)))
 
     assert endpoint.times[-1] - endpoint.times[0] >= 0.45
 
 
 def test_the_cost_bound_stops_calls_before_it_is_passed(
-    endpoint: StandIn, judge_of: Any, tmp_path: Path
+    endpoint: ChatEndpoint, judge_of: Any, tmp_path: Path
 ) -> None:
     # 100 and 10 tokens cost 0.11 dollars; a call may cost up to about 10 dollars with these prices.
     judge = judge_of(input_price=1_000.0, output_price=1_000.0, max_cost=5.0)
@@ -193,7 +144,7 @@ def test_the_cost_bound_stops_calls_before_it_is_passed(
 
 
 def test_an_endpoint_that_does_not_count_costs_the_most(
-    endpoint: StandIn, judge_of: Any, tmp_path: Path
+    endpoint: ChatEndpoint, judge_of: Any, tmp_path: Path
 ) -> None:
     endpoint.usage = None
 

@@ -9,6 +9,8 @@ import pyarrow as pa
 from pydantic import Field
 from trellis_contracts.recipe import Strict
 
+from trellis_data.findings import Finding
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -26,6 +28,8 @@ class Outcome:
     counts: Counter[str] = field(default_factory=Counter)
     #: Where rows are not one to one (a pair becomes two): for each row of ``table`` its row in the batch.
     sources: np.ndarray | None = None
+    #: What adds up but is more than a count: histograms, rows that stand out (``merge_findings``).
+    findings: dict[str, Finding] = field(default_factory=dict)
 
 
 class Example(Strict):
@@ -53,7 +57,8 @@ class StepReport(Strict):
     #: Processor time over all processes.
     seconds: float = 0.0
     examples: list[Example] = Field(default_factory=list)
-    #: What only this operator has to say: histograms, largest clusters, recall of a sketch.
+    #: What only this operator has to say: findings of its outcomes (``trellis_data.findings``), and what a
+    #: global operator settled, such as largest clusters or the recall of a sketch.
     findings: dict[str, Any] = Field(default_factory=dict)
 
 

@@ -38,6 +38,10 @@ class RewardKind(Strict):
     options: list[RewardOption] = Field(default_factory=list)
     #: Whether it compares with a reference answer.
     needs_answer: bool = True
+    #: Whether it executes code that a person or the model wrote, which takes a sandbox.
+    runs_code: bool = False
+    #: Whether it mostly waits for another process, so that several responses are scored at a time.
+    waits: bool = False
     #: Why it cannot be used on this platform; None where it can.
     unavailable: Text | None = None
 

@@ -8,7 +8,7 @@ from trellis_train.supervise.causes import KNOWN_CAUSES
 OTHER_CAUSES = [
     *("bad_data", "bad_spec", "killed", "native_crash", "terminated"),
     *("heartbeat_lost", "node_lost", "launch_failed", "storage_full", "storage_unwritable"),
-    *("unknown_dataset", "unknown_model"),
+    *("unknown_dataset", "unknown_model", "reward_unusable"),
 ]
 
 

@@ -44,6 +44,11 @@ HINTS: dict[str, Text] = {
         en="More than half of a step's scores raised, or a reward cannot go on. Dry-run the rewards.",
         zh="某一步超过一半的评分抛出异常，或某个奖励无法继续使用。请先试运行这些奖励。",
     ),
+    "reward_unusable": Text(
+        en="A reward cannot be loaded or used, so the run ended before its first step. Mend what the reason "
+        "names, and dry-run the rewards.",
+        zh="某个奖励无法加载或使用，因此任务在第一步之前就结束了。请按原因修正，并先试运行这些奖励。",
+    ),
     "model_not_found": Text(
         en="The model's files are missing or incomplete. Register the model again.",
         zh="模型文件缺失或不完整。请重新登记该模型。",

@@ -6,8 +6,9 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trellis_recipes.data.reference_answers import find_boxed, find_reference_answer
 from trellis_train.rewards import answers, functions, math_check
-from trellis_train.rewards.answers import as_number, find_boxed, find_reference_answer
+from trellis_train.rewards.answers import as_number
 from trellis_train.rewards.functions import (
     REWARDS,
     contains,

@@ -12,14 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 from trellis_recipes.compose import ComposeRequest, compose
-from trellis_recipes.rewards import reward_kinds
+from trellis_recipes.rewards import check_mixture, reward_kinds
 from trellis_train.hooks.reward_errors import RewardsFailing, judge_errors
-from trellis_train.rewards.catalogue import REWARD_NAMES
+from trellis_train.rewards.catalogue import build_scorer
 from trellis_train.rewards.error_notes import MAX_NOTES, ErrorNotes, read_last_note
 from trellis_train.rewards.functions import REWARDS
 from trellis_train.rewards.mixture import Mixture
 from trellis_train.rewards.resources import ScoringPlace
 from trellis_train.rewards.sample import Sample
+from trellis_train.rewards.scorer import RewardUnusable
 from trellis_train.rewards.verl_adapter import compute_score
 from trellis_train.rollout.scoring import describe_sample
 
@@ -29,6 +30,13 @@ def score(rewards: Any, response: str, answer: str) -> dict[str, float]:
     return asyncio.run(Mixture.parse(rewards).score(sample)).as_verl_result()
 
 
+#: Options without a default, and those that name something that the platform hands over.
+NEEDED = {"regex": {"pattern": "a"}, "json_schema": {"schema": "{}"}}
+HANDED_OVER = {
+    "python": {"file": "rwf_a"},
+    "judge": {"endpoint": "strict"},
+    "reward_model": {"model": "mdl_a"},
+}
 MIXTURE = [{"name": "exact", "weight": 0.8}, {"name": "format", "weight": 0.2}]
 
 
@@ -112,8 +120,23 @@ def test_verl_sees_a_coroutine() -> None:
     assert inspect.iscoroutinefunction(compute_score)
 
 
-def test_the_catalogue_and_the_scorers_know_the_same_names() -> None:
-    assert set(reward_kinds()) == REWARD_NAMES
+@pytest.mark.parametrize("name", [name for name in reward_kinds() if name not in HANDED_OVER])
+def test_every_reward_of_the_catalogue_has_a_scorer(name: str) -> None:
+    scorer = build_scorer(
+        check_mixture([{"name": name, "options": NEEDED.get(name, {})}])[0][0], ScoringPlace()
+    )
+
+    asyncio.run(scorer.load())
+    asyncio.run(scorer.close())
+
+
+@pytest.mark.parametrize("name", HANDED_OVER)
+def test_a_reward_that_names_something_says_what_was_not_handed_over(name: str) -> None:
+    terms, issues = check_mixture([{"name": name, "options": HANDED_OVER[name]}])
+
+    assert not issues
+    with pytest.raises(RewardUnusable, match="was not handed over"):
+        build_scorer(terms[0], ScoringPlace())
 
 
 def test_a_reward_that_raises_counts_as_nothing_and_is_counted(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def score_all(folder: Path, responses: list[str], **options: Any) -> list[float]
             ]
             return list(await asyncio.gather(*(scorer.score(sample) for sample in samples)))
         finally:
-            scorer.close()
+            await scorer.close()
 
     return asyncio.run(go())
 

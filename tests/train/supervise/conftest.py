@@ -158,7 +158,7 @@ def spec(platform: Platform, tmp_path: Path) -> JobSpec:
             "platform": "cpu",
             "gpus": 1,
             "seed": 7,
-            "params": {"learning_rate": 0.1},
+            "params": {"learning_rate": 0.1, "reward": "gsm8k"},
             "engine_overrides": ["a.b=1"],
             "model": {"model_id": "mdl_a", "path": "/models/a"},
             "trains_on": "verl-rl",

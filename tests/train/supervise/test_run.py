@@ -1,5 +1,6 @@
 """A whole attempt with a small engine: what the platform hears of it, whatever happens to it."""
 
+import hashlib
 import json
 import os
 import signal
@@ -11,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trellis_contracts.attempt import REWARDS_FILE
 from trellis_contracts.recipe import Engine
+from trellis_contracts.rewards import RewardFileSource, RewardResources
 from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_CRASHED, EXIT_STOPPED, ExportTask, JobSpec
 from trellis_contracts.spool import SpoolReader
 from trellis_testing.waiting import wait_until
@@ -135,6 +138,30 @@ def test_bad_data_fail_the_run_before_the_engine_starts(start: Any, platform: An
     outcome = read_outcome(platform)
     assert exit_code == 1
     assert (outcome.cause, outcome.reason) == ("bad_data", "Line 3 has no answer.")
+    assert platform.log_lines("stdout") == []
+
+
+def test_a_reward_file_that_does_not_load_fails_the_run_before_the_engine_starts(
+    start: Any, platform: Any, spec: JobSpec
+) -> None:
+    attempt_dir = Path(spec.attempt_dir)
+    code = "import no_such_module\n\ndef score(prompt, response, answer, row):\n    return 1.0\n"
+    (attempt_dir / "mine.py").write_text(code)
+    source = RewardFileSource(
+        name="mine", path=str(attempt_dir / "mine.py"), sha256=hashlib.sha256(code.encode()).hexdigest()
+    )
+    resources = RewardResources(files={"rwf_mine": source})
+    (attempt_dir / REWARDS_FILE).write_text(resources.model_dump_json())
+    rewards = [{"name": "exact"}, {"name": "python", "options": {"file": "rwf_mine"}}]
+    scored = spec.model_copy(update={"params": {"rewards": rewards}})
+    (attempt_dir / "spec.json").write_text(scored.model_dump_json())
+
+    exit_code = start("print('never')").wait(60)
+
+    outcome = read_outcome(platform)
+    assert (exit_code, outcome.outcome, outcome.cause) == (1, "failed", "reward_unusable")
+    assert "python: The reward file 'mine' cannot be used: the code cannot be loaded" in outcome.reason
+    assert "no_such_module" in outcome.reason
     assert platform.log_lines("stdout") == []
 
 

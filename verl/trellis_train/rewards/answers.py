@@ -1,18 +1,7 @@
-"""Finds the final answer in a response, and the number that it is."""
+"""What of a response counts as its answer, and the number that it is."""
 
 import re
 from decimal import Decimal, InvalidOperation
-
-from trellis_recipes.data.reference_answers import find_boxed, find_gsm8k_answer, find_reference_answer
-
-__all__ = [
-    "after_thinking",
-    "as_number",
-    "find_boxed",
-    "find_gsm8k_answer",
-    "find_reference_answer",
-    "squeeze",
-]
 
 #: A number as people write it: sign, currency, groups of three, decimals.
 _NUMBER = re.compile(r"[-+]?\$?\s?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?")

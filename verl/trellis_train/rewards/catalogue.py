@@ -4,13 +4,12 @@ import asyncio
 from typing import Any
 
 from trellis_contracts.rewards import RewardTerm
+from trellis_recipes.rewards import reward_kinds
 
 from trellis_train.rewards.functions import REWARDS, length, math
 from trellis_train.rewards.resources import ScoringPlace
 from trellis_train.rewards.sample import Sample
 from trellis_train.rewards.scorer import PureScorer, RewardUnusable, Scorer
-
-REWARD_NAMES = frozenset({*REWARDS, "code", "judge", "python", "reward_model"})
 
 
 class MathScorer:
@@ -20,7 +19,10 @@ class MathScorer:
         """Wait for the child in a thread."""
         return await asyncio.to_thread(math, sample.response, sample.answer)
 
-    def close(self) -> None:
+    async def load(self) -> None:
+        """The child starts with the first expression."""
+
+    async def close(self) -> None:
         """The child is shared and ends with this process."""
 
 
@@ -34,12 +36,17 @@ class LengthScorer:
         """Call the function."""
         return length(sample.response, sample.answer, tokens=sample.response_tokens, **self._options)
 
-    def close(self) -> None:
+    async def load(self) -> None:
+        """There is nothing to load."""
+
+    async def close(self) -> None:
         """Nothing is open."""
 
 
 def build_scorer(term: RewardTerm, place: ScoringPlace) -> Scorer:
-    """The scorer of a term; ``RewardUnusable`` where it could score nothing."""
+    """The scorer of a term; ``RewardUnusable`` where it could score nothing, ``ValueError`` for no reward."""
+    if term.name not in reward_kinds():
+        raise ValueError(f"There is no reward '{term.name}'. Rewards: {', '.join(sorted(reward_kinds()))}.")
     options = dict(term.options)
     if term.name == "math":
         return MathScorer()

@@ -58,7 +58,10 @@ class CodeScorer:
         async with self._slots:
             return await asyncio.to_thread(run_tests, code, tests, self._limits)
 
-    def close(self) -> None:
+    async def load(self) -> None:
+        """What can fail was tried when this was made."""
+
+    async def close(self) -> None:
         """Nothing outlives a score."""
 
 

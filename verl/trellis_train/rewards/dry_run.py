@@ -21,6 +21,7 @@ from trellis_contracts.dry_run import (
     DryRunTask,
     Probe,
 )
+from trellis_recipes.rewards import reward_kinds
 
 from trellis_train.rewards.dry_run_report import Scoring, make_report
 from trellis_train.rewards.ledger import read_spent
@@ -30,8 +31,7 @@ from trellis_train.rewards.resources import ScoringPlace, read_keys
 from trellis_train.rewards.sample import Sample
 
 _PROGRESS_INTERVAL_S = 0.3
-#: Rewards that wait for others; several responses are scored at a time where one of them takes part.
-WAITING_REWARDS = frozenset({"judge", "reward_model"})
+#: Responses that are scored at a time where a reward waits for others.
 CONCURRENT = 8
 
 Probes = dict[Probe, list[tuple[int, Sample]]]
@@ -65,7 +65,7 @@ async def carry_out(task: DryRunTask, folder: Path) -> DryRunResult:
         try:
             rounds.append(await _score_all(mixture, probes, progress))
         finally:
-            mixture.close()
+            await mixture.close()
     first, again = rounds
     scorings = {
         probe: [
@@ -79,7 +79,7 @@ async def carry_out(task: DryRunTask, folder: Path) -> DryRunResult:
 
 async def _score_all(mixture: Mixture, probes: Probes, progress: "_Progress") -> dict[Probe, list[Timed]]:
     """Every sample's score and how long it took, in milliseconds."""
-    waits = any(term.name in WAITING_REWARDS for term in mixture.terms)
+    waits = any(reward_kinds()[term.name].waits for term in mixture.terms)
     slots = asyncio.Semaphore(CONCURRENT if waits else 1)
 
     async def score(sample: Sample) -> Timed:

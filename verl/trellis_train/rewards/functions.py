@@ -14,15 +14,9 @@ from jsonschema import Draft202012Validator
 from jsonschema.protocols import Validator
 from jsonschema.validators import validator_for
 from referencing import Registry
+from trellis_recipes.data.reference_answers import find_boxed, find_gsm8k_answer, find_reference_answer
 
-from trellis_train.rewards.answers import (
-    after_thinking,
-    as_number,
-    find_boxed,
-    find_gsm8k_answer,
-    find_reference_answer,
-    squeeze,
-)
+from trellis_train.rewards.answers import after_thinking, as_number, squeeze
 from trellis_train.rewards.math_check import are_equal_expressions
 
 Reward = Callable[..., float]

@@ -87,8 +87,18 @@ class JudgeScorer:
                 del self._grades[digest]
             raise
 
-    def close(self) -> None:
-        """Connections end with the process."""
+    async def load(self) -> None:
+        """A call costs money: the first one is that of the first response."""
+
+    async def close(self) -> None:
+        """End the calls that nobody waits for any more, and the connections."""
+        unfinished = [call for call in self._grades.values() if not call.done()]
+        for call in unfinished:
+            call.cancel()
+        await asyncio.gather(*unfinished, return_exceptions=True)
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
 
     def _ask_for(self, sample: Sample) -> str:
         question = self._template.format(

@@ -9,7 +9,7 @@ from typing import Any
 
 from trellis_contracts.rewards import RewardTerm
 
-from trellis_train.rewards.catalogue import REWARD_NAMES, build_scorer
+from trellis_train.rewards.catalogue import build_scorer
 from trellis_train.rewards.error_notes import ErrorNotes
 from trellis_train.rewards.resources import ScoringPlace
 from trellis_train.rewards.sample import Sample
@@ -50,9 +50,6 @@ class Mixture:
         names = [term.name for term in terms]
         if len(names) != len(set(names)):
             raise ValueError(f"A reward stands twice in the mixture: {', '.join(names)}.")
-        for name in names:
-            if name not in REWARD_NAMES:
-                raise ValueError(f"There is no reward '{name}'. Rewards: {', '.join(sorted(REWARD_NAMES))}.")
         self.terms = tuple(terms)
         self._place = place or ScoringPlace()
         self._notes = ErrorNotes(self._place.folder)
@@ -109,8 +106,18 @@ class Mixture:
             return error
         return value if math.isfinite(value) else ValueError(f"the score is {value}, no finite number")
 
-    def close(self) -> None:
+    async def load(self) -> None:
+        """Load what the rewards are made of; ``RewardUnusable`` names the first that cannot be used."""
+        for name, scorer in self._scorers.items():
+            try:
+                if isinstance(scorer, str):
+                    raise RewardUnusable(scorer)
+                await scorer.load()
+            except RewardUnusable as error:
+                raise RewardUnusable(f"{name}: {error}") from None
+
+    async def close(self) -> None:
         """End what the rewards have started."""
         for scorer in self._scorers.values():
             if not isinstance(scorer, str):
-                scorer.close()
+                await scorer.close()

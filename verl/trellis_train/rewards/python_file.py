@@ -5,6 +5,7 @@ import hashlib
 import itertools
 import math
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from trellis_contracts.rewards import RewardFileSource
 from trellis_train.rewards.sample import Sample
 from trellis_train.rewards.scorer import RewardUnusable
 from trellis_train.sandbox.command import require_sandbox
-from trellis_train.sandbox.errors import SandboxError, SandboxUnavailable
+from trellis_train.sandbox.errors import CodeNotLoaded, SandboxError, SandboxUnavailable
 from trellis_train.sandbox.limits import MIB, Limits
 from trellis_train.sandbox.session import SandboxSession
 
@@ -34,6 +35,14 @@ class PythonFileScorer:
         count = min(MAX_PROCESSES, os.cpu_count() or 1)
         self._sessions = [SandboxSession(code, mode="score", limits=limits) for _ in range(count)]
         self._turns = itertools.cycle(self._sessions)
+        self._name = source.name
+        self._loading = threading.Lock()
+        self._has_loaded = False
+        self._problem: str | None = None
+
+    async def load(self) -> None:
+        """Execute the file once; ``RewardUnusable`` where that fails."""
+        await asyncio.to_thread(self._require_loadable)
 
     async def score(self, sample: Sample) -> float:
         """Ask the next process; ``SandboxError`` where the file's function fails."""
@@ -43,13 +52,29 @@ class PythonFileScorer:
             "answer": sample.answer,
             "row": {**sample.row, "messages": [dict(message) for message in sample.messages]},
         }
-        reply = await asyncio.to_thread(next(self._turns).call, request)
+        reply = await asyncio.to_thread(self._call, next(self._turns), request)
         return read_value(reply)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """End the processes."""
         for session in self._sessions:
-            session.close()
+            await asyncio.to_thread(session.close)
+
+    def _call(self, session: SandboxSession, request: dict[str, Any]) -> dict[str, Any]:
+        self._require_loadable()
+        return session.call(request)
+
+    def _require_loadable(self) -> None:
+        """A file that does not load would fail every response, each after the same wait: once is enough."""
+        with self._loading:
+            if not self._has_loaded and self._problem is None:
+                try:
+                    self._sessions[0].open()
+                    self._has_loaded = True
+                except CodeNotLoaded as error:
+                    self._problem = f"The reward file '{self._name}' cannot be used: {error}."
+        if self._problem is not None:
+            raise RewardUnusable(self._problem)
 
 
 def read_value(reply: dict[str, Any]) -> float:

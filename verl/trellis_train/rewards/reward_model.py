@@ -40,8 +40,16 @@ class RewardModelScorer:
             self._worker = asyncio.create_task(self._work())
         return await future
 
-    def close(self) -> None:
+    async def load(self) -> None:
+        """The child starts with the first batch: the model takes its place on the GPU when it is needed."""
+
+    async def close(self) -> None:
         """End the child."""
+        self._kill()
+        if self._child is not None:
+            await self._child.wait()
+
+    def _kill(self) -> None:
         if self._child is not None and self._child.returncode is None:
             if self._child.stdin is not None:
                 self._child.stdin.close()
@@ -56,7 +64,7 @@ class RewardModelScorer:
             try:
                 scores = await self._exchange([sample for sample, _ in batch])
             except Exception as error:  # noqa: BLE001 - those who wait are told, each by its own future
-                self.close()
+                self._kill()
                 self._child = None
                 if isinstance(error, RewardUnusable):  # another start would fail after the same wait
                     futures += [future for _, future in self._waiting]

@@ -19,7 +19,10 @@ class Scorer(Protocol):
         What it raises counts against this response alone; ``RewardUnusable`` counts against the run.
         """
 
-    def close(self) -> None:
+    async def load(self) -> None:
+        """Load now what can fail to load; ``RewardUnusable`` where it does. A second call does nothing."""
+
+    async def close(self) -> None:
         """End processes and connections."""
 
 
@@ -34,5 +37,8 @@ class PureScorer:
         """Call the function."""
         return self._function(sample.response, sample.answer, **self._options)
 
-    def close(self) -> None:
+    async def load(self) -> None:
+        """There is nothing to load."""
+
+    async def close(self) -> None:
         """Nothing is open."""

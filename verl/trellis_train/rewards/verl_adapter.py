@@ -43,6 +43,7 @@ async def compute_score(
 
 
 def _mixture(rewards: Sequence[Mapping[str, Any]]) -> Mixture:
+    """That of the run; it is open as long as the process, of which no other mixture is asked."""
     global _parsed
     if _parsed is None or _parsed[0] is not rewards:
         plain: Any = OmegaConf.to_container(rewards) if OmegaConf.is_config(rewards) else rewards

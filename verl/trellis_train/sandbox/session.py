@@ -48,8 +48,7 @@ class SandboxSession:
     def call(self, request: dict[str, Any]) -> dict[str, Any]:
         """The answer to a request; ``SandboxError`` says what went wrong, and the next call starts anew."""
         with self._lock:
-            process = self._process or _Process(self._code, self._mode, self._limits)
-            self._process = process
+            process = self._start()
             try:
                 return process.exchange(request, self._limits.wall_s)
             except _Raised as error:
@@ -58,10 +57,20 @@ class SandboxSession:
                 self._end()
                 raise
 
+    def open(self) -> None:
+        """Load the code now, where that has not been done; ``CodeNotLoaded`` where it fails."""
+        with self._lock:
+            self._start()
+
     def close(self) -> None:
         """End the process."""
         with self._lock:
             self._end()
+
+    def _start(self) -> "_Process":
+        if self._process is None:
+            self._process = _Process(self._code, self._mode, self._limits)
+        return self._process
 
     def _end(self) -> None:
         if self._process is not None:

@@ -17,6 +17,7 @@ from trellis_train.hooks.checkpoints import find_step
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE, Spool, is_stop_requested
 from trellis_train.rewards.resources import read_keys
+from trellis_train.rewards.scorer import RewardUnusable
 from trellis_train.supervise.causes import Verdict, find_known_cause, judge
 from trellis_train.supervise.child import EngineProcess
 from trellis_train.supervise.ending import Ending
@@ -101,12 +102,16 @@ class SupervisedRun:
         if self._spec.export is not None:
             return  # an export reads no data
         from trellis_train.data.prepare import prepare
+        from trellis_train.rewards.preflight import check_rewards
 
         prepare(self._spec)
+        check_rewards(self._spec)
 
     def _explain_preparation(self, error: Exception) -> Verdict:
-        self.say(f"The data could not be prepared.\n{traceback.format_exc()}")
         reason = self._redactor.mask(f"{error}" or type(error).__name__)
+        if isinstance(error, RewardUnusable):
+            return Verdict("failed", reason, "reward_unusable")
+        self.say(f"The data could not be prepared.\n{traceback.format_exc()}")
         known = find_known_cause([reason])
         return known or Verdict("failed", reason, "bad_data")
 

@@ -7,7 +7,11 @@ from typing import Any
 from trellis_data.operator import Operator, OperatorProblem
 
 #: Modules that define operators.
-_MODULES: tuple[str, ...] = ()
+_MODULES: tuple[str, ...] = (
+    "trellis_data.dedup.exact",
+    "trellis_data.dedup.minhash",
+    "trellis_data.dedup.simhash",
+)
 
 
 @cache

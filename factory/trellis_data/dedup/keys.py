@@ -1,0 +1,48 @@
+"""Sorted keys of hashed rows: how rows of equal hash come together without holding all hashes of all rows."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from trellis_data.dedup import joining
+from trellis_data.dedup.columns import Column
+from trellis_data.operator import OperatorProblem
+
+#: Rows whose keys are sorted at once (8 bytes each); more are taken in parts by the hash's value.
+PART_ROWS = 1 << 25
+_MAX_ROWS = 1 << 32
+
+
+def new_forest(rows: int) -> np.ndarray:
+    """Every row in a tree of its own; raises ``OperatorProblem`` where there are more rows than numbers."""
+    if rows >= _MAX_ROWS:
+        raise OperatorProblem(
+            "too_many_rows", f"{rows} rows are more than one pass can compare ({_MAX_ROWS}); split them."
+        )
+    return np.arange(rows, dtype=np.uint32)
+
+
+def sorted_keys(column: Column, taken: np.ndarray, shift: int = 0, bits: int = 32) -> Iterator[np.ndarray]:
+    """Sorted keys ``hash << 32 | row`` of the rows that are taken, in parts of bounded size.
+
+    The hash is what is left of a value of the column after ``shift``, its lowest ``bits`` bits. Equal hashes
+    are never in different parts.
+    """
+    parts = max(1, -(-len(column) // PART_ROWS))
+    edges = [number * (1 << bits) // parts for number in range(parts + 1)]
+    for low, high in pairwise(edges):
+        pieces = []
+        for first, values in column.pieces():
+            hashes = (values >> values.dtype.type(shift)).astype(np.uint32, copy=False)
+            if bits < 32:
+                hashes = hashes & np.uint32((1 << bits) - 1)
+            wanted = taken[first : first + len(values)]
+            if parts > 1:
+                wanted = wanted & (hashes >= low) & (hashes < high)
+            keys = np.empty(len(values), dtype=np.uint64)
+            pieces.append(keys[: joining.make_keys(hashes, wanted, first, keys)])
+        together = np.concatenate(pieces) if pieces else np.empty(0, np.uint64)
+        del pieces
+        together.sort()
+        yield together

@@ -1,0 +1,115 @@
+"""Near-duplicates by SimHash: 64-bit fingerprints that differ in few bits (Charikar 2002, Manku 2007).
+
+A fingerprint is cut into one block more than bits may differ, so that two that are close agree in one block
+at least (no pair is missed). Rows of an equal block are compared bit by bit. Cheaper than MinHash on disk,
+eight bytes a row, but what it promises is a distance of fingerprints, not a share of text: short texts need
+a small distance.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from trellis_contracts.recipe import Text
+
+from trellis_data.dedup.clusters import apply_clusters, settle_clusters
+from trellis_data.dedup.columns import Column, ColumnWriter
+from trellis_data.dedup.sources import DuplicateParams, TextBuffers, check_score, survey_rows
+from trellis_data.layout import Batch, Layout
+from trellis_data.operator import GlobalOperator, knob
+from trellis_data.outcome import Outcome
+
+#: Rows of a block that a row is compared with at most; bounds the time where a block is very common.
+WINDOW = 4096
+_BITS = 64
+
+
+class SimHashParams(DuplicateParams):
+    """Parameters of ``simhash_duplicates``."""
+
+    distance: int = knob(
+        3,
+        title=Text(en="Distance", zh="汉明距离"),
+        help=Text(
+            en="Bits of 64 in which the fingerprints of duplicates may differ.",
+            zh="重复行的 64 位指纹最多相差的位数。",
+        ),
+        ge=0,
+        le=7,
+        unit="bits",
+    )
+    shingle: int = knob(
+        3,
+        title=Text(en="Shingle length", zh="片段长度"),
+        help=Text(
+            en="Words that count as one piece; in Chinese, characters.",
+            zh="作为一个片段的词数；中文按字计算。",
+        ),
+        ge=1,
+        le=20,
+        unit="tokens",
+    )
+
+
+class SimHashDuplicates(GlobalOperator):
+    """Keeps one row of those whose fingerprints are close."""
+
+    id: ClassVar[str] = "simhash_duplicates"
+    title: ClassVar[Text] = Text(en="Near-duplicates (SimHash)", zh="近似去重（SimHash）")
+    help: ClassVar[Text] = Text(
+        en="Keeps one row of each cluster of rows whose 64-bit fingerprints differ in few bits.",
+        zh="对 64 位指纹仅相差少数几位的行只保留一行。",
+    )
+    group: ClassVar[Any] = "deduplicate"
+    Params: ClassVar[Any] = SimHashParams
+
+    params: SimHashParams
+
+    def check(self, schema: pa.Schema, layout: Layout) -> None:  # noqa: ARG002 - all layouts have texts
+        check_score(schema, self.params)
+
+    def survey(self, batches: Iterator[Batch], folder: Path) -> None:
+        from trellis_data.dedup.alphabet import tables
+        from trellis_data.dedup.kernels import simhashes
+
+        with ColumnWriter(folder) as writer:
+            for batch in batches:
+                texts = TextBuffers.of(survey_rows(writer, batch, self.params))
+                writer.append("hash", simhashes(texts.data, texts.offsets, *tables(), self.params.shingle))
+
+    def settle(self, surveys: Sequence[Path], folder: Path) -> dict[str, Any]:
+        from trellis_data.dedup import joining
+        from trellis_data.dedup.keys import new_forest, sorted_keys
+
+        column = Column(surveys, "hash", np.uint64)
+        values = column.whole()
+        parents = new_forest(len(column))
+        for keys in sorted_keys(column, values != 0, shift=32):
+            joining.join_equals(keys, values, parents)
+        joining.flatten(parents)
+        # One of several rows with the same fingerprint stands for all of them.
+        taken = (parents == np.arange(len(parents), dtype=np.uint32)) & (values != 0)
+        left_out = 0
+        for low, high in blocks(self.params.distance):
+            for keys in sorted_keys(column, taken, shift=low, bits=min(32, high - low)):
+                left_out += joining.join_near_hashes(keys, values, parents, self.params.distance, WINDOW)
+        joining.flatten(parents)
+
+        def similarity(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+            return np.asarray(1.0 - joining.hamming(values[rows], values[others]) / _BITS, dtype=np.float32)
+
+        findings = settle_clusters(surveys, folder, parents, self.params.keep, similarity)
+        return findings | {"comparisons_left_out": int(left_out)}
+
+    def apply(self, batch: Batch, settled: Path) -> Outcome:
+        return apply_clusters(batch, settled, "near_duplicate")
+
+
+def blocks(distance: int) -> list[tuple[int, int]]:
+    """The bits of each block, from and to."""
+    count = distance + 1
+    edges = [number * _BITS // count for number in range(count + 1)]
+    return list(pairwise(edges))

@@ -20,8 +20,8 @@ class Batch:
 
     table: pa.Table
     layout: Layout
-    #: Position of the first row among all rows of the step's input; rows keep their order. It holds for global
-    #: operators; a row operator decides by the row alone and is told 0.
+    #: Position of the first row among all rows of the step's input; rows keep their order. For global
+    #: operators: a row operator decides by the row alone and is told 0.
     start: int = 0
 
     def __len__(self) -> int:

@@ -1,0 +1,113 @@
+"""Pipelines as YAML: read with errors that name the line, written in one canonical form, hashed."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+from trellis_contracts.pipeline import Pipeline
+
+from trellis_data.pipeline.problem import PipelineProblem
+
+#: A pipeline is written by a person; a larger file is something else, such as data or an attack by aliases.
+_MAX_BYTES = 1_000_000
+
+
+def load_pipeline(text: str, name: str = "pipeline") -> Pipeline:
+    """The pipeline that a YAML (or JSON) text holds; raises ``PipelineProblem`` that names the line."""
+    if len(text) > _MAX_BYTES:
+        raise PipelineProblem("pipeline_too_large", f"{name} has more than {_MAX_BYTES} characters.")
+    try:
+        node = yaml.compose(text, Loader=_Loader)
+        value = yaml.load(text, Loader=_Loader)  # noqa: S506 - made from SafeLoader
+    except yaml.YAMLError as error:
+        raise PipelineProblem("pipeline_unreadable", f"{name}{_line_of(error)}: {_say(error)}") from error
+    if not isinstance(value, dict):
+        raise PipelineProblem("pipeline_unreadable", f"{name}: a mapping with name and steps is needed.")
+    try:
+        return Pipeline.model_validate(value)
+    except ValidationError as error:
+        lines = [
+            f"{name}, line {_line_at(node, each['loc'])}: {'.'.join(map(str, each['loc']))}: {each['msg']}"
+            for each in error.errors()
+        ]
+        raise PipelineProblem("pipeline_invalid", "\n".join(lines)) from error
+
+
+def load_pipeline_file(path: Path) -> Pipeline:
+    """The pipeline of a file."""
+    try:
+        return load_pipeline(path.read_text(encoding="utf-8"), path.name)
+    except (OSError, UnicodeDecodeError) as error:
+        raise PipelineProblem("pipeline_unreadable", f"{path} cannot be read: {error}") from error
+
+
+def dump_pipeline(pipeline: Pipeline) -> str:
+    """The pipeline as YAML without what is default; reading it gives the same pipeline."""
+    return yaml.safe_dump(_plain(pipeline), sort_keys=False, allow_unicode=True, width=110)
+
+
+def pipeline_hash(pipeline: Pipeline) -> str:
+    """SHA-256 over what decides on rows: names and descriptions may change without it."""
+    decisive = _plain(pipeline)
+    decisive.pop("name")
+    decisive.pop("description", None)
+    text = json.dumps(decisive, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _plain(pipeline: Pipeline) -> dict[str, Any]:
+    value = pipeline.model_dump(mode="json", exclude_defaults=True)
+    for step in value["steps"]:
+        if step.get("name") == step["operator"]:
+            del step["name"]  # what is given to a step without a name
+    return value
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML without anchors (which can grow without bound) and without keys given twice."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            mark = self.get_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.composer.ComposerError(None, None, "aliases are not allowed", mark)
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        seen: set[Any] = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"'{key.value}' is given twice", key.start_mark
+                )
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def _line_of(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    return f", line {mark.line + 1}" if mark else ""
+
+
+def _say(error: yaml.YAMLError) -> str:
+    return getattr(error, "problem", None) or str(error)
+
+
+def _line_at(node: Any, place: tuple[int | str, ...]) -> int:
+    """The line of the innermost part of ``place`` that is in the document."""
+    line = int(node.start_mark.line) + 1
+    for part in place:
+        if isinstance(node, yaml.MappingNode):
+            pairs = {key.value: (key, value) for key, value in node.value}
+            if part not in pairs:
+                return line
+            key, node = pairs[part]
+            line = int(key.start_mark.line) + 1
+        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+            node = node.value[part]
+            line = int(node.start_mark.line) + 1
+        else:
+            return line
+    return line

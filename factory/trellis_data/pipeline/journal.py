@@ -1,0 +1,134 @@
+"""The work folder of a run: what stands under its final name is whole, so a killed run goes on from there."""
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from trellis_data.pipeline.problem import PipelineProblem
+
+_UNFINISHED = ".unfinished-"
+
+
+@contextlib.contextmanager
+def publishing(folder: Path) -> Iterator[Path]:
+    """A folder to write to, which takes its final name when it is whole and on disk; nothing of it before."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = folder.with_name(f"{folder.name}{_UNFINISHED}{uuid.uuid4().hex}")
+    unfinished.mkdir()
+    try:
+        yield unfinished
+        for path in unfinished.rglob("*"):
+            sync(path)
+        sync(unfinished)
+        # Whoever was first has written the same.
+        if folder.exists():
+            shutil.rmtree(unfinished)
+        else:
+            unfinished.rename(folder)
+            sync(folder.parent)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+
+
+def whole_folders(parent: Path) -> list[Path]:
+    """The folders in ``parent`` that are whole, by name."""
+    return sorted(each for each in parent.iterdir() if _UNFINISHED not in each.name)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """A file that is there with all of its text or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}{_UNFINISHED}{uuid.uuid4().hex}")
+    unfinished.write_text(text, encoding="utf-8")
+    sync(unfinished)
+    unfinished.rename(path)
+    sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """What was written to a file or folder outlasts a loss of power."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+class WorkFolder:
+    """Where everything of a run lies."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.output = root / "output"
+        self.dropped = root / "dropped"
+        self.report = root / "report.json"
+        self._identity = root / "run.json"
+
+    def stage(self, index: int) -> Path:
+        """Folder of a stage."""
+        return self.root / "stages" / f"{index:02d}"
+
+    def settled(self, number: int, step: str) -> Path:
+        """Where a global operator's decisions lie; they stay, for inspection."""
+        return self.root / "settled" / slug(number, step)
+
+    def dropped_rows(self, number: int, step: str) -> Path:
+        """The rows that a step dropped."""
+        return self.dropped / f"{slug(number, step)}.parquet"
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """One run at a time; the lock ends with its process, however that ends."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        with (self.root / "lock").open("w") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise PipelineProblem(
+                    "work_folder_busy",
+                    f"Another run works in {self.root}; wait for it or choose another folder.",
+                ) from None
+            yield
+
+    def enter(self, identity: dict[str, Any], *, fresh: bool) -> None:
+        """Go on with the run that the folder holds if it is this one; begin where it is empty.
+
+        ``identity`` is what decides on the result; a folder of another run is refused unless ``fresh``,
+        which begins anew.
+        """
+        if self._identity.exists() and not fresh:
+            found = json.loads(self._identity.read_text(encoding="utf-8"))
+            if differing := [key for key, value in identity.items() if found.get(key) != value]:
+                raise PipelineProblem(
+                    "work_folder_taken",
+                    f"{self.root} holds a run with other {', '.join(differing)}; choose another folder, "
+                    "or ask for a fresh start.",
+                )
+        else:
+            for name in ("stages", "settled", "dropped", "output"):
+                shutil.rmtree(self.root / name, ignore_errors=True)
+            self.report.unlink(missing_ok=True)
+            write_whole(self._identity, json.dumps(identity, indent=1))
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Remove what was begun and never became whole; only while nobody writes."""
+        for path in list(self.root.rglob(f"*{_UNFINISHED}*")):
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def slug(number: int, name: str) -> str:
+    """A file name for a step (counted from 1) in which a person finds the step's name."""
+    safe = re.sub(r"[^\w.-]+", "_", name)
+    return f"{number:02d}-{safe[:60]}"

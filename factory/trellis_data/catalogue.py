@@ -8,9 +8,22 @@ from trellis_data.operator import Operator, OperatorProblem
 
 #: Modules that define operators.
 _MODULES: tuple[str, ...] = (
+    "trellis_data.operators.normalise_text",
+    "trellis_data.operators.control_characters",
+    "trellis_data.operators.html",
+    "trellis_data.operators.urls",
+    "trellis_data.operators.empty_answers",
+    "trellis_data.operators.length",
+    "trellis_data.operators.language",
+    "trellis_data.operators.repetition",
+    "trellis_data.operators.personal_data",
+    "trellis_data.operators.word_list",
+    "trellis_data.operators.json_schema",
+    "trellis_data.operators.decontaminate",
     "trellis_data.dedup.exact",
     "trellis_data.dedup.minhash",
     "trellis_data.dedup.simhash",
+    "trellis_data.splitting.split",
 )
 
 

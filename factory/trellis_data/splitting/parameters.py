@@ -1,0 +1,114 @@
+"""What a split is asked for."""
+
+import re
+from typing import Literal, Self
+
+from pydantic import model_validator
+from trellis_contracts.recipe import Text
+
+from trellis_data.operator import TextParams, knob
+
+Mode = Literal["random", "stratified", "temporal", "grouped", "semantic"]
+#: Column that the split's names are written to.
+COLUMN = "split"
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
+_MOST_PARTS = 20
+
+
+class SplitParams(TextParams):
+    """Parameters of ``split``."""
+
+    mode: Mode = knob(
+        "random",
+        title=Text(en="How", zh="切分方式"),
+        help=Text(
+            en="By chance, evenly within classes, by time, by groups that stay together, or with similar "
+            "texts together.",
+            zh="随机、按类别分层、按时间、按组（同组不拆分），或让相似文本始终在一起。",
+        ),
+    )
+    ratios: dict[str, float] = knob(
+        {"train": 0.9, "validation": 0.05, "test": 0.05},
+        title=Text(en="Shares", zh="比例"),
+        help=Text(
+            en="Share of the rows of each part; they add up to 1. By time the first part is the oldest.",
+            zh="各部分所占比例，总和为 1。按时间切分时第一部分最旧。",
+        ),
+    )
+    counts: dict[str, int] | None = knob(
+        None,
+        title=Text(en="Numbers of rows", zh="行数"),
+        help=Text(
+            en="Rows of each part instead of shares; what is left goes to the part named under 'Rest'.",
+            zh="用行数代替比例；剩余的行归入“其余部分”。",
+        ),
+    )
+    rest: str = knob(
+        "train",
+        title=Text(en="Rest", zh="其余部分"),
+        help=Text(en="Part of the rows that no number asks for.", zh="未被行数指定的行所属的部分。"),
+    )
+    by: str | None = knob(
+        None,
+        title=Text(en="Column", zh="依据列"),
+        help=Text(
+            en="Column of the classes, the time or the group; scores (decimal numbers) are put into classes.",
+            zh="类别、时间或分组所在的列；小数分数会先分档。",
+        ),
+    )
+    buckets: int = knob(
+        10,
+        title=Text(en="Classes of scores", zh="分数档数"),
+        help=Text(en="Into how many classes of equal size scores are put.", zh="把分数按等量分成多少档。"),
+        ge=2,
+        le=100,
+    )
+    similarity: float = knob(
+        0.5,
+        title=Text(en="Similarity", zh="相似度"),
+        help=Text(
+            en="Rows at least this similar (Jaccard, runs of words) stay together, and so do chains of them.",
+            zh="相似度（词片段 Jaccard）达到该值的行不会被拆开，连锁相似的行也一样。",
+        ),
+        ge=0.3,
+        le=1.0,
+    )
+    shingle: int = knob(
+        3,
+        title=Text(en="Run of words", zh="片段长度"),
+        help=Text(
+            en="Words that are compared as one piece; in Chinese, characters.",
+            zh="作为一个片段比较的词数；中文按字计算。",
+        ),
+        ge=1,
+        le=20,
+        unit="tokens",
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.mode in ("stratified", "temporal", "grouped") and not self.by:
+            raise ValueError(f"a {self.mode} split needs 'by', the column that it goes by")
+        if self.counts is None:
+            self._check_ratios()
+        elif not self.counts or min(self.counts.values()) < 1:
+            raise ValueError("'counts' names at least one part, each with at least one row")
+        elif self.rest in self.counts:
+            raise ValueError(f"part '{self.rest}' gets the rest, so it has no number of its own")
+        for name in self.names:
+            if not _NAME.fullmatch(name):
+                raise ValueError(f"'{name}' is no name of a part: letters, digits, '_' and '-', 32 at most")
+        if len(self.names) > _MOST_PARTS:
+            raise ValueError(f"{len(self.names)} parts are too many, {_MOST_PARTS} are allowed")
+        return self
+
+    def _check_ratios(self) -> None:
+        if len(self.ratios) < 2 or min(self.ratios.values()) <= 0:
+            raise ValueError("'ratios' names at least two parts, each with a share above 0")
+        if abs(sum(self.ratios.values()) - 1.0) > 1e-6:
+            raise ValueError(f"the shares add up to {sum(self.ratios.values()):g}, not to 1")
+
+    @property
+    def names(self) -> list[str]:
+        """The parts in order; with numbers of rows the rest comes first."""
+        return list(self.ratios) if self.counts is None else [self.rest, *self.counts]

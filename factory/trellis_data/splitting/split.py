@@ -1,0 +1,209 @@
+"""Splitting rows into parts such as train, validation and test, by seed and stable when rows are appended.
+
+What stays where it was when rows are appended at the end and the dataset is split again with the same seed:
+
+- random, grouped with shares: every row. The hash of its text (or group) with the seed alone decides; rows of
+  the same text are never parted.
+- stratified with shares: every row. Its class and how many rows of the class come before it decide. Each
+  class is filled evenly, to a few rows; that deals equal texts out like others, so deduplicate before. Classes
+  of scores are quantiles, which new rows move.
+- temporal with shares: a row may move to an older part only, as newer rows come.
+- semantic with shares: the first row of a cluster decides for all. A row may move where a new row joins two
+  clusters.
+- numbers of rows: a part keeps the rows with the smallest hashes, so that no more rows move than were added
+  (temporal: the newest rows).
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from trellis_contracts.recipe import Text
+
+from trellis_data.dedup.bands import choose_bands
+from trellis_data.dedup.columns import Column, ColumnWriter
+from trellis_data.dedup.sources import TextBuffers
+from trellis_data.layout import Batch, Layout
+from trellis_data.operator import GlobalOperator, OperatorProblem
+from trellis_data.outcome import Outcome, kept_all
+from trellis_data.splitting import assigning
+from trellis_data.splitting.parameters import COLUMN, SplitParams
+from trellis_data.texts import row_texts
+
+_PARTS_FILE = "parts.npy"
+_PERMUTATIONS = 128
+
+
+class Split(GlobalOperator):
+    """Writes the part of every row into the column ``split``."""
+
+    id: ClassVar[str] = "split"
+    title: ClassVar[Text] = Text(en="Split", zh="切分数据集")
+    help: ClassVar[Text] = Text(
+        en="Writes into the column 'split' whether a row is for training, validation or test.",
+        zh="在 split 列中写明每一行用于训练、验证还是测试。",
+    )
+    group: ClassVar[Any] = "split"
+    Params: ClassVar[Any] = SplitParams
+
+    params: SplitParams
+
+    def check(self, schema: pa.Schema, layout: Layout) -> None:  # noqa: ARG002 - all layouts can be split
+        name = self.params.by
+        if name is None or self.params.mode in ("random", "semantic"):
+            return
+        if name not in schema.names:
+            raise OperatorProblem(
+                "column_missing", f"There is no column '{name}'; the columns are {', '.join(schema.names)}."
+            )
+        kind = schema.field(name).type
+        if pa.types.is_nested(kind):
+            raise OperatorProblem("column_not_plain", f"Column '{name}' holds {kind}, no plain values.")
+
+    def schema_after(self, schema: pa.Schema) -> pa.Schema:
+        field = pa.field(COLUMN, pa.string())
+        at = schema.get_field_index(COLUMN)
+        return schema.append(field) if at < 0 else schema.set(at, field)
+
+    def survey(self, batches: Iterator[Batch], folder: Path) -> None:
+        with ColumnWriter(folder) as writer:
+            sketcher = self._sketcher()
+            for batch in batches:
+                keys = self._keys(batch)
+                writer.append("key", keys)
+                if self.params.mode == "temporal":
+                    writer.append("time", times_of(_values(batch, self.params.by)))
+                elif self.params.mode == "stratified":
+                    writer.append("score", _scores(_values(batch, self.params.by)))
+                    writer.append("class", _hashes(_values(batch, self.params.by)))
+                elif sketcher is not None:
+                    texts = row_texts(batch, self.params.where, self.params.columns)
+                    sketcher.write(writer, TextBuffers.of(texts))
+
+    def settle(self, surveys: Sequence[Path], folder: Path) -> dict[str, Any]:
+        keys = Column(surveys, "key", np.uint64).whole()
+        wanted = sum((self.params.counts or {}).values())
+        if wanted > len(keys):
+            raise OperatorProblem(
+                "not_enough_rows", f"{wanted} rows are asked for, there are {len(keys)}; ask for fewer."
+            )
+        findings: dict[str, Any] = {}
+        if self.params.mode == "temporal":
+            parts, begins = self._temporal(Column(surveys, "time", np.float64).whole())
+            findings["begins"] = [value if np.isfinite(value) else None for value in begins]
+        elif self.params.mode == "stratified":
+            parts = self._stratified(surveys, keys)
+        else:
+            if self.params.mode == "semantic":
+                keys = keys[self._clusters(surveys)]
+            _, sizes = np.unique(keys, return_counts=True)
+            findings = {"groups": len(sizes), "largest_group": int(sizes.max(initial=0))}
+            parts = self._by_key(keys)
+        np.save(folder / _PARTS_FILE, parts)
+        numbers = np.bincount(parts, minlength=len(self.params.names))
+        return findings | {"parts": dict(zip(self.params.names, numbers.tolist(), strict=True))}
+
+    def apply(self, batch: Batch, settled: Path) -> Outcome:
+        parts = np.load(settled / _PARTS_FILE, mmap_mode="r")[batch.start : batch.start + len(batch)]
+        names = pa.array(self.params.names, pa.string())
+        column = names.take(pa.array(np.asarray(parts)))
+        table = batch.table
+        at = table.schema.get_field_index(COLUMN)
+        field = pa.field(COLUMN, pa.string())
+        table = table.append_column(field, column) if at < 0 else table.set_column(at, field, column)
+        outcome = kept_all(table)
+        numbers = np.bincount(parts, minlength=len(self.params.names)).tolist()
+        outcome.counts.update(dict(zip(self.params.names, numbers, strict=True)))
+        return outcome
+
+    def _sketcher(self) -> Any:
+        from trellis_data.dedup.minhash import Sketcher
+
+        if self.params.mode != "semantic":
+            return None
+        return Sketcher(self.params.shingle, self._bands, self.context.seed)
+
+    @property
+    def _bands(self) -> Any:
+        return choose_bands(self.params.similarity, _PERMUTATIONS)
+
+    def _keys(self, batch: Batch) -> np.ndarray:
+        """What decides by chance: the hash of the group, or of the text where there is none."""
+        from trellis_data.dedup import alphabet, kernels
+
+        texts = TextBuffers.of(row_texts(batch, self.params.where, self.params.columns))
+        _, folded = alphabet.tables()
+        hashes = kernels.folded_hashes(texts.data, texts.offsets, alphabet.blanks(), folded)
+        # A row without text goes by its position, which appending does not change.
+        position = np.arange(batch.start, batch.start + len(batch), dtype=np.uint64)
+        hashes = np.where(hashes == 0, assigning.mix(position, 0), hashes)
+        if self.params.mode == "grouped":
+            values = _values(batch, self.params.by)
+            hashes = np.where(values.is_null().to_numpy(), hashes, _hashes(values))
+        return assigning.mix(hashes, self.context.seed)
+
+    def _by_key(self, keys: np.ndarray) -> np.ndarray:
+        if self.params.counts is not None:
+            return assigning.by_counts(keys, list(self.params.counts.values()))
+        return self._ratios.of(assigning.lots(keys))
+
+    def _stratified(self, surveys: Sequence[Path], keys: np.ndarray) -> np.ndarray:
+        strata = Column(surveys, "class", np.uint64).whole()
+        scores = Column(surveys, "score", np.float64).whole()
+        known = ~np.isnan(scores)
+        if known.any():
+            edges = np.quantile(scores[known], np.arange(1, self.params.buckets) / self.params.buckets)
+            strata[known] = np.searchsorted(edges, scores[known], side="right")
+        if self.params.counts is not None:
+            return assigning.by_counts_in_strata(strata, keys, list(self.params.counts.values()))
+        return self._ratios.of(assigning.spread(strata, self.context.seed))
+
+    def _temporal(self, times: np.ndarray) -> tuple[np.ndarray, list[float]]:
+        if self.params.counts is None:
+            return assigning.by_time(times, list(self.params.ratios.values()))
+        numbers = list(self.params.counts.values())
+        total = max(len(times), 1)
+        return assigning.by_time(times, [1 - sum(numbers) / total, *(number / total for number in numbers)])
+
+    def _clusters(self, surveys: Sequence[Path]) -> np.ndarray:
+        from trellis_data.dedup.banding import NearDuplicates
+
+        return NearDuplicates(surveys, self.params.similarity, self._bands).join()
+
+    @property
+    def _ratios(self) -> assigning.Ratios:
+        return assigning.Ratios(np.asarray(list(self.params.ratios.values())))
+
+
+def times_of(values: pl.Series) -> np.ndarray:
+    """Times as numbers that grow; NaN where there is none. Texts are read as ISO 8601."""
+    if values.dtype == pl.String:
+        values = values.str.to_datetime(time_unit="us", time_zone="UTC", strict=False)
+    if values.dtype.is_temporal():
+        values = values.dt.timestamp("us") if values.dtype != pl.Time else values.cast(pl.Int64)
+    return values.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+
+
+def _values(batch: Batch, column: str | None) -> pl.Series:
+    values = pl.from_arrow(batch.table.column(column))
+    if not isinstance(values, pl.Series):
+        raise TypeError("a column is no series")
+    return values
+
+
+def _scores(values: pl.Series) -> np.ndarray:
+    """Decimal numbers as they are; NaN for what is a class by itself."""
+    if not values.dtype.is_float():
+        return np.full(len(values), np.nan)
+    return values.cast(pl.Float64).fill_null(np.nan).to_numpy()
+
+
+def _hashes(values: pl.Series) -> np.ndarray:
+    """One hash a value; 0 for null."""
+    from trellis_data.dedup.kernels import byte_hashes
+
+    texts = TextBuffers.of(values.cast(pl.String).fill_null(""))
+    return np.asarray(byte_hashes(texts.data, texts.offsets))

@@ -18,7 +18,8 @@ from trellis_data.layout import Batch, Layout
 #: what is to be learned; the others are the roles of a conversation's turns.
 Where = Literal["all", "prompt", "answer", "user", "assistant", "system"]
 
-_ANSWER_ROLES = frozenset({"answer", "completion", "chosen", "rejected", "text"})
+#: Roles of columns that hold what is to be learned.
+ANSWER_ROLES = frozenset({"answer", "completion", "chosen", "rejected", "text"})
 #: What the frame's columns hold; ``text`` is never null there.
 FRAME_SCHEMA = {
     "row": pl.UInt32,  # index of the row in the batch
@@ -148,10 +149,10 @@ def _narrow(frame: pl.DataFrame, layout: Layout, where: Where) -> pl.DataFrame:
     is_plain = pl.col("speaker") == ""
     #: Whether a plain column counts, and whether a turn of a conversation does.
     by_part: dict[str, tuple[bool, pl.Expr]] = {
-        "prompt": (role not in _ANSWER_ROLES, _is_asked(role)),
-        "answer": (role in _ANSWER_ROLES, ~_is_asked(role)),
+        "prompt": (role not in ANSWER_ROLES, _is_asked(role)),
+        "answer": (role in ANSWER_ROLES, ~_is_asked(role)),
         "user": (role in ("prompt", "input"), pl.col("speaker") == "user"),
-        "assistant": (role in _ANSWER_ROLES - {"text"}, pl.col("speaker") == "assistant"),
+        "assistant": (role in ANSWER_ROLES - {"text"}, pl.col("speaker") == "assistant"),
         "system": (role == "system", pl.col("speaker").is_in(["system", "developer"])),
     }
     plain, turn = by_part[where]

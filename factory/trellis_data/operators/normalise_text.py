@@ -1,0 +1,130 @@
+"""Unicode, spaces and line ends brought into one form."""
+
+from collections import Counter
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from trellis_contracts.recipe import Text
+
+from trellis_data.layout import Batch
+from trellis_data.operator import TextParams, knob
+from trellis_data.operators.text_operator import (
+    TextOperator,
+    may_hold_code,
+    outside_code,
+    replace_lines,
+    rewritten,
+)
+from trellis_data.outcome import Outcome
+
+#: Without one of these no text is wrongly decoded UTF-8: what its first bytes become in usual encodings.
+_MAYBE_MISREAD = "[\u0080-\u052f\u201a\u201e\u221a\u2500-\u25ff]"
+_SPACES = "[\u00a0\u1680\u2000-\u200a\u202f\u205f]"
+
+
+class NormaliseTextParams(TextParams):
+    """Into which form texts are brought."""
+
+    repair: bool = knob(
+        True,
+        title=Text(en="Repair wrong decoding", zh="修复乱码"),
+        help=Text(
+            en="Repairs texts that were decoded with a wrong encoding ('schÃ¶n' becomes 'schön'), with ftfy.",
+            zh="使用 ftfy 修复以错误编码解码的文本（如“schÃ¶n”恢复为“schön”）。",
+        ),
+    )
+    form: Literal["NFC", "NFKC", "none"] = knob(
+        "NFC",
+        title=Text(en="Unicode form", zh="Unicode 形式"),
+        help=Text(
+            en="NFC composes accents. NFKC also makes full-width letters, ligatures and superscripts "
+            "plain ones: "
+            "it changes formulas and Chinese punctuation.",
+            zh="NFC 合并组合字符。NFKC 还会把全角字母、连字和上标变为普通字符：会改变公式与中文标点。",
+        ),
+    )
+    spaces: bool = knob(
+        True,
+        title=Text(en="Runs of spaces", zh="合并空格"),
+        help=Text(
+            en="Spaces of all kinds become plain ones; several within a line become one, those at its "
+            "end go. "
+            "Indentation and code stay.",
+            zh="各种空格变为普通空格；行内连续空格合并为一个，行尾空格移除。缩进和代码保持不变。",
+        ),
+    )
+    blank_lines: int | None = knob(
+        2,
+        ge=0,
+        title=Text(en="Most blank lines", zh="最多空行数"),
+        help=Text(
+            en="More of them in a row are cut. Empty: as they are.",
+            zh="超出的连续空行将被删减。留空则不处理。",
+        ),
+    )
+    strip: bool = knob(
+        True,
+        title=Text(en="Trim", zh="去除首尾空白"),
+        help=Text(en="White space at the beginning and end goes.", zh="移除文本开头和结尾的空白。"),
+    )
+
+
+class NormaliseText(TextOperator):
+    """Brings texts into one form."""
+
+    id = "normalise_text"
+    group = "clean"
+    title = Text(en="Unicode and white space", zh="Unicode 与空白规范化")
+    help = Text(
+        en="Repairs wrong decoding and brings Unicode, spaces and line ends into one form; code keeps "
+        "its own.",
+        zh="修复乱码，统一 Unicode 形式、空格与换行；代码保持原样。",
+    )
+    Params = NormaliseTextParams
+    params: NormaliseTextParams
+
+    def apply(self, batch: Batch) -> Outcome:
+        """Expressions over all lines; only what may be misread or holds code is gone through one by one."""
+        frame = self.texts(batch)
+        new = (
+            frame["text"]
+            .str.replace_all("\r\n", "\n", literal=True)
+            .str.replace_all("\r", "\n", literal=True)
+        )
+        counts: Counter[str] = Counter()
+        if self.params.repair:
+            repaired = replace_lines(new, new.str.contains(_MAYBE_MISREAD), _repaired)
+            counts["repaired"] = int((repaired != new).sum())
+            new = repaired
+        if self.params.form != "none":
+            new = new.str.normalize(self.params.form)
+        spared = self._spaced(new)
+        code = np.flatnonzero(may_hold_code(new).to_numpy())
+        if len(code):
+            done = [outside_code(text, self._space_part) for text in new.gather(code)]
+            spared = spared.scatter(code, pl.Series(done, dtype=pl.String))
+        if self.params.strip:
+            # The first line's indentation belongs to it.
+            spared = spared.str.replace(r"\A(?:[^\S\n]*\n)+", "").str.strip_chars_end()
+        return rewritten(batch, frame, spared, counts=+counts)
+
+    def _spaced(self, texts: pl.Series) -> pl.Series:
+        if self.params.spaces:
+            odd = texts.str.contains(_SPACES)
+            if odd.any():
+                texts = texts.str.replace_all(_SPACES, " ")
+            texts = texts.str.replace_all(r"[ \t]+(\n|\z)", "$1").str.replace_all(r"(\S)[ \t]{2,}", "$1 ")
+        if self.params.blank_lines is not None:
+            most = self.params.blank_lines + 1
+            texts = texts.str.replace_all(rf"(?:[ \t]*\n){{{most},}}", "\n" * most)
+        return texts
+
+    def _space_part(self, part: str) -> str:
+        return str(self._spaced(pl.Series([part]))[0])
+
+
+def _repaired(text: str) -> str:
+    from ftfy import fix_encoding
+
+    return fix_encoding(text)

@@ -1,0 +1,103 @@
+"""What operators on texts share: their check, acting on the lines that need it, making an outcome of it."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from trellis_data.findings import Finding
+from trellis_data.layout import Batch, Layout
+from trellis_data.operator import OperatorProblem, RowOperator, TextParams
+from trellis_data.outcome import Outcome, dropping
+from trellis_data.texts import any_in_row, is_conversation, is_text, texts_of, with_texts
+
+#: A fenced block up to its end or the text's, and code within a line.
+_CODE = re.compile(r"(```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]+`)", re.DOTALL)
+#: The same as a Rust expression.
+CODE = r"(?s)```.*?(?:```|\z)|~~~.*?(?:~~~|\z)|`[^`\n]+`"
+
+
+class TextOperator(RowOperator):
+    """An operator on the texts that its parameters name."""
+
+    params: TextParams
+
+    def check(self, schema: pa.Schema, layout: Layout) -> None:
+        """The columns are there and hold texts."""
+        named = self.params.columns
+        for name in named if named is not None else []:
+            if name not in schema.names:
+                raise OperatorProblem(
+                    "column_missing", f"There is no column '{name}'; there are {', '.join(schema.names)}."
+                )
+        names = named if named is not None else [*layout.columns.values()] or schema.names
+        kinds = [schema.field(name).type for name in names if name in schema.names]
+        if not any(is_text(kind) or is_conversation(kind) for kind in kinds):
+            raise OperatorProblem(
+                "no_text", f"None of the columns {', '.join(names)} holds texts or messages; name others."
+            )
+
+    def texts(self, batch: Batch) -> pl.DataFrame:
+        """The lines that the parameters name."""
+        return texts_of(batch, self.params.where, self.params.columns)
+
+
+def rewritten(
+    batch: Batch,
+    frame: pl.DataFrame,
+    new: pl.Series,
+    *,
+    drop: Mapping[str, np.ndarray] | None = None,
+    counts: Counter[str] | None = None,
+    findings: dict[str, Finding] | None = None,
+) -> Outcome:
+    """Rows with new texts in place of the frame's, less those that ``drop`` hits."""
+    differs = new != frame["text"]
+    changed = any_in_row(batch, frame, differs)
+    table = batch.table
+    if changed.any():
+        table = with_texts(batch, frame.filter(differs), new.filter(differs))
+    outcome = dropping(table, dict(drop or {}))
+    return replace(
+        outcome,
+        changed=changed & outcome.keep,
+        counts=counts if counts is not None else Counter(),
+        findings=findings or {},
+    )
+
+
+def replace_lines(texts: pl.Series, at: pl.Series, work: Callable[[str], str]) -> pl.Series:
+    """``texts`` with the result of ``work`` in the lines where ``at`` is true: what no expression can do."""
+    where = np.flatnonzero(at.to_numpy())
+    if len(where) == 0:
+        return texts
+    done = pl.Series([work(text) for text in texts.gather(where)], dtype=pl.String)
+    picks = np.arange(len(texts))
+    picks[where] = len(texts) + np.arange(len(where))
+    return pl.concat([texts, done], rechunk=True).gather(picks)
+
+
+def outside_code(text: str, work: Callable[[str], str]) -> str:
+    """``work`` done on what is not code; fenced blocks and code within a line stay as they are.
+
+    >>> outside_code("a  b `a  b`", lambda part: part.replace("  ", " "))
+    'a b `a  b`'
+    """
+    parts = _CODE.split(text)
+    return "".join(part if index % 2 else work(part) for index, part in enumerate(parts))
+
+
+def may_hold_code(texts: pl.Series) -> pl.Series:
+    """Whether a line may hold code that ``outside_code`` would spare."""
+    return texts.str.contains_any(["`", "~~~"])
+
+
+def over_rows(batch: Batch, frame: pl.DataFrame, values: pl.Series) -> np.ndarray:
+    """The sum of the lines' values for each row of the batch (float64); 0 where a row has none."""
+    return np.bincount(
+        frame["row"].to_numpy(), weights=values.to_numpy().astype(np.float64), minlength=len(batch)
+    )

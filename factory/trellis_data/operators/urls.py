@@ -1,0 +1,118 @@
+"""Web addresses: masked, removed, or a reason to drop a row."""
+
+from collections import Counter
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from trellis_contracts.recipe import Text
+
+from trellis_data.layout import Batch
+from trellis_data.operator import TextParams, knob
+from trellis_data.operators.text_operator import (
+    TextOperator,
+    may_hold_code,
+    outside_code,
+    over_rows,
+    rewritten,
+)
+from trellis_data.outcome import Outcome
+from trellis_data.texts import any_in_row
+
+# Ends before Chinese text and full-width marks, which addresses hold in escaped form; brackets only in pairs.
+_CHARACTER = r"[^\s<>\"'`()\[\]{}\p{Han}\p{Hiragana}\p{Katakana}，。；：！？、（）【】《》「」“”‘’…]"
+_LAST = r"[^\s<>\"'`()\[\]{}\p{Han}\p{Hiragana}\p{Katakana}，。；：！？、（）【】《》「」“”‘’….,;:!?*_]"
+_REST = rf"(?:(?:{_CHARACTER}|\([^\s()]*\))*(?:{_LAST}|\([^\s()]*\)))"
+URL = rf"(?i)(?:\b(?:https?|ftp)://|\bwww\.[a-z0-9-]+\.){_REST}"
+_LINK = rf"(?i)!?\[([^\[\]\n]*)\]\(\s*{URL.removeprefix('(?i)')}[^()\n]*\)"
+_HINTS = ["://", "www."]
+
+
+class UrlsParams(TextParams):
+    """What becomes of addresses."""
+
+    action: Literal["mask", "remove", "drop", "keep"] = knob(
+        "mask",
+        title=Text(en="Action", zh="处理方式"),
+        help=Text(
+            en="Put a mark in their place, remove them (a Markdown link keeps its text), drop the row, "
+            "or keep "
+            "them and only look at the share.",
+            zh="替换为标记、移除（Markdown 链接保留文字）、删除该行，或保留而只检查占比。",
+        ),
+    )
+    mark: str = knob(
+        "[URL]",
+        max_length=40,
+        title=Text(en="Mark", zh="标记"),
+        help=Text(en="What stands in an address's place.", zh="替换网址的文字。"),
+    )
+    largest_share: float | None = knob(
+        None,
+        ge=0,
+        le=1,
+        title=Text(en="Largest share", zh="最大占比"),
+        help=Text(
+            en="Drops rows in which addresses make up more of the characters than this.",
+            zh="若网址占字符的比例超过该值则删除该行。",
+        ),
+    )
+    keep_code: bool = knob(
+        True,
+        title=Text(en="Leave code alone", zh="不改动代码"),
+        help=Text(
+            en="Addresses in code (between backticks) stay as they are.",
+            zh="代码（反引号内）中的网址保持不变。",
+        ),
+    )
+
+
+class Urls(TextOperator):
+    """Masks, removes or drops addresses."""
+
+    id = "urls"
+    group = "clean"
+    title = Text(en="Web addresses", zh="网址")
+    help = Text(
+        en="Masks or removes web addresses; drops rows that mostly consist of them.",
+        zh="掩码或移除网址；删除以网址为主的行。",
+    )
+    Params = UrlsParams
+    params: UrlsParams
+
+    def apply(self, batch: Batch) -> Outcome:
+        """Only lines with a hint of an address are searched."""
+        frame = self.texts(batch)
+        texts = frame["text"]
+        candidates = np.flatnonzero(texts.str.contains_any(_HINTS).to_numpy())
+        found = frame[candidates]
+        number = found["text"].str.count_matches(URL)
+        counts = Counter({"urls": int(number.sum())})
+        drop: dict[str, np.ndarray] = {}
+        if self.params.action == "drop":
+            drop["has_url"] = any_in_row(batch, found, number > 0)
+        if self.params.largest_share is not None:
+            left = found["text"].str.replace_all(URL, "").str.len_chars().cast(pl.Int64)
+            taken = over_rows(batch, found, found["text"].str.len_chars().cast(pl.Int64) - left)
+            sizes = over_rows(batch, frame, texts.str.len_chars())
+            drop["mostly_urls"] = taken > self.params.largest_share * sizes
+        new = found["text"]
+        if self.params.action in ("mask", "remove"):
+            new = self._replaced(found["text"])
+        return rewritten(batch, found, new, drop=drop, counts=+counts)
+
+    def _replaced(self, texts: pl.Series) -> pl.Series:
+        new = self._in_place(texts)
+        if not self.params.keep_code:
+            return new
+        code = np.flatnonzero(may_hold_code(texts).to_numpy())
+        spared = [outside_code(text, self._in_part) for text in texts.gather(code)]
+        return new.scatter(code, pl.Series(spared, dtype=pl.String)) if len(code) else new
+
+    def _in_place(self, texts: pl.Series) -> pl.Series:
+        if self.params.action == "remove":
+            return texts.str.replace_all(_LINK, "$1").str.replace_all(URL, "")
+        return texts.str.replace_all(URL, self.params.mark.replace("$", "$$"))
+
+    def _in_part(self, part: str) -> str:
+        return str(self._in_place(pl.Series([part]))[0])

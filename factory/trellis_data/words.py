@@ -1,0 +1,49 @@
+"""Texts as the compiled loops over words want them; importing this compiles nothing."""
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from trellis_data.dedup.alphabet import tables
+
+#: Measures of a text look at this much of it: their working memory is some twenty times as large.
+_MOST_CHARACTERS = 1_000_000
+
+
+def buffers(texts: pl.Series) -> tuple[np.ndarray, np.ndarray]:
+    """The UTF-8 bytes of all texts in a row (uint8) and where each begins and the last ends (int64)."""
+    array = texts.fill_null("").to_arrow()
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    array = array.cast(pa.large_string())
+    _, offsets, data = array.buffers()
+    places = np.frombuffer(offsets, dtype=np.int64)[array.offset : array.offset + len(array) + 1]
+    if data is None or data.size == 0:
+        return np.zeros(1, dtype=np.uint8), places
+    return np.frombuffer(data, dtype=np.uint8), places
+
+
+def head(texts: pl.Series) -> pl.Series:
+    """The texts, very long ones cut: what a share says of their beginning it says of them."""
+    if (texts.str.len_bytes().max() or 0) <= _MOST_CHARACTERS:  # type: ignore[operator]
+        return texts
+    return texts.str.slice(0, _MOST_CHARACTERS)
+
+
+def hashes_of(words: list[str]) -> np.ndarray:
+    """Hashes of single words as the loops compute them (uint64), in the words' order; 0 for what is none."""
+    from trellis_data.word_kernels import runs
+
+    hashes, owners = runs(*buffers(pl.Series(words, dtype=pl.String)), *tables(), 1, 1)
+    found = np.zeros(len(words), dtype=np.uint64)
+    firsts = np.unique(owners, return_index=True)
+    found[firsts[0]] = hashes[firsts[1]]
+    return found
+
+
+def repetition_shares(texts: pl.Series) -> tuple[np.ndarray, np.ndarray]:
+    """For each text its words and the shares of what is said again (``word_kernels.repetition``)."""
+    from trellis_data.word_kernels import repetition
+
+    counts, shares = repetition(*buffers(head(texts)), *tables())
+    return counts, shares

@@ -17,6 +17,7 @@ def register() -> None:
         distribution_name,
         offload_policy,
         process_group,
+        token_log_probs,
         value_head,
         weight_transfer,
     )
@@ -24,7 +25,7 @@ def register() -> None:
     PlatformRegistry.register(platform=CPU)(PlatformCPU)
     process_group.install()
     distribution_name.install()
-    for patch in (weight_transfer, value_head, offload_policy):
+    for patch in (weight_transfer, value_head, offload_policy, token_log_probs):
         patch_after_import(patch.MODULE, patch.patch)
 
 

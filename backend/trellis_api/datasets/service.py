@@ -13,6 +13,7 @@ import pyarrow as pa
 from pydantic import TypeAdapter, ValidationError
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session
+from trellis_data.reading.problems import UnreadableFile
 
 from trellis_api.core.hashing import hash_file
 from trellis_api.core.ids import new_id
@@ -31,7 +32,7 @@ from trellis_api.datasets.errors import (
     UploadMalformed,
 )
 from trellis_api.datasets.intake.convert import Converted, convert
-from trellis_api.datasets.intake.problems import BadRows, UnreadableFile
+from trellis_api.datasets.intake.problems import BadRows, as_details
 from trellis_api.datasets.intake.store import read_page
 from trellis_api.datasets.models import Dataset
 from trellis_api.datasets.schemas import ColumnRead, DatasetRead, DatasetRows
@@ -99,7 +100,7 @@ def prepare(upload: Upload, *, name: str) -> Intake:
         raise DatasetFileInvalid(error.message, {"code": error.code, **error.details}) from error
     except BadRows as error:
         details = {
-            "problems": [problem.as_details() for problem in error.problems],
+            "problems": [as_details(problem) for problem in error.problems],
             "is_complete": error.is_complete,
         }
         raise DatasetRowsInvalid(f"No row was taken: {error.problems[0].describe()}.", details) from error

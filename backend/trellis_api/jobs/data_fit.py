@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from trellis_contracts.recipe import DataFormat, Recipe
 from trellis_contracts.rows import CONVERSIONS, FORMAT_ROLES, ColumnKind, DataRole, role_of
+from trellis_data.reading.columns import kind_of
 from trellis_recipes.data.conversion import Place, choose_conversion
 from trellis_recipes.data.reading import BadRow
 
-from trellis_api.datasets.intake.columns import kind_of
 from trellis_api.datasets.intake.store import to_json
 from trellis_api.datasets.models import Dataset
 from trellis_api.jobs import fit_texts

@@ -1,1 +1,1 @@
-"""Raw files and their rows: local, on a hub or in S3."""
+"""From files of any kind to rows with types: compression, encoding, kind, rows, columns, shards."""

@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from trellis_api.datasets.intake.convert import Converted, convert
 from trellis_api.datasets.intake.kinds import FileKind
-from trellis_api.datasets.intake.problems import MAX_ROW_BYTES
 from trellis_api.datasets.intake.store import read_page
+from trellis_data.reading.problems import MAX_ROW_BYTES
 
 ANY_EXAMPLES = settings(
     max_examples=60,

@@ -12,14 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from trellis_api.datasets.intake.convert import convert
-from trellis_api.datasets.intake.problems import (
-    MAX_LEAF_COLUMNS,
-    MAX_PROBLEMS,
-    MAX_ROW_BYTES,
-    BadRows,
-    RowProblem,
-    UnreadableFile,
-)
+from trellis_api.datasets.intake.problems import MAX_PROBLEMS, BadRows
+from trellis_data.reading.problems import MAX_LEAF_COLUMNS, MAX_ROW_BYTES, RowProblem, UnreadableFile
 
 GOOD = b'{"question": "1+1", "answer": "2"}\n'
 

@@ -10,13 +10,13 @@ import pytest
 from fastapi.testclient import TestClient
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
-from trellis_api.datasets.intake.columns import describe_type, kind_of
 from trellis_api.datasets.intake.formats import detect_format
 from trellis_api.datasets.models import Dataset
 from trellis_api.jobs.data_fit import MAX_OFFERS
 from trellis_api.jobs.fit_texts import describe_conversion
 from trellis_api.models.models import Model
 from trellis_contracts.rows import CONVERSIONS, ColumnKind
+from trellis_data.reading.columns import describe_type, kind_of
 
 CHAT = [{"role": "user", "content": "1+1?"}, {"role": "assistant", "content": "2"}]
 WRONG = [CHAT[0], {"role": "assistant", "content": "3"}]

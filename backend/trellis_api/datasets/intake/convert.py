@@ -4,12 +4,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 import pyarrow.parquet as pq
 from trellis_contracts.recipe import DataFormat
+from trellis_data.reading.blocks import Block, SourceRow, gather
+from trellis_data.reading.columns import describe_type
+from trellis_data.reading.csv_rows import read_csv
+from trellis_data.reading.encoding import as_utf8
+from trellis_data.reading.json_array import read_json_array
+from trellis_data.reading.json_lines import read_json_lines
+from trellis_data.reading.problems import RowProblem
 
 from trellis_api.core.hashing import hash_file
-from trellis_api.datasets.intake.columns import describe_type
 from trellis_api.datasets.intake.encoding import detect_encoding
 from trellis_api.datasets.intake.formats import (
     BadValue,
@@ -19,8 +26,7 @@ from trellis_api.datasets.intake.formats import (
     find_bad_values,
 )
 from trellis_api.datasets.intake.kinds import FileKind, detect_kind
-from trellis_api.datasets.intake.problems import MAX_PROBLEMS, BadRows, RowProblem
-from trellis_api.datasets.intake.rows import SourceRow, read_rows
+from trellis_api.datasets.intake.problems import MAX_PROBLEMS, BadRows
 from trellis_api.datasets.intake.store import Source, copy_parquet, write_rows
 
 
@@ -49,7 +55,7 @@ def convert(path: Path, filename: str, destination: Path) -> Converted:
         encoding = text_encoding = detect_encoding(path)
 
         def read() -> Iterator[SourceRow | RowProblem]:
-            return read_rows(path, kind, text_encoding)
+            return _read_rows(path, kind, text_encoding)
 
         source = read
         schema = write_rows(source, destination)
@@ -66,6 +72,22 @@ def convert(path: Path, filename: str, destination: Path) -> Converted:
         size_bytes=destination.stat().st_size,
         sha256=hash_file(destination),
     )
+
+
+def _read_rows(path: Path, kind: FileKind, encoding: str) -> Iterator[SourceRow | RowProblem]:
+    """The rows of a text file, and problems in the place of bad ones."""
+
+    def open_text() -> BinaryIO:
+        return as_utf8(path.open("rb"), encoding)
+
+    if kind is FileKind.CSV:
+        blocks: Iterator[Block] = gather(read_csv(open_text))
+    elif kind is FileKind.JSON:
+        blocks = gather(read_json_array(open_text()))
+    else:
+        blocks = read_json_lines(open_text(), exactly=True)
+    for block in blocks:
+        yield from block.in_order()
 
 
 def _locate(bad: list[BadValue], source: Source | None) -> list[RowProblem]:

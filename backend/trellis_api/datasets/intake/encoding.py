@@ -3,7 +3,7 @@
 import codecs
 from pathlib import Path
 
-from trellis_api.datasets.intake.problems import UnreadableFile
+from trellis_data.reading.problems import UnreadableFile
 
 _CHUNK_BYTES = 1024 * 1024
 _UTF8_MARK = codecs.BOM_UTF8

@@ -16,8 +16,8 @@ from trellis_contracts.rows import (
     ROLES,
     ColumnKind,
 )
+from trellis_data.reading.columns import describe_type, is_text, kind_of
 
-from trellis_api.datasets.intake.columns import describe_type, is_text, kind_of
 from trellis_api.datasets.intake.problems import MAX_PROBLEMS
 
 

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
 
-from trellis_api.datasets.intake.problems import UnreadableFile
+from trellis_data.reading.problems import UnreadableFile
 
 _HEAD_BYTES = 64 * 1024
 _BOM = b"\xef\xbb\xbf"

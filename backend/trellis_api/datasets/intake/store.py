@@ -10,16 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from trellis_data.reading.blocks import SourceRow
+from trellis_data.reading.columns import CONVERSION_ERRORS, ColumnTypes, Misfit, explain_misfit
+from trellis_data.reading.conform import storable, storable_type
+from trellis_data.reading.problems import MAX_LEAF_COLUMNS, RowProblem, UnreadableFile
 
-from trellis_api.datasets.intake.columns import CONVERSION_ERRORS, ColumnTypes, Misfit, explain_misfit
-from trellis_api.datasets.intake.problems import (
-    MAX_LEAF_COLUMNS,
-    MAX_PROBLEMS,
-    BadRows,
-    RowProblem,
-    UnreadableFile,
-)
-from trellis_api.datasets.intake.rows import SourceRow
+from trellis_api.datasets.intake.problems import MAX_PROBLEMS, BadRows
 
 #: A row group ends at whichever comes first.
 _GROUP_ROWS = 1024
@@ -42,7 +38,9 @@ class _ProblemList:
 
     def add_misfits(self, misfits: list[Misfit], batch: list[tuple[int, SourceRow]]) -> None:
         numbers = {id(row): number for number, row in batch} if misfits else {}
-        for row, column, reason in misfits:
+        for row, column, reason, code in misfits:
+            if code == "too_many_columns":
+                raise UnreadableFile(code, f"Row {numbers[id(row)]}: {reason}.")
             self.add(RowProblem(row.line, numbers[id(row)], reason, column))
 
     def raise_if_any(self) -> None:
@@ -63,7 +61,7 @@ def write_rows(source: Source, destination: Path) -> pa.Schema:
     try:
         for batch in _batches(source(), problems):
             before = types.struct
-            array, misfits = types.admit([row for _, row in batch])
+            pieces, misfits = types.admit([row for _, row in batch])
             problems.add_misfits(misfits, batch)
             if problems.items or not is_final:
                 continue
@@ -71,10 +69,10 @@ def write_rows(source: Source, destination: Path) -> pa.Schema:
                 writer = _open_writer(destination, types.struct)
             elif not before.equals(types.struct):
                 is_final = False
-            if writer is None or array is None:
+            if writer is None or len(pieces) != 1:
                 is_final = False  # no row has a key so far, or a row fits only the types before this batch
             elif is_final:
-                _write_array(writer, array)
+                _write_array(writer, pieces[0].array)
     finally:
         if writer is not None:
             writer.close()
@@ -83,7 +81,7 @@ def write_rows(source: Source, destination: Path) -> pa.Schema:
         raise UnreadableFile("dataset_empty", "The file has no rows with values.")
     if not is_final:
         _write_again(source, destination, types.struct)
-    return pa.schema(list(_storable(types.struct)))
+    return pa.schema(list(storable_type(types.struct)))
 
 
 def _write_again(source: Source, destination: Path, struct: pa.StructType) -> None:
@@ -122,34 +120,12 @@ def _batches(
 
 
 def _open_writer(destination: Path, struct: pa.StructType) -> pq.ParquetWriter:
-    return pq.ParquetWriter(destination, pa.schema(list(_storable(struct))), compression="zstd")
+    return pq.ParquetWriter(destination, pa.schema(list(storable_type(struct))), compression="zstd")
 
 
 def _write_array(writer: pq.ParquetWriter, array: pa.StructArray) -> None:
-    stored = _without_empty_objects(array)
-    writer.write_table(pa.Table.from_batches([pa.RecordBatch.from_struct_array(stored)]))
-
-
-def _storable(kind: pa.DataType) -> pa.DataType:
-    """The type with ``{}`` as null: Parquet has no object without keys."""
-    if pa.types.is_struct(kind):
-        fields = [field.with_type(_storable(field.type)) for field in kind]
-        return pa.struct(fields) if fields else pa.null()
-    return pa.list_(_storable(kind.value_type)) if pa.types.is_list(kind) else kind
-
-
-def _without_empty_objects(array: pa.Array) -> pa.Array:
-    kind = array.type
-    if _storable(kind).equals(kind):
-        return array
-    if pa.types.is_struct(kind):
-        if not kind.num_fields:
-            return pa.nulls(len(array))
-        children = [_without_empty_objects(array.field(index)) for index in range(kind.num_fields)]
-        fields = list(_storable(kind))
-        return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
-    items = _without_empty_objects(array.values)
-    return pa.ListArray.from_arrays(array.offsets, items, type=_storable(kind), mask=array.is_null())
+    batch = pa.RecordBatch.from_struct_array(storable(array))
+    writer.write_table(pa.Table.from_batches([batch]))
 
 
 def copy_parquet(path: Path, destination: Path) -> pa.Schema:

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from trellis_contracts.rows import ColumnKind
 
-from trellis_api.datasets.intake.problems import MAX_DEPTH, MAX_LEAF_COLUMNS, UnreadableFile
-from trellis_api.datasets.intake.rows import SourceRow
+from trellis_data.reading.blocks import SourceRow
+from trellis_data.reading.problems import MAX_DEPTH, MAX_LEAF_COLUMNS
 
 #: What Arrow raises for values that have no common type, or none at all.
 CONVERSION_ERRORS = (
@@ -26,6 +26,10 @@ _SIMPLE_KINDS = {
 }
 #: Rows whose key order is looked at; Arrow sorts keys, people do not.
 _ORDER_SAMPLE = 200
+_TOO_MANY_KEYS = (
+    f"the rows have more than {MAX_LEAF_COLUMNS} different keys; objects whose keys are data (ids, words) "
+    "should be lists of {key, value} objects"
+)
 
 
 class Misfit(NamedTuple):
@@ -34,10 +38,22 @@ class Misfit(NamedTuple):
     row: SourceRow
     column: str | None
     reason: str
+    code: str
 
 
-class _ShapeError(ValueError):
-    """A row has more structure than the platform stores."""
+class Piece(NamedTuple):
+    """Rows that follow each other and agree, and their values."""
+
+    rows: list[SourceRow]
+    array: pa.StructArray
+
+
+class ShapeError(ValueError):
+    """A row has more structure than can be stored."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class ColumnTypes:
@@ -46,14 +62,32 @@ class ColumnTypes:
     def __init__(self) -> None:
         self.struct: pa.StructType = pa.struct([])
 
-    def admit(self, rows: list[SourceRow]) -> tuple[pa.StructArray | None, list[Misfit]]:
-        """Widen the types by these rows and convert them; instead, where some do not fit, name those."""
+    def admit(self, rows: list[SourceRow]) -> tuple[list[Piece], list[Misfit]]:
+        """Widen the types by these rows and convert them; those that do not fit are named instead.
+
+        There is one piece where all rows fit. Of rows that do not agree among each other the first counts.
+        """
+        if not rows:
+            return [], []
         try:
-            return self._convert([row.value for row in rows]), []
-        except (*CONVERSION_ERRORS, _ShapeError):
-            return None, self._admit_one_by_one(rows)
+            return [Piece(rows, self._convert([row.value for row in rows]))], []
+        except (*CONVERSION_ERRORS, ShapeError) as error:
+            if len(rows) == 1:
+                return [], [self._explain(rows[0], error)]
+        # By halves: a few bad rows among many cost a few conversions of the others.
+        middle = len(rows) // 2
+        early, early_misfits = self.admit(rows[:middle])
+        late, late_misfits = self.admit(rows[middle:])
+        return early + late, early_misfits + late_misfits
+
+    def admit_type(self, kind: pa.StructType) -> None:
+        """Widen the types by those of rows that have types already. Raises ShapeError and ArrowTypeError."""
+        _check_shape(kind)
+        self.struct = merge_types(self.struct, kind) if self.struct.num_fields else kind
 
     def _convert(self, values: list[dict[str, Any]]) -> pa.StructArray:
+        if max(map(len, values)) > MAX_LEAF_COLUMNS:
+            raise ShapeError("too_many_columns", _TOO_MANY_KEYS)
         # Arrow infers a type even for values that do not agree; only the conversion tells.
         struct = self._widened(values)
         array = pa.array(values, type=struct)
@@ -69,21 +103,15 @@ class ColumnTypes:
             return self.struct
         return merge_types(self.struct, inferred)
 
-    def _admit_one_by_one(self, rows: list[SourceRow]) -> list[Misfit]:
-        misfits: list[Misfit] = []
-        for row in rows:
-            try:
-                self._convert([row.value])
-            except _ShapeError as error:
-                misfits.append(Misfit(row, None, str(error)))
-            except CONVERSION_ERRORS as error:
-                column, reason = explain_misfit(row.value, self.struct) or (None, str(error))
-                misfits.append(Misfit(row, column, reason))
-        return misfits
+    def _explain(self, row: SourceRow, error: Exception) -> Misfit:
+        if isinstance(error, ShapeError):
+            return Misfit(row, None, str(error), error.code)
+        column, reason = explain_misfit(row.value, self.struct) or (None, str(error)[:300])
+        return Misfit(row, column, reason, "type_conflict")
 
 
 def merge_types(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """The type that holds the values of both; the order of ``left`` stays. Raises ArrowTypeError."""
+    """The type that holds the values of both, in the order of ``left``. Raises ArrowTypeError, ShapeError."""
     merged = pa.unify_schemas([pa.schema(list(left)), pa.schema(list(right))], promote_options="permissive")
     _check_shape(struct := pa.struct(list(merged)))
     return struct
@@ -92,13 +120,9 @@ def merge_types(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 def _check_shape(kind: pa.DataType) -> None:
     depth, leaves = _measure(kind)
     if depth > MAX_DEPTH + 1:
-        raise _ShapeError(f"values are nested {depth - 1} deep; the limit is {MAX_DEPTH}")
+        raise ShapeError("too_deep", f"values are nested {depth - 1} deep; the limit is {MAX_DEPTH}")
     if leaves > MAX_LEAF_COLUMNS:
-        raise UnreadableFile(
-            "too_many_columns",
-            f"The rows have more than {MAX_LEAF_COLUMNS} different keys. Objects whose keys are data "
-            "(ids, words) should be lists of {key, value} objects.",
-        )
+        raise ShapeError("too_many_columns", _TOO_MANY_KEYS)
 
 
 def _measure(kind: pa.DataType) -> tuple[int, int]:
@@ -106,10 +130,11 @@ def _measure(kind: pa.DataType) -> tuple[int, int]:
     if pa.types.is_struct(kind):
         for field in kind:
             if not field.name or "\x00" in field.name:
-                raise _ShapeError("a key is empty" if not field.name else "a key holds a NUL character")
+                problem = "a key is empty" if not field.name else "a key holds a NUL character"
+                raise ShapeError("bad_key", problem)
         inner = [_measure(field.type) for field in kind]
         return 1 + max((depth for depth, _ in inner), default=0), max(1, sum(leaves for _, leaves in inner))
-    if pa.types.is_list(kind):
+    if is_list(kind):
         depth, leaves = _measure(kind.value_type)
         return depth + 1, leaves
     return 0, 1
@@ -120,7 +145,8 @@ def ordered_like(kind: pa.DataType, values: Iterable[Any]) -> pa.DataType:
     if pa.types.is_struct(kind):
         objects = [value for value in values if isinstance(value, dict)]
         names = list(dict.fromkeys(name for value in objects for name in value))
-        names += [field.name for field in kind if field.name not in set(names)]
+        known = set(names)
+        names += [field.name for field in kind if field.name not in known]
         fields = []
         for name in names:
             field = kind.field(name)

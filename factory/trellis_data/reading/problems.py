@@ -1,0 +1,51 @@
+"""What can be wrong with a file and its rows, and the limits that keep reading it cheap."""
+
+from dataclasses import dataclass
+from typing import Any
+
+#: A row longer than this is refused before it is held in memory as a whole.
+MAX_ROW_BYTES = 16 * 1024 * 1024
+#: Deeper values are refused: no training format needs them, and Parquet readers recurse.
+MAX_DEPTH = 32
+#: Leaf columns after nested objects are flattened, as Parquet stores them.
+MAX_LEAF_COLUMNS = 2048
+#: How much of a bad row's text is kept beside the reason.
+MAX_RAW_CHARACTERS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class RowProblem:
+    """One bad row. ``line`` is the physical line in a text file; None in a binary file."""
+
+    line: int | None
+    #: Counted from 1 over all rows of the file, bad ones included.
+    row: int
+    reason: str
+    column: str | None = None
+    code: str = "row_invalid"
+    #: The row as it stands in the file, cut after ``MAX_RAW_CHARACTERS``.
+    raw: str = ""
+
+    def describe(self) -> str:
+        """One sentence that names the place and the reason."""
+        place = f"line {self.line}" if self.line is not None else f"row {self.row}"
+        column = f", column '{self.column}'" if self.column else ""
+        return f"{place}{column}: {self.reason}"
+
+
+class UnreadableFile(Exception):
+    """The file as a whole cannot be read as rows."""
+
+    def __init__(self, code: str, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.details = details
+
+
+def shorten(text: str | bytes) -> str:
+    """A bad row's text as the quarantine keeps it; bytes that are no UTF-8 stand as ``\\xNN``."""
+    if isinstance(text, str):
+        text = text[:MAX_RAW_CHARACTERS].encode("utf-8", "surrogatepass")
+    # Four bytes a character at most; bytes of a half surrogate read as foreign bytes do.
+    return text[: 4 * MAX_RAW_CHARACTERS].decode("utf-8", "backslashreplace")[:MAX_RAW_CHARACTERS]

@@ -1,0 +1,244 @@
+"""Where files come from: this machine, a data root, a dataset of the hub, or an S3 bucket.
+
+A source lists its files and brings one at a time into a work folder, so that the disk holds one
+of them however many there are.
+"""
+
+import os
+import shutil
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from trellis_data.reading.kinds import can_be_read
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file of a source: its name for reports, and its size where the source tells."""
+
+    name: str
+    size_bytes: int | None
+
+
+class SourceUnavailable(Exception):
+    """The files cannot be had; says why in one sentence, without secrets."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class Source(ABC):
+    """Some files."""
+
+    #: What the source calls the exact state that is read.
+    revision: str | None = None
+
+    @abstractmethod
+    def describe(self) -> str:
+        """The source in a sentence's words."""
+
+    @abstractmethod
+    def list_files(self) -> list[SourceFile]:
+        """The files that promise rows, in a lasting order."""
+
+    @abstractmethod
+    def bring(self, file: SourceFile, work: Path) -> Path:
+        """The file on this machine; under ``work`` where it had to be copied."""
+
+
+class LocalSource(Source):
+    """A file, or the readable files of a folder and its subfolders."""
+
+    def __init__(self, path: Path, *, name: str | None = None) -> None:
+        """``name`` is what the file was called by whoever sent it."""
+        self._path = path
+        self._name = name or path.name
+
+    def describe(self) -> str:
+        return self._name
+
+    def list_files(self) -> list[SourceFile]:
+        if self._path.is_file():
+            return [SourceFile(self._name, self._path.stat().st_size)]
+        if not self._path.is_dir():
+            raise SourceUnavailable("source_missing", f"There is no file or folder '{self._name}'.")
+        root = self._path.resolve()
+        found = []
+        for path in sorted(self._path.rglob("*")):
+            relative = path.relative_to(self._path)
+            is_hidden = any(part.startswith(".") for part in relative.parts)
+            # A link may lead out of the folder that was named.
+            is_inside = path.is_file() and path.resolve().is_relative_to(root)
+            if is_inside and not is_hidden and can_be_read(path.name):
+                found.append(SourceFile(relative.as_posix(), path.stat().st_size))
+        return found
+
+    def bring(self, file: SourceFile, work: Path) -> Path:  # noqa: ARG002 - nothing needs copying
+        return self._path if self._path.is_file() else self._path / file.name
+
+
+def source_inside(root: Path, relative: str) -> LocalSource:
+    """A file or folder under a data root; raises SourceUnavailable for a path that leads out of it."""
+    candidate = PurePosixPath(relative)
+    base = root.resolve()
+    is_outside = candidate.is_absolute() or ".." in candidate.parts or "\x00" in relative or "\\" in relative
+    if is_outside or not (path := base / candidate).resolve().is_relative_to(base):
+        raise SourceUnavailable("source_outside", f"'{relative[:200]}' is not inside of the data root.")
+    if not path.exists():
+        raise SourceUnavailable("source_missing", f"The data root has no '{relative[:200]}'.")
+    return LocalSource(path.resolve(), name=relative)
+
+
+class HubSource(Source):
+    """A dataset of the hub that ``HF_ENDPOINT`` names, at one commit; the token is in ``HF_TOKEN``."""
+
+    def __init__(self, repo_id: str, *, revision: str = "main", under: str = "") -> None:
+        """``under`` narrows to a folder or a file of the dataset."""
+        from huggingface_hub import HfApi
+        from huggingface_hub import constants as hub_constants
+
+        self._repo_id = repo_id
+        self._wanted = revision
+        self._under = under.strip("/")
+        endpoint = os.environ.get("HF_ENDPOINT") or hub_constants.ENDPOINT
+        # False: a token that lies in someone's home folder is not ours to use.
+        self._api = HfApi(endpoint=endpoint, token=os.environ.get("HF_TOKEN") or False)
+
+    def describe(self) -> str:
+        return f"{self._repo_id}@{self.revision or self._wanted}"
+
+    def list_files(self) -> list[SourceFile]:
+        """Also settles on the commit behind a branch or tag, which all files are then taken from."""
+        with _HubErrors(self._repo_id, self._wanted):
+            found = self._api.dataset_info(self._repo_id, revision=self._wanted, files_metadata=True)
+        if not found.sha:
+            raise SourceUnavailable("hub_no_commit", f"The hub names no commit for '{self.describe()}'.")
+        self.revision = found.sha
+        names = [(file.rfilename, file.size) for file in found.siblings or []]
+        return [
+            SourceFile(name, size)
+            for name, size in sorted(names)
+            if can_be_read(name)
+            and (not self._under or name == self._under or name.startswith(f"{self._under}/"))
+            # Metadata that datasets carry along, which is no row.
+            and PurePosixPath(name).name not in ("dataset_infos.json", "state.json", "dataset_info.json")
+        ]
+
+    def bring(self, file: SourceFile, work: Path) -> Path:
+        with _HubErrors(self._repo_id, self._wanted):
+            path = self._api.hf_hub_download(
+                self._repo_id,
+                file.name,
+                repo_type="dataset",
+                revision=self.revision or self._wanted,
+                local_dir=work / "hub",
+            )
+        return Path(path)
+
+
+class _HubErrors:
+    """Turns the hub client's errors into one sentence."""
+
+    def __init__(self, repo_id: str, revision: str) -> None:
+        self._repo_id = repo_id
+        self._revision = revision
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if error is not None and (found := self._explain(error)):
+            raise SourceUnavailable(*found) from error
+
+    def _explain(self, error: BaseException) -> tuple[str, str] | None:
+        import httpx
+        from huggingface_hub import errors
+
+        repo = self._repo_id
+        if isinstance(error, errors.GatedRepoError):
+            return "hub_gated", f"'{repo}' is gated: accept its terms on the hub and set HF_TOKEN."
+        if isinstance(error, errors.RepositoryNotFoundError):
+            return "hub_no_dataset", f"The hub has no dataset '{repo}', or HF_TOKEN may not read it."
+        if isinstance(error, errors.RevisionNotFoundError):
+            return "hub_no_revision", f"'{repo}' has no revision '{self._revision}'."
+        if isinstance(error, errors.HFValidationError):
+            return "hub_bad_name", f"'{repo[:100]}' is no name of a dataset."
+        if isinstance(error, errors.HfHubHTTPError):
+            return "hub_refused", f"The hub answered with status {error.response.status_code}."
+        if isinstance(error, errors.LocalEntryNotFoundError | httpx.HTTPError):
+            return "hub_unreachable", "The hub cannot be reached."
+        return None
+
+
+class S3Source(Source):
+    """An object, or the readable objects below a prefix; credentials are those of the environment."""
+
+    def __init__(self, url: str, *, options: dict[str, Any] | None = None) -> None:
+        """``options`` are s3fs's, such as ``endpoint_url``."""
+        if not url.startswith("s3://") or not url.removeprefix("s3://").strip("/"):
+            raise SourceUnavailable(
+                "source_bad_address", f"'{url[:200]}' is no address like s3://bucket/folder."
+            )
+        self._url = url
+        self._options = options or {}
+        self._root = url.removeprefix("s3://").rstrip("/")
+
+    def describe(self) -> str:
+        return self._url
+
+    def list_files(self) -> list[SourceFile]:
+        with _S3Errors(self._url):
+            listed = self._files().find(self._root, detail=True)
+        found = []
+        for key, info in sorted(listed.items()):
+            is_one = key == self._root
+            name = PurePosixPath(key).name if is_one else key.removeprefix(f"{self._root}/")
+            if is_one or can_be_read(key):
+                found.append(SourceFile(name, info.get("size")))
+        if not listed:
+            raise SourceUnavailable("source_missing", f"There is nothing at {self._url}.")
+        return found
+
+    def bring(self, file: SourceFile, work: Path) -> Path:
+        target = work / "object"
+        is_one = file.name == PurePosixPath(self._root).name and not self._is_folder()
+        key = self._root if is_one else f"{self._root}/{file.name}"
+        with _S3Errors(self._url), self._files().open(key, "rb") as remote, target.open("wb") as local:
+            shutil.copyfileobj(remote, local, 4 * 1024 * 1024)
+        return target
+
+    def _is_folder(self) -> bool:
+        return not self._files().isfile(self._root)
+
+    def _files(self) -> Any:
+        import s3fs
+
+        return s3fs.S3FileSystem(use_listings_cache=False, **self._options)
+
+
+class _S3Errors:
+    """Turns the client's errors into one sentence."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        if isinstance(error, FileNotFoundError):
+            raise SourceUnavailable("source_missing", f"There is nothing at {self._url}.") from error
+        if isinstance(error, PermissionError):
+            raise SourceUnavailable(
+                "source_refused", f"{self._url} may not be read with these keys."
+            ) from error
+        if isinstance(error, ClientError | BotoCoreError):
+            raise SourceUnavailable(
+                "source_unreachable", f"{self._url} cannot be read: {type(error).__name__}."
+            ) from error

@@ -52,6 +52,20 @@ def scan(data, start, stop, kinds, folded, words, sizes, alone):
 
 
 @njit(cache=True, nogil=True)
+def first_words(data, offsets, kinds, folded):
+    """The hash of each text's first word (uint64); 0 where it has none."""
+    found = np.zeros(len(offsets) - 1, dtype=np.uint64)
+    most = longest(offsets)
+    words = np.empty(most, dtype=np.uint64)
+    sizes = np.empty(most, dtype=np.int32)
+    alone = np.empty(most, dtype=np.bool_)
+    for row in range(len(found)):
+        if scan(data, offsets[row], offsets[row + 1], kinds, folded, words, sizes, alone):
+            found[row] = words[0]
+    return found
+
+
+@njit(cache=True, nogil=True)
 def longest(offsets):
     """The most bytes that a text has, and one."""
     most = 0

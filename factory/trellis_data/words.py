@@ -32,13 +32,10 @@ def head(texts: pl.Series) -> pl.Series:
 
 def hashes_of(words: list[str]) -> np.ndarray:
     """Hashes of single words as the loops compute them (uint64), in the words' order; 0 for what is none."""
-    from trellis_data.word_kernels import runs
+    from trellis_data.word_kernels import first_words
 
-    hashes, owners = runs(*buffers(pl.Series(words, dtype=pl.String)), *tables(), 1, 1)
-    found = np.zeros(len(words), dtype=np.uint64)
-    firsts = np.unique(owners, return_index=True)
-    found[firsts[0]] = hashes[firsts[1]]
-    return found
+    hashes: np.ndarray = first_words(*buffers(pl.Series(words, dtype=pl.String)), *tables())
+    return hashes
 
 
 def repetition_shares(texts: pl.Series) -> tuple[np.ndarray, np.ndarray]:

@@ -26,6 +26,9 @@ _WEIGHT = 3
 #: Common words decide where so many are of one language, a share of all, and twice as many as of the next.
 _LEAST_VOTES, _LEAST_SHARE, _LEAST_LEAD = 3, 0.12, 2.0
 
+#: A word or two (``printf hello``) are in a language only where that is nearly certain.
+_FEW_WORDS, _LEAST_OF_FEW = 4, 0.95
+
 
 class Languages(NamedTuple):
     """One of each a text."""
@@ -97,9 +100,10 @@ class LanguageDetection:
         if self._lingua is None:
             self._lingua = _load_lingua(self._candidates)
         codes, confidences = [], []
-        for values in self._lingua.compute_language_confidence_values_in_parallel(texts):
+        every = self._lingua.compute_language_confidence_values_in_parallel(texts)
+        for text, values in zip(texts, every, strict=True):
             best = values[0]
-            is_told = best.value > 0
+            is_told = best.value >= (_LEAST_OF_FEW if len(text.split()) < _FEW_WORDS else 1e-9)
             codes.append(best.language.iso_code_639_1.name.lower() if is_told else UNKNOWN)
             confidences.append(float(best.value))
         return codes, confidences

@@ -1,6 +1,7 @@
 """Unicode, spaces and line ends brought into one form."""
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -11,15 +12,19 @@ from trellis_data.layout import Batch
 from trellis_data.operator import TextParams, knob
 from trellis_data.operators.text_operator import (
     TextOperator,
-    may_hold_code,
-    outside_code,
+    outside_code_of_all,
     replace_lines,
     rewritten,
 )
 from trellis_data.outcome import Outcome
 
-#: Without one of these no text is wrongly decoded UTF-8: what its first bytes become in usual encodings.
+#: One of these stands in every text of wrongly decoded UTF-8: what its first bytes become.
 _MAYBE_MISREAD = "[\u0080-\u052f\u201a\u201e\u221a\u2500-\u25ff]"
+#: Characters of which some are not in form NFC: all but the usual ones of Latin, Chinese, Japanese and Korean.
+_MAYBE_NOT_NFC = (
+    "[^\u0000-\u02ff\u2010-\u2027\u3001-\u3029\u3030-\u3098\u309b-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7a3\uff00-\uffef]"
+)
 _SPACES = "[\u00a0\u1680\u2000-\u200a\u202f\u205f]"
 
 
@@ -87,41 +92,39 @@ class NormaliseText(TextOperator):
     def apply(self, batch: Batch) -> Outcome:
         """Expressions over all lines; only what may be misread or holds code is gone through one by one."""
         frame = self.texts(batch)
-        new = (
-            frame["text"]
-            .str.replace_all("\r\n", "\n", literal=True)
-            .str.replace_all("\r", "\n", literal=True)
-        )
+        new = frame["text"]
         counts: Counter[str] = Counter()
         if self.params.repair:
-            repaired = replace_lines(new, new.str.contains(_MAYBE_MISREAD), _repaired)
-            counts["repaired"] = int((repaired != new).sum())
-            new = repaired
+            new = replace_lines(new, new.str.contains(_MAYBE_MISREAD), _repaired)
+            counts["repaired"] = int((new != frame["text"]).sum())
+        new = _where(new, "\r", lambda some: some.str.replace_all("\r\n?", "\n"))
         if self.params.form != "none":
-            new = new.str.normalize(self.params.form)
-        spared = self._spaced(new)
-        code = np.flatnonzero(may_hold_code(new).to_numpy())
-        if len(code):
-            done = [outside_code(text, self._space_part) for text in new.gather(code)]
-            spared = spared.scatter(code, pl.Series(done, dtype=pl.String))
+            form = self.params.form
+            not_yet = _MAYBE_NOT_NFC if form == "NFC" else "[^\\x00-\\x7f]"
+            new = _where(new, not_yet, lambda some: some.str.normalize(form))
+        new = outside_code_of_all(new, self._spaced)
         if self.params.strip:
             # The first line's indentation belongs to it.
-            spared = spared.str.replace(r"\A(?:[^\S\n]*\n)+", "").str.strip_chars_end()
-        return rewritten(batch, frame, spared, counts=+counts)
+            new = _where(new, r"\A\s", lambda some: some.str.replace(r"\A(?:[^\S\n]*\n)+", ""))
+            new = new.str.strip_chars_end()
+        return rewritten(batch, frame, new, counts=+counts)
 
     def _spaced(self, texts: pl.Series) -> pl.Series:
         if self.params.spaces:
-            odd = texts.str.contains(_SPACES)
-            if odd.any():
-                texts = texts.str.replace_all(_SPACES, " ")
-            texts = texts.str.replace_all(r"[ \t]+(\n|\z)", "$1").str.replace_all(r"(\S)[ \t]{2,}", "$1 ")
+            texts = _where(texts, _SPACES, lambda some: some.str.replace_all(_SPACES, " "))
+            texts = _where(texts, r"[ \t]\n", lambda some: some.str.replace_all(r"[ \t]+\n", "\n"))
+            texts = _where(texts, r"[ \t][ \t]", lambda some: some.str.replace_all(r"(\S)[ \t]{2,}", "$1 "))
         if self.params.blank_lines is not None:
-            most = self.params.blank_lines + 1
-            texts = texts.str.replace_all(rf"(?:[ \t]*\n){{{most},}}", "\n" * most)
+            breaks = self.params.blank_lines + 1
+            too_many = rf"(?:[ \t]*\n){{{breaks + 1},}}"
+            texts = _where(texts, r"\n[ \t]*\n", lambda some: some.str.replace_all(too_many, "\n" * breaks))
         return texts
 
-    def _space_part(self, part: str) -> str:
-        return str(self._spaced(pl.Series([part]))[0])
+
+def _where(texts: pl.Series, pattern: str, work: Callable[[pl.Series], pl.Series]) -> pl.Series:
+    """``work`` done on the texts that match: a search costs a fraction of a replacement."""
+    at = np.flatnonzero(texts.str.contains(pattern).to_numpy())
+    return texts.scatter(at, work(texts.gather(at))) if len(at) else texts
 
 
 def _repaired(text: str) -> str:

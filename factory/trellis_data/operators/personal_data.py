@@ -10,7 +10,7 @@ from trellis_contracts.recipe import Text
 
 from trellis_data.layout import Batch
 from trellis_data.operator import TextParams, knob
-from trellis_data.operators.personal_patterns import HINTS, Kind, Span, find_personal
+from trellis_data.operators.personal_patterns import HINTS, WORDS, Kind, Span, find_personal
 from trellis_data.operators.text_operator import TextOperator, rewritten
 from trellis_data.outcome import Outcome
 
@@ -99,7 +99,7 @@ class PersonalData(TextOperator):
         """Only lines that may hold something are searched, and only for what they may hold."""
         frame = self.texts(batch)
         kinds = [kind for kind in _ALL if kind in {*self.params.mask, *self.params.drop}]
-        hints = np.array([frame["text"].str.contains(HINTS[kind]).to_numpy() for kind in kinds])
+        hints = np.array([_may_hold(frame["text"], kind) for kind in kinds])
         lines = np.flatnonzero(hints.any(axis=0))
         found = frame[lines].sort("row", "turn", maintain_order=True)
         order = (
@@ -143,3 +143,13 @@ class PersonalData(TextOperator):
         if key not in numbers:
             numbers[key] = 1 + sum(known == kind for known, _ in numbers)
         return f"[{MARKS[kind]}_{numbers[key]}]"
+
+
+def _may_hold(texts: pl.Series, kind: Kind) -> np.ndarray:
+    """For each text whether it is worth a search for that kind."""
+    if kind not in WORDS:
+        return texts.str.contains(HINTS[kind]).to_numpy()
+    found = texts.str.contains_any(WORDS[kind], ascii_case_insensitive=True).to_numpy().copy()
+    at = np.flatnonzero(found)
+    found[at] = texts.gather(at).str.contains(HINTS[kind]).to_numpy()
+    return found

@@ -91,9 +91,18 @@ def outside_code(text: str, work: Callable[[str], str]) -> str:
     return "".join(part if index % 2 else work(part) for index, part in enumerate(parts))
 
 
-def may_hold_code(texts: pl.Series) -> pl.Series:
-    """Whether a line may hold code that ``outside_code`` would spare."""
-    return texts.str.contains_any(["`", "~~~"])
+def outside_code_of_all(texts: pl.Series, work: Callable[[pl.Series], pl.Series]) -> pl.Series:
+    """``work`` done on all texts, but not on their code (see ``outside_code``)."""
+    new = work(texts)
+    with_code = np.flatnonzero(texts.str.contains_any(["`", "~~~"]).to_numpy())
+    if len(with_code) == 0:
+        return new
+    split = [_CODE.split(text) for text in texts.gather(with_code)]
+    plain = iter(work(pl.Series([part for parts in split for part in parts[::2]], dtype=pl.String)))
+    joined = [
+        "".join(part if index % 2 else next(plain) for index, part in enumerate(parts)) for parts in split
+    ]
+    return new.scatter(with_code, pl.Series(joined, dtype=pl.String))
 
 
 def over_rows(batch: Batch, frame: pl.DataFrame, values: pl.Series) -> np.ndarray:

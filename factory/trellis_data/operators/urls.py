@@ -11,8 +11,7 @@ from trellis_data.layout import Batch
 from trellis_data.operator import TextParams, knob
 from trellis_data.operators.text_operator import (
     TextOperator,
-    may_hold_code,
-    outside_code,
+    outside_code_of_all,
     over_rows,
     rewritten,
 )
@@ -102,17 +101,9 @@ class Urls(TextOperator):
         return rewritten(batch, found, new, drop=drop, counts=+counts)
 
     def _replaced(self, texts: pl.Series) -> pl.Series:
-        new = self._in_place(texts)
-        if not self.params.keep_code:
-            return new
-        code = np.flatnonzero(may_hold_code(texts).to_numpy())
-        spared = [outside_code(text, self._in_part) for text in texts.gather(code)]
-        return new.scatter(code, pl.Series(spared, dtype=pl.String)) if len(code) else new
+        return outside_code_of_all(texts, self._in_place) if self.params.keep_code else self._in_place(texts)
 
     def _in_place(self, texts: pl.Series) -> pl.Series:
         if self.params.action == "remove":
             return texts.str.replace_all(_LINK, "$1").str.replace_all(URL, "")
         return texts.str.replace_all(URL, self.params.mark.replace("$", "$$"))
-
-    def _in_part(self, part: str) -> str:
-        return str(self._in_place(pl.Series([part]))[0])

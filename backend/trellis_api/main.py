@@ -10,7 +10,6 @@ from fastapi.concurrency import run_in_threadpool
 from trellis_api import health
 from trellis_api.auth.admin_token import ensure_admin_token
 from trellis_api.auth.dependencies import require_user
-from trellis_api.auth.rate_limit import LoginRateLimit
 from trellis_api.auth.router import router as auth_router
 from trellis_api.core.database import Database
 from trellis_api.core.errors import ERROR_RESPONSES, install_error_handlers
@@ -70,7 +69,6 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     app.state.tasks = TaskQueue(settings)
     app.state.event_hub = EventHub(app.state.database, poll_interval_s=settings.event_poll_interval_s)
     install_probes(app, settings, app.state.database)
-    app.state.login_rate_limit = LoginRateLimit()
     install_error_handlers(app)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(PrometheusMiddleware)

@@ -11,7 +11,7 @@ from typing import Literal
 
 import psutil
 from trellis_api.core.settings import Settings
-from trellis_api.rewards.availability import find_sandbox_problem
+from trellis_api.rewards.availability import probe_sandbox
 
 GIB = 1024**3
 MIN_SHARED_MEMORY_BYTES = 512 * 1024**2
@@ -110,7 +110,7 @@ def check_memory() -> Check:
 
 def check_sandbox() -> Check:
     """Whether code of persons can be run isolated."""
-    problem = find_sandbox_problem()
+    problem = probe_sandbox(sys.executable)
     if problem is None:
         return Check("sandbox", "ok", "bubblewrap isolates code of rewards")
     return Check("sandbox", "warning", f"{problem}: rewards 'code' and 'python' cannot be used")

@@ -164,7 +164,6 @@ def print_data_fit(found: dict[str, Any] | None) -> None:
             err.print(f"  try: --data-format {offer['format']} {options}", markup=False, soft_wrap=True)
 
 
-@app.command("launch", hidden=True)
 @app.command()
 def submit(
     file: File,

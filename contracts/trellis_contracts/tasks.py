@@ -4,9 +4,11 @@
 LAUNCH_QUEUED = "trellis.jobs.launch_queued"
 #: Compare active jobs with Ray and with their heartbeats, and settle them. Args: none.
 RECONCILE = "trellis.jobs.reconcile"
+#: Look at what exports wrote that are over, register their models and settle them. Args: none.
+FINISH_EXPORTS = "trellis.jobs.finish_exports"
 #: Tell a running job to checkpoint and leave, or end its Ray job. Args: (job_id,).
 STOP = "trellis.jobs.stop"
-#: Remove the files of deleted jobs. Args: none.
+#: Remove the files of deleted jobs, and what exports that failed have left. Args: none.
 PURGE = "trellis.jobs.purge"
 #: Remove the files of checkpoints that were given up. Args: none.
 PRUNE = "trellis.jobs.prune_checkpoints"

@@ -75,9 +75,9 @@ def test_columns_are_named_on_the_command_line(platform: LightPlatform) -> None:
     request = json.dumps(platform.job_request())
     choice = ("--column", "prompt=no_such_column", "--data-format", "prompt-answer")
 
-    refused = trellis(platform, "jobs", "launch", "-f", "-", *choice, stdin=request)
+    refused = trellis(platform, "jobs", "submit", "-f", "-", *choice, stdin=request)
     seen = trellis(platform, "jobs", "preview", "-f", "-", *choice, stdin=request)
-    malformed = trellis(platform, "jobs", "launch", "-f", "-", "--column", "prompt", stdin=request)
+    malformed = trellis(platform, "jobs", "submit", "-f", "-", "--column", "prompt", stdin=request)
 
     assert refused.returncode != 0
     assert "no_such_column" in refused.stderr

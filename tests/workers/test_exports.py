@@ -1,5 +1,6 @@
 """What follows from the end of an attempt: one model, one export, whatever dies in between."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,19 @@ from trellis_api.jobs.repository import JobFilter
 from trellis_api.jobs.schemas import ExportCreate
 from trellis_api.models import repository as models
 from trellis_api.models.service import model_folder, staging_folder
+from trellis_contracts import tasks
 from trellis_contracts.attempt import locate_staging
 from trellis_contracts.spec import JobSpec
 from trellis_contracts.states import JobState
 from trellis_testing.model_folders import write_model_folder
+from trellis_workers.core.app import app, build_configuration
+from trellis_workers.core.ray_client import RayJob, RayJobs, RayStatus
 from trellis_workers.jobs import settle as settle_module
+from trellis_workers.jobs.finish_exports import finish_exports
 from trellis_workers.jobs.launch import _write_attempt
+from trellis_workers.jobs.leftovers import remove_leftovers
 from trellis_workers.jobs.prune import prune_checkpoints
+from trellis_workers.jobs.reconcile import reconcile
 from trellis_workers.jobs.settle import settle
 from trellis_workers.jobs.verdict import Settlement
 
@@ -73,6 +80,11 @@ def list_exports(platform: Any) -> list[Job]:
         return list(repository.list_jobs(session, wanted=JobFilter(kind=EXPORT), before=None, limit=9))
 
 
+def list_leftovers(platform: Any) -> list[str]:
+    with platform.read() as session:
+        return [row.job_id for row in repository.list_leftovers(session)]
+
+
 def test_an_export_that_succeeded_registers_its_model_once(install: Callable[..., Any]) -> None:
     platform = install()
     job = queue_export(platform)
@@ -117,6 +129,7 @@ def test_an_export_that_wrote_nothing_usable_has_failed(install: Callable[..., A
     settled = platform.get_job(job.id)
     assert (settled.state, settled.cause) == (JobState.FAILED, "export_invalid")
     assert list_models(platform) == []
+    remove_leftovers()
     assert not folder.exists()
 
 
@@ -132,8 +145,77 @@ def test_what_an_export_left_that_did_not_succeed_is_removed(
         folder.mkdir(parents=True)
 
     settle(job, Settlement(state, 1))
+    is_untouched = all(folder.exists() for folder in left)
+    remove_leftovers()
 
+    assert is_untouched
     assert not any(folder.exists() for folder in left)
+    assert list_leftovers(platform) == []
+
+
+def test_a_removal_of_what_an_export_left_is_finished_after_a_crash(
+    install: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    platform = install()
+    job = queue_export(platform)
+    folder = model_folder(platform.settings, order_of(job).model_id)
+    folder.mkdir(parents=True)
+    settle(job, Settlement(JobState.FAILED, 1))
+
+    def die(*_: Any, **__: Any) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", die)
+        with pytest.raises(SystemExit):
+            remove_leftovers()
+    in_between = (list_leftovers(platform), len(list(folder.parent.iterdir())))
+    remove_leftovers()
+
+    assert in_between == ([job.id], 1)
+    assert (list_leftovers(platform), list(folder.parent.iterdir())) == ([], [])
+
+
+def test_what_an_export_left_stays_where_a_new_attempt_writes(install: Callable[..., Any]) -> None:
+    platform = install()
+    job = queue_export(platform)
+    folder = model_folder(platform.settings, order_of(job).model_id)
+    folder.mkdir(parents=True)
+    settle(job, Settlement(JobState.FAILED, 1))
+    with platform.write() as session:
+        service.resume(session, job_id=job.id, data_root=platform.settings.data_root)
+
+    remove_leftovers()
+
+    assert folder.exists()
+    assert list_leftovers(platform) == []
+
+
+def test_the_sweep_of_the_reconciler_leaves_weights_to_a_task_without_a_limit(
+    install: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    platform = install()
+    job = queue_export(platform)
+    write_model_folder(model_folder(platform.settings, order_of(job).model_id))
+    monkeypatch.setattr(RayJobs, "find", lambda _self, name: RayJob(name, RayStatus.SUCCEEDED, 0, "", {}))
+
+    reconcile()
+    after_the_sweep = platform.get_job(job.id).state
+    finish_exports()
+
+    assert after_the_sweep == JobState.LAUNCHING
+    assert (platform.get_job(job.id).state, list_models(platform)) == (JobState.SUCCEEDED, ["made"])
+
+
+def test_beat_repeats_what_finishes_exports(install: Callable[..., Any]) -> None:
+    install()
+
+    scheduled = {entry["task"] for entry in build_configuration()["beat_schedule"].values()}
+
+    assert {tasks.FINISH_EXPORTS, tasks.PURGE} <= scheduled
+    app.loader.import_default_modules()
+    limits = {name: app.tasks[name].time_limit for name in (tasks.RECONCILE, tasks.FINISH_EXPORTS)}
+    assert limits == {tasks.RECONCILE: 120, tasks.FINISH_EXPORTS: None}
 
 
 def test_an_export_is_told_the_checkpoint_and_the_folder(install: Callable[..., Any]) -> None:

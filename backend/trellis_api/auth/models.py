@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from sqlalchemy import BigInteger, Index, Integer
 from sqlmodel import Field, SQLModel
 
 from trellis_api.core.columns import UtcDateTime, utc_now
@@ -35,3 +36,19 @@ class BrowserSession(SQLModel, table=True):
     token_hash: str = Field(primary_key=True)
     created_at: datetime = Field(default_factory=utc_now, sa_type=UtcDateTime)
     expires_at: datetime = Field(sa_type=UtcDateTime)
+
+
+class LoginFailure(SQLModel, table=True):
+    """A failed login; kept as long as it slows down the next one."""
+
+    __tablename__ = "login_failures"
+    __table_args__ = (
+        Index("ix_login_failures_address", "address", "failed_at"),
+        Index("ix_login_failures_failed_at", "failed_at"),
+    )
+
+    id: int | None = Field(
+        default=None, primary_key=True, sa_type=BigInteger().with_variant(Integer, "sqlite")
+    )
+    address: str = Field(max_length=64)
+    failed_at: datetime = Field(sa_type=UtcDateTime)

@@ -1,40 +1,26 @@
-"""Slows down guessing: failed logins are counted per address, in a sliding window."""
+"""Slows down guessing: failed logins are counted per address, in a sliding window, for all API processes."""
 
-import threading
-import time
-from collections import deque
-from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from sqlmodel import Session
+
+from trellis_api.auth import repository
 
 MAX_FAILURES = 10
-WINDOW_S = 60.0
-MAX_ADDRESSES = 10_000
+WINDOW = timedelta(seconds=60)
+_MAX_ADDRESS = 64
 
 
-class LoginRateLimit:
-    """Counts in memory: each API process allows its own attempts, which is fine for 256-bit secrets."""
+def find_wait_s(session: Session, *, address: str, now: datetime) -> float:
+    """Seconds until that address may try again; 0 if it may now."""
+    failures = repository.list_login_failures(
+        session, address=address[:_MAX_ADDRESS], since=now - WINDOW, limit=MAX_FAILURES
+    )
+    if len(failures) < MAX_FAILURES:
+        return 0.0
+    return max(0.0, (failures[-1] + WINDOW - now).total_seconds())
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._failures: dict[str, deque[float]] = {}
 
-    def wait_s(self, address: str) -> float:
-        """Seconds until that address may try again; 0 if it may now."""
-        with self._lock:
-            failures = self._recent(address)
-            if len(failures) < MAX_FAILURES:
-                return 0.0
-            return max(0.0, failures[0] + WINDOW_S - self._clock())
-
-    def add_failure(self, address: str) -> None:
-        """Remember a failed attempt."""
-        with self._lock:
-            if len(self._failures) >= MAX_ADDRESSES:
-                self._failures.clear()
-            self._recent(address).append(self._clock())
-
-    def _recent(self, address: str) -> deque[float]:
-        failures = self._failures.setdefault(address, deque(maxlen=MAX_FAILURES))
-        while failures and failures[0] <= self._clock() - WINDOW_S:
-            failures.popleft()
-        return failures
+def add_failure(session: Session, *, address: str, now: datetime) -> None:
+    """Remember a failed attempt."""
+    repository.add_login_failure(session, address=address[:_MAX_ADDRESS], now=now, forget_before=now - WINDOW)

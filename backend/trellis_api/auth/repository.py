@@ -3,9 +3,9 @@
 from datetime import datetime
 
 from sqlalchemy import delete, update
-from sqlmodel import Session, col
+from sqlmodel import Session, col, select
 
-from trellis_api.auth.models import AccessToken, BrowserSession, LoginCode
+from trellis_api.auth.models import AccessToken, BrowserSession, LoginCode, LoginFailure
 
 
 def find_access_token(session: Session, *, token_hash: str) -> AccessToken | None:
@@ -59,3 +59,20 @@ def use_login_code(session: Session, *, code_hash: str, now: datetime) -> bool:
         .values(used_at=now)
     )
     return result.rowcount == 1
+
+
+def list_login_failures(session: Session, *, address: str, since: datetime, limit: int) -> list[datetime]:
+    """When logins from that address have failed since then, newest first."""
+    failures = (
+        select(LoginFailure.failed_at)
+        .where(LoginFailure.address == address, col(LoginFailure.failed_at) > since)
+        .order_by(col(LoginFailure.failed_at).desc())
+    )
+    return list(session.exec(failures.limit(limit)))
+
+
+def add_login_failure(session: Session, *, address: str, now: datetime, forget_before: datetime) -> None:
+    """Note a failed login, and forget the old ones of all addresses."""
+    session.exec(delete(LoginFailure).where(col(LoginFailure.failed_at) <= forget_before))
+    session.add(LoginFailure(address=address, failed_at=now))
+    session.flush()

@@ -1,13 +1,15 @@
 """Login, logout, and who am I."""
 
 from fastapi import APIRouter, Request, Response
+from sqlmodel import Session
 
-from trellis_api.auth import service
+from trellis_api.auth import rate_limit, service
 from trellis_api.auth.dependencies import SESSION_COOKIE, CookieDep, UserDep, reject_cross_site
 from trellis_api.auth.errors import LoginFailed, TooManyAttempts
-from trellis_api.auth.rate_limit import LoginRateLimit
 from trellis_api.auth.schemas import LoginRequest, UserRead
-from trellis_api.core.dependencies import SettingsDep, WriteSession
+from trellis_api.auth.service import OpenedSession
+from trellis_api.core.columns import utc_now
+from trellis_api.core.dependencies import DatabaseDep, SettingsDep, WriteSession
 from trellis_api.core.errors import ERROR_RESPONSES, ErrorBody
 
 router = APIRouter(
@@ -21,29 +23,24 @@ router = APIRouter(
     responses={429: {"model": ErrorBody, "description": "Too many failed logins"}},
 )
 def login(
-    body: LoginRequest, request: Request, response: Response, session: WriteSession, settings: SettingsDep
+    body: LoginRequest, request: Request, response: Response, database: DatabaseDep, settings: SettingsDep
 ) -> UserRead:
     """Sets an HttpOnly, SameSite=Strict cookie."""
-    limit: LoginRateLimit = request.app.state.login_rate_limit
     address = request.client.host if request.client else "unknown"
-    if wait_s := limit.wait_s(address):
+    with database.read() as session:
+        wait_s = rate_limit.find_wait_s(session, address=address, now=utc_now())
+    if wait_s:
         raise TooManyAttempts(
             "Too many failed logins; wait a minute.", headers={"Retry-After": str(int(wait_s) + 1)}
         )
     lifetime_s = settings.session_lifetime_s
     try:
-        if body.code is not None:
-            opened = service.login_with_code(
-                session, code=body.code.get_secret_value(), lifetime_s=lifetime_s
-            )
-        elif body.token is not None:
-            opened = service.login_with_token(
-                session, token=body.token.get_secret_value().strip(), lifetime_s=lifetime_s
-            )
-        else:  # the schema lets this through never
-            raise LoginFailed("Give a code or a token.")
+        with database.write() as session:
+            opened = _open_session(session, body, lifetime_s=lifetime_s)
     except LoginFailed:
-        limit.add_failure(address)
+        # In a transaction of its own: the login's has just been rolled back.
+        with database.write() as session:
+            rate_limit.add_failure(session, address=address, now=utc_now())
         raise
     response.set_cookie(
         SESSION_COOKIE,
@@ -54,6 +51,15 @@ def login(
         secure=settings.secure_cookies or request.url.scheme == "https",
     )
     return UserRead(name=service.ADMIN, method="session", expires_at=opened.expires_at)
+
+
+def _open_session(session: Session, body: LoginRequest, *, lifetime_s: int) -> OpenedSession:
+    if body.code is not None:
+        return service.login_with_code(session, code=body.code.get_secret_value(), lifetime_s=lifetime_s)
+    if body.token is not None:
+        token = body.token.get_secret_value().strip()
+        return service.login_with_token(session, token=token, lifetime_s=lifetime_s)
+    raise LoginFailed("Give a code or a token.")  # the schema lets this through never
 
 
 @router.post("/logout", status_code=204, summary="End the browser session")

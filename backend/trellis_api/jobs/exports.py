@@ -74,17 +74,21 @@ def queue_promised(session: Session, *, job: Job, settings: Settings) -> Job | N
     if job.export_as.get("job_id") or job.export_as.get("problem"):
         return None
     wanted = ExportAs.model_validate({key: job.export_as.get(key) for key in ("name", "best_by", "mode")})
-    export, problem = None, None
+    export, remarks = None, list[str]()
     try:
         with session.begin_nested():
-            step, problem = _choose_step(session, job=job, wanted=wanted, data_root=settings.data_root)
+            step, remark = _choose_step(session, job=job, wanted=wanted, data_root=settings.data_root)
+            remarks += [remark] if remark else []
             request = ExportCreate(name=_find_free_name(session, wanted.name))
             if request.name != wanted.name:
-                problem = f"The name '{wanted.name}' was taken meanwhile; the model is '{request.name}'."
+                remarks.append(
+                    f"The name '{wanted.name}' was taken meanwhile; the model is '{request.name}'."
+                )
             export = request_export(session, job_id=job.id, step=step, request=request, settings=settings)
     except DomainError as error:
         log.warning("job %s: its export was not queued: %s", job.id, error.message)
-        export, problem = None, error.message
+        export, remarks = None, [error.message]
+    problem = " ".join(remarks) or None
     job.export_as = {**wanted.model_dump(), "job_id": export.id if export else None, "problem": problem}
     session.add(job)
     service.announce(session, job=job)

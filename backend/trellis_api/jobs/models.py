@@ -104,6 +104,16 @@ class Purge(SQLModel, table=True):
     requested_at: datetime = Field(default_factory=utc_now, sa_type=UtcDateTime)
 
 
+class ExportLeftover(SQLModel, table=True):
+    """Folders of an export that did not succeed, which are to be removed: no model stands for them."""
+
+    __tablename__ = "export_leftovers"
+
+    job_id: str = Field(primary_key=True)
+    model_id: str = Field(max_length=32)
+    requested_at: datetime = Field(default_factory=utc_now, sa_type=UtcDateTime)
+
+
 class JobTag(SQLModel, table=True):
     """A label that a person gave to a job."""
 

@@ -9,7 +9,16 @@ from sqlmodel import Session, col, select
 from trellis_contracts.states import ACTIVE, HOLDS_SLOTS, JobState
 
 from trellis_api.jobs.alarms.repository import select_jobs_with_alarms
-from trellis_api.jobs.models import EXPORT, TRAIN, Attempt, Checkpoint, Job, JobTag, Purge
+from trellis_api.jobs.models import (
+    EXPORT,
+    TRAIN,
+    Attempt,
+    Checkpoint,
+    ExportLeftover,
+    Job,
+    JobTag,
+    Purge,
+)
 
 #: PostgreSQL advisory lock under which jobs are admitted, one admission at a time.
 ADMISSION_LOCK = 7_240_001
@@ -156,6 +165,23 @@ def delete_job(session: Session, *, job_id: str) -> None:
     session.exec(delete(Job).where(col(Job.id) == job_id))
     session.add(Purge(job_id=job_id))
     session.flush()
+
+
+def add_leftover(session: Session, *, job_id: str, model_id: str) -> None:
+    """Let the folders of an export be removed, however long that takes to happen."""
+    session.merge(ExportLeftover(job_id=job_id, model_id=model_id))
+    session.flush()
+
+
+def list_leftovers(session: Session) -> Sequence[ExportLeftover]:
+    """Exports whose folders are to be removed, oldest first."""
+    return session.exec(select(ExportLeftover).order_by(col(ExportLeftover.requested_at))).all()
+
+
+def delete_leftover(session: Session, row: ExportLeftover) -> None:
+    """The folders are gone, or wanted again; one that was asked for anew meanwhile stays."""
+    is_same = col(ExportLeftover.requested_at) == row.requested_at
+    session.exec(delete(ExportLeftover).where(col(ExportLeftover.job_id) == row.job_id, is_same))
 
 
 def list_purges(session: Session) -> Sequence[str]:

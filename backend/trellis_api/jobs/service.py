@@ -34,7 +34,7 @@ from trellis_api.jobs.stream_schemas import StateChanged, StreamReset
 #: arrives, so a launching job can end in any way.
 ALLOWED_MOVES: dict[JobState, frozenset[JobState]] = {
     JobState.QUEUED: frozenset({JobState.LAUNCHING, JobState.STOPPED, JobState.FAILED}),
-    JobState.LAUNCHING: frozenset({JobState.QUEUED, JobState.RUNNING, JobState.STOPPING, *FINISHED}),
+    JobState.LAUNCHING: frozenset({JobState.RUNNING, JobState.STOPPING, *FINISHED}),
     JobState.RUNNING: frozenset({JobState.STOPPING, *FINISHED}),
     JobState.STOPPING: FINISHED,
     JobState.STOPPED: frozenset({JobState.QUEUED}),
@@ -137,16 +137,6 @@ def reclaim_launch(session: Session, *, job_id: str, attempt: int) -> Claim | No
         return None
     job.launched_at = utc_now()
     return _issue_token(session, job=job)
-
-
-def release_launch(session: Session, *, job_id: str, attempt: int) -> bool:
-    """LAUNCHING → QUEUED, for a launch that Ray never got (Ray was away); it keeps its place in line."""
-    job = repository.lock_job(session, job_id=job_id)
-    if job is None or job.state != JobState.LAUNCHING or job.attempt != attempt:
-        return False
-    job.launched_at = None
-    move(session, job=job, to=JobState.QUEUED)
-    return True
 
 
 def mark_running(session: Session, *, job: Job, attempt: Attempt) -> None:

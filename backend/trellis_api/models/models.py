@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger
+from sqlalchemy import BigInteger, Index, event
 from sqlmodel import Field, SQLModel
 
 from trellis_api.core.columns import JsonColumn, UtcDateTime, utc_now
@@ -13,6 +13,10 @@ class Model(SQLModel, table=True):
     """One set of weights. ``path`` and the facts after it are None until the weights are here."""
 
     __tablename__ = "models"
+    __table_args__ = (
+        Index("ix_models_parent", "parent_model_id", "created_at"),
+        Index("ix_models_source", "source_job_id", "source_step"),
+    )
 
     id: str = Field(primary_key=True, max_length=32)
     name: str = Field(max_length=120, unique=True)
@@ -23,6 +27,10 @@ class Model(SQLModel, table=True):
     state_changed_at: datetime = Field(default_factory=utc_now, sa_type=UtcDateTime)
     source: dict[str, Any] = Field(sa_type=JsonColumn)
     lineage: dict[str, Any] = Field(sa_type=JsonColumn)
+    #: Of the lineage, what models are looked for by: see ``_copy_lineage``.
+    parent_model_id: str | None = Field(default=None, max_length=32)
+    source_job_id: str | None = Field(default=None, max_length=32)
+    source_step: int | None = Field(default=None, sa_type=BigInteger)
     #: Relative to the data root.
     path: str | None = Field(default=None, max_length=1024)
     architecture: str | None = Field(default=None, max_length=120)
@@ -37,3 +45,12 @@ class Model(SQLModel, table=True):
     warnings: list[dict[str, Any]] = Field(sa_type=JsonColumn)
     revision: str | None = Field(default=None, max_length=120)
     created_at: datetime = Field(default_factory=utc_now, sa_type=UtcDateTime, index=True)
+
+
+@event.listens_for(Model, "before_insert")
+@event.listens_for(Model, "before_update")
+def _copy_lineage(_mapper: object, _connection: object, model: Model) -> None:
+    """Keep the columns that repeat the lineage equal to it; whoever writes a model need not know them."""
+    model.parent_model_id = model.lineage.get("model_id")
+    model.source_job_id = model.lineage.get("job_id")
+    model.source_step = model.lineage.get("step")

@@ -61,15 +61,13 @@ def list_models(
 
 def list_children(session: Session, *, model_id: str, limit: int) -> list[Model]:
     """Models that trainings of this model have made, newest first."""
-    parent = col(Model.lineage)["model_id"].as_string()
-    statement = select(Model).where(parent == model_id).order_by(col(Model.created_at).desc())
+    statement = select(Model).where(Model.parent_model_id == model_id).order_by(col(Model.created_at).desc())
     return list(session.exec(statement.limit(limit)))
 
 
 def list_exported_steps(session: Session, *, job_id: str) -> set[int]:
     """Steps of a job whose checkpoints have become models."""
-    lineage = col(Model.lineage)
-    steps = session.exec(select(lineage["step"].as_integer()).where(lineage["job_id"].as_string() == job_id))
+    steps = session.exec(select(Model.source_step).where(Model.source_job_id == job_id))
     return {step for step in steps if step is not None}
 
 

@@ -1,73 +1,88 @@
 """Which rewards can be used on this platform, and why others cannot."""
 
-import shutil
 import subprocess
-import time
+from datetime import timedelta
 
+from sqlmodel import Session
 from trellis_contracts.recipe import Text
 from trellis_contracts.rewards import RewardKind
 from trellis_recipes.rewards import reward_kinds
 
+from trellis_api.core.columns import utc_now
 from trellis_api.core.settings import Settings
+from trellis_api.rewards import repository
+from trellis_api.rewards.models import SandboxProbe
 
-#: Rewards that execute code of strangers.
-SANDBOXED = frozenset({"code", "python"})
-SANDBOX_PROGRAM = "bwrap"
-_TRIAL = ("--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "true")
-_TRIAL_TIMEOUT_S = 10.0
-_REMEMBERED_S = 60.0
-_remembered: tuple[float, str | None] | None = None
-
-
-def find_sandbox_problem() -> str | None:
-    """Why nothing can be run isolated on this machine, or None; looked at again once a minute."""
-    global _remembered
-    if _remembered is None or time.monotonic() - _remembered[0] > _REMEMBERED_S:
-        _remembered = (time.monotonic(), _try_sandbox())
-    return _remembered[1]
+#: The training side alone knows how code is isolated; it is asked in a process of its own.
+_PROBE = ("-m", "trellis_train.sandbox")
+_PROBE_TIMEOUT_S = 60.0
+#: Machines whose worker has not started for so long are forgotten when another one does.
+_FORGOTTEN_AFTER = timedelta(days=7)
+MAX_PROBLEM = 500
 
 
-def _try_sandbox() -> str | None:
-    program = shutil.which(SANDBOX_PROGRAM)
-    if program is None:
-        return "bubblewrap (bwrap) is not installed"
+def probe_sandbox(python: str) -> str | None:
+    """Why code cannot be isolated on this machine, or None. Starts processes: no matter for a transaction."""
     try:
-        done = subprocess.run(  # noqa: S603 - a fixed command
-            [program, *_TRIAL], capture_output=True, text=True, timeout=_TRIAL_TIMEOUT_S, check=False
+        done = subprocess.run(  # noqa: S603 - our own module
+            [python, *_PROBE], capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return f"bubblewrap does not run: {error}"
-    if done.returncode:
-        return f"bubblewrap is refused here: {done.stderr.strip() or f'exit code {done.returncode}'}"
-    return None
+        return f"the probe does not run: {error}"
+    if done.returncode == 0:
+        return None
+    said = done.stdout.strip() or done.stderr.strip().rpartition("\n")[2]
+    return said or f"the probe left with exit code {done.returncode}"
 
 
-def list_kinds(settings: Settings) -> list[RewardKind]:
+def record_probe(session: Session, *, hostname: str, problem: str | None) -> None:
+    """Keep what a worker has found out on its machine."""
+    now = utc_now()
+    shown = problem[:MAX_PROBLEM] if problem else None
+    repository.replace_sandbox_probe(
+        session,
+        SandboxProbe(hostname=hostname, problem=shown, probed_at=now),
+        forget_before=now - _FORGOTTEN_AFTER,
+    )
+
+
+def read_sandbox_problem(session: Session) -> str | None:
+    """What the workers' machines lack, or None where one of them can isolate code, or none was asked yet."""
+    problems = repository.list_sandbox_problems(session)
+    return problems[0] if problems and all(problems) else None
+
+
+def list_kinds(session: Session, settings: Settings) -> list[RewardKind]:
     """The catalogue, with what this platform has filled in."""
-    return [_localise(kind, settings) for kind in reward_kinds().values()]
+    problem = read_sandbox_problem(session)
+    return [_localise(kind, settings, problem) for kind in reward_kinds().values()]
 
 
-def _localise(kind: RewardKind, settings: Settings) -> RewardKind:
+def find_obstacle(session: Session, name: str, settings: Settings) -> Text | None:
+    """Why a reward cannot be used on this platform, or None."""
+    kind = reward_kinds().get(name)
+    return None if kind is None else _find_obstacle(kind, settings, read_sandbox_problem(session))
+
+
+def _localise(kind: RewardKind, settings: Settings, sandbox_problem: str | None) -> RewardKind:
     options = [
         option.model_copy(update={"choices": sorted(settings.judges)})
         if option.source == "judges"
         else option
         for option in kind.options
     ]
-    return kind.model_copy(update={"options": options, "unavailable": find_obstacle(kind.name, settings)})
+    unavailable = _find_obstacle(kind, settings, sandbox_problem)
+    return kind.model_copy(update={"options": options, "unavailable": unavailable})
 
 
-def find_obstacle(name: str, settings: Settings) -> Text | None:
-    """Why a reward cannot be used on this platform, or None."""
-    if name in SANDBOXED:
-        problem = find_sandbox_problem()
-        if problem is None:
-            return None
+def _find_obstacle(kind: RewardKind, settings: Settings, sandbox_problem: str | None) -> Text | None:
+    if kind.runs_code and sandbox_problem is not None:
         return Text(
-            en=f"Code is run in a sandbox only, and there is none on this machine: {problem}.",
-            zh=f"代码只能在沙箱中运行，而本机没有可用的沙箱：{problem}。",
+            en=f"Code is run in a sandbox only, and the workers' machine has none: {sandbox_problem}. "
+            "Mend that and start the workers again.",
+            zh=f"代码只能在沙箱中运行，而工作进程所在的机器没有可用的沙箱：{sandbox_problem}。修复后请重启工作进程。",
         )
-    if name == "judge" and not settings.judges:
+    if kind.name == "judge" and not settings.judges:
         return Text(
             en="No judge is set up; name an endpoint in TRELLIS_JUDGES.",
             zh="尚未配置评审端点；请在 TRELLIS_JUDGES 中配置。",

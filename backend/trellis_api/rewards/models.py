@@ -48,3 +48,13 @@ class DryRun(SQLModel, table=True):
     finished_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
     #: Last sign of life of the worker that carries it out.
     touched_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+
+
+class SandboxProbe(SQLModel, table=True):
+    """What a worker found out at its start: whether code can be isolated on its machine."""
+
+    __tablename__ = "sandbox_probes"
+
+    hostname: str = Field(primary_key=True, max_length=255)
+    problem: str | None = Field(default=None, max_length=500)
+    probed_at: datetime = Field(sa_type=UtcDateTime)

@@ -11,7 +11,7 @@ from trellis_contracts.states import ACTIVE
 from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import is_id
 from trellis_api.jobs.models import Job
-from trellis_api.rewards.models import DryRun, RewardFile
+from trellis_api.rewards.models import DryRun, RewardFile, SandboxProbe
 
 Position = tuple[datetime, str]
 _UNFINISHED = (DryRunState.QUEUED, DryRunState.RUNNING)
@@ -126,3 +126,15 @@ def advance_dry_run(session: Session, *, dry_run_id: str, done: int, total: int)
         .values(done=done, total=total, touched_at=utc_now())
     )
     return touched.rowcount == 1
+
+
+def replace_sandbox_probe(session: Session, probe: SandboxProbe, *, forget_before: datetime) -> None:
+    """Keep the newest probe of a machine, and forget machines that were not heard of since."""
+    session.exec(delete(SandboxProbe).where(col(SandboxProbe.probed_at) < forget_before))
+    session.merge(probe)
+    session.flush()
+
+
+def list_sandbox_problems(session: Session) -> Sequence[str | None]:
+    """What each machine lacks, the last one to be asked first; None for one that lacks nothing."""
+    return session.exec(select(SandboxProbe.problem).order_by(col(SandboxProbe.probed_at).desc())).all()

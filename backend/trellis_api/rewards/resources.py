@@ -91,7 +91,7 @@ def find_obstacles(
     terms = as_terms(rewards)
     problems: list[tuple[DomainError, str]] = []
     for index, term in enumerate(terms):
-        obstacle = find_obstacle(term.name, settings)
+        obstacle = find_obstacle(session, term.name, settings)
         if obstacle:
             where = f"{field_name}.{index}.name"
             details = _details(RewardUnavailable, where, obstacle.en)

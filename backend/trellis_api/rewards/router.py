@@ -25,9 +25,9 @@ Limit = Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)]
 
 
 @router.get("")
-def list_rewards(settings: SettingsDep) -> RewardKindList:
+def list_rewards(session: ReadSession, settings: SettingsDep) -> RewardKindList:
     """Every reward with its options, and why one cannot be used on this platform."""
-    return RewardKindList(items=availability.list_kinds(settings))
+    return RewardKindList(items=availability.list_kinds(session, settings))
 
 
 @router.get("/files")

@@ -101,7 +101,7 @@ def delete_file(session: Session, *, file_id: str) -> None:
 
 def start_dry_run(session: Session, settings: Settings, *, request: DryRunCreate) -> DryRun:
     """Queue a dry run; everything that is wrong with the request raises here."""
-    terms = check_terms(settings, request.rewards)
+    terms = check_terms(session, settings, request.rewards)
     keep_resources(session, terms=terms)
     find_resources(session, settings, terms=terms, field_name="rewards")
     dataset = _require_dataset(session, request, settings)
@@ -121,13 +121,13 @@ def start_dry_run(session: Session, settings: Settings, *, request: DryRunCreate
     return dry_run
 
 
-def check_terms(settings: Settings, rewards: list[RewardTerm]) -> list[RewardTerm]:
+def check_terms(session: Session, settings: Settings, rewards: list[RewardTerm]) -> list[RewardTerm]:
     """The terms with defaults filled in; raises for what is wrong or cannot be used here."""
     terms, issues = check_mixture([term.model_dump() for term in rewards], field="rewards")
     if issues:
         raise InvalidRewards(issues[0].message, [issue.model_dump() for issue in issues])
     for index, term in enumerate(terms):
-        obstacle = find_obstacle(term.name, settings)
+        obstacle = find_obstacle(session, term.name, settings)
         if obstacle:
             details = [
                 {"code": RewardUnavailable.code, "field": f"rewards.{index}.name", "message": obstacle.en}

@@ -3056,8 +3056,18 @@ export interface components {
             needs_answer: boolean;
             /** Options */
             options?: components["schemas"]["RewardOption"][];
+            /**
+             * Runs Code
+             * @default false
+             */
+            runs_code: boolean;
             title: components["schemas"]["Text"];
             unavailable?: components["schemas"]["Text"] | null;
+            /**
+             * Waits
+             * @default false
+             */
+            waits: boolean;
         };
         /**
          * RewardKindList

@@ -157,6 +157,14 @@ def resume(database: Database, settings: Settings, job_id: str, *, step: int) ->
         service.resume(session, job_id=job_id, data_root=settings.data_root, checkpoint_step=step)
 
 
+def launch_again(client: TestClient, run: Run, database: Database) -> Run:
+    """The attempt that was queued, claimed."""
+    with database.write() as session:
+        claim = service.claim_for_launch(session, job_id=run.job_id)
+    assert claim is not None
+    return Run(client, type(run.launched)(run.job_id, claim.token, claim.job.attempt))
+
+
 def test_what_an_attempt_found_is_history_for_the_next(
     client: TestClient, run: Run, database: Database, settings: Settings
 ) -> None:
@@ -165,10 +173,7 @@ def test_what_an_attempt_found_is_history_for_the_next(
     assert run.read()["alarm_count"] == 1
     resume(database, settings, run.job_id, step=9)
     after_resume = run.read()
-    with database.write() as session:
-        claim = service.claim_for_launch(session, job_id=run.job_id)
-    assert claim is not None
-    second = Run(client, type(run.launched)(run.job_id, claim.token, 2))
+    second = launch_again(client, run, database)
     # The level that it is compared with is that of the steps before the checkpoint.
     for step in range(10, 15):
         second.report((step, {"actor/entropy": 0.001}))
@@ -177,6 +182,30 @@ def test_what_an_attempt_found_is_history_for_the_next(
 
     assert (after_resume["alarm_count"], after_resume["alarms"][0]["is_active"]) == (0, False)
     assert [(a["attempt"], a["is_active"]) for a in again["alarms"]] == [(2, True), (1, False)]
+
+
+@pytest.mark.parametrize("has_stalled", [False, True])
+def test_what_is_known_outlives_an_attempt_that_reported_nothing(
+    client: TestClient, run: Run, database: Database, settings: Settings, has_stalled: bool
+) -> None:
+    run.report(*((step, {"actor/entropy": 0.6}) for step in range(10)))
+    resume(database, settings, run.job_id, step=9)
+    second = launch_again(client, run, database)
+    second.report()
+    if has_stalled:
+        assert wait(database, run.job_id, seconds=2 * stall.FIRST_STEP_FLOOR_S, phase="loading")
+    with database.write() as session:
+        service.settle(session, job_id=run.job_id, attempt=2, state=JobState.CRASHED)
+        service.resume(session, job_id=run.job_id, data_root=settings.data_root, checkpoint_step=9)
+    third = launch_again(client, run, database)
+
+    # The level that it is compared with is that of the first attempt.
+    for step in range(10, 15):
+        third.report((step, {"actor/entropy": 0.001}))
+
+    assert [alarm["code"] for alarm in third.read()["alarms"] if alarm["attempt"] == 3] == [
+        "entropy_collapse"
+    ]
 
 
 def wait(database: Database, job_id: str, *, seconds: float, phase: str = "training") -> bool:

@@ -4,6 +4,7 @@ import io
 import logging
 import stat
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,13 +12,15 @@ from fastapi.testclient import TestClient
 from sqlmodel import select
 from trellis_api.auth import login_link
 from trellis_api.auth.admin_token import ensure_admin_token
-from trellis_api.auth.models import AccessToken, BrowserSession, LoginCode
-from trellis_api.auth.rate_limit import MAX_FAILURES, WINDOW_S, LoginRateLimit
+from trellis_api.auth.models import AccessToken, BrowserSession, LoginCode, LoginFailure
+from trellis_api.auth.rate_limit import MAX_FAILURES, WINDOW, add_failure, find_wait_s
 from trellis_api.auth.secrets import LOGIN_CODE_PREFIX, new_secret
 from trellis_api.auth.service import create_login_code
+from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.redaction import RedactingFilter, install_log_redaction
 from trellis_api.core.settings import Settings
+from trellis_api.main import create_app
 from uvicorn.logging import AccessFormatter
 
 OWN_PAGE = {"X-Trellis-Client": "web"}
@@ -166,16 +169,36 @@ def test_guessing_is_slowed_down(anonymous: TestClient, admin_token: str) -> Non
     assert int(response.headers["retry-after"]) > 0
 
 
-def test_the_limit_of_attempts_ends() -> None:
-    now = 0.0
-    limit = LoginRateLimit(clock=lambda: now)
+def test_the_limit_holds_in_every_process_of_the_api(
+    anonymous: TestClient, admin_token: str, database: Database, settings: Settings
+) -> None:
     for _ in range(MAX_FAILURES):
-        limit.add_failure("10.0.0.1")
+        anonymous.post("/api/v1/auth/login", json={"token": "guess"})
 
-    assert limit.wait_s("10.0.0.1") == WINDOW_S
-    assert limit.wait_s("10.0.0.2") == 0
-    now = WINDOW_S
-    assert limit.wait_s("10.0.0.1") == 0
+    other = TestClient(create_app(settings, database))
+    response = other.post("/api/v1/auth/login", json={"token": admin_token})
+
+    assert (response.status_code, response.json()["error"]) == (429, "too_many_attempts")
+
+
+def test_the_limit_of_attempts_ends(database: Database) -> None:
+    now = utc_now()
+    with database.write() as session:
+        for _ in range(MAX_FAILURES):
+            add_failure(session, address="10.0.0.1", now=now)
+
+        assert find_wait_s(session, address="10.0.0.1", now=now) == WINDOW.total_seconds()
+        assert find_wait_s(session, address="10.0.0.2", now=now) == 0
+        assert find_wait_s(session, address="10.0.0.1", now=now + WINDOW) == 0
+
+
+def test_failures_are_forgotten_when_they_slow_nobody_down_any_more(database: Database) -> None:
+    now = utc_now()
+    with database.write() as session:
+        for seconds in (0, 1, 120):
+            add_failure(session, address=f"10.0.0.{seconds}", now=now + timedelta(seconds=seconds))
+
+        assert len(session.exec(select(LoginFailure)).all()) == 1
 
 
 def test_secrets_never_reach_the_logs(

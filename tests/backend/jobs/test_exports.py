@@ -266,6 +266,18 @@ def test_what_cannot_be_kept_of_the_promise_is_said(
     assert len(list_exports(client)) == len(steps)
 
 
+def test_everything_that_could_not_be_kept_of_the_promise_is_said(
+    client: TestClient, database: Database, settings: Settings, make_source: MakeSource, model: Model
+) -> None:
+    source = make_source(steps=(3,), export_as={"name": model.name, "best_by": "val/loss", "mode": None})
+
+    succeed(database, settings, source)
+
+    problem = client.get(f"/api/v1/jobs/{source}").json()["export_as"]["problem"]
+    assert "No checkpoint has a value of val/loss" in problem
+    assert f"The name '{model.name}' was taken meanwhile" in problem
+
+
 def test_exports_stand_in_a_line_of_their_own(database: Database, make_job: Callable[..., str]) -> None:
     big = make_job(gpus=4)
     make_job(gpus=4)

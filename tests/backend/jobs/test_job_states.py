@@ -97,14 +97,6 @@ class Jobs(RuleBasedStateMachine):
                 assert claim.submission_id == f"{claim.job.id}-{claim.job.attempt}"
 
     @rule(job_id=jobs)
-    def release(self, job_id: str) -> None:
-        with self.acting() as session:
-            job = session.get(Job, job_id)
-            attempt = job.attempt if job else 1
-            is_released = service.release_launch(session, job_id=job_id, attempt=attempt)
-            assert is_released == (self.last[job_id] == JobState.LAUNCHING if job_id in self.last else False)
-
-    @rule(job_id=jobs)
     def give_sign_of_life(self, job_id: str) -> None:
         with self.acting() as session:
             job = service.get_locked_job(session, job_id=job_id)

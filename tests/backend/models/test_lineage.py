@@ -1,12 +1,19 @@
 """What models were made from, over several trainings, also when parts of it were deleted."""
 
 from collections.abc import Callable
+from pathlib import Path
 
+import pytest
+from alembic import command
 from fastapi.testclient import TestClient
+from sqlalchemy import text
 from trellis_api.core.database import Database
 from trellis_api.core.ids import new_id
+from trellis_api.core.migrations import make_config, upgrade
+from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
 from trellis_api.jobs import service
+from trellis_api.models import repository
 from trellis_api.models.lineage import continue_lineage, describe_training
 from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
@@ -68,3 +75,53 @@ def test_the_chain_stays_readable_when_its_parts_are_deleted(
     assert [node_id for node_id, node in nodes.items() if node["exists"]] in (
         [second, dataset.id], [dataset.id, second],
     )  # fmt: skip
+
+
+def test_models_are_found_by_parent_and_by_checkpoint(
+    database: Database, make_job: Callable[..., str], model: Model, dataset: Dataset
+) -> None:
+    job_id, made = train(database, make_job, model.id, dataset.id, "made")
+
+    with database.read() as session:
+        children = repository.list_children(session, model_id=model.id, limit=10)
+        steps = repository.list_exported_steps(session, job_id=job_id)
+
+    assert ([child.id for child in children], steps) == ([made], {5})
+
+
+@pytest.mark.parametrize(
+    ("condition", "index"),
+    [
+        ("parent_model_id = 'x' ORDER BY created_at DESC", "ix_models_parent"),
+        ("source_job_id = 'x'", "ix_models_source"),
+    ],
+)
+def test_sqlite_looks_descendants_up_in_an_index(tmp_path: Path, condition: str, index: str) -> None:
+    settings = Settings(data_root=tmp_path)
+    upgrade(settings)
+    database = Database(settings)
+    with database.read() as session:
+        plan = session.execute(text(f"EXPLAIN QUERY PLAN SELECT id FROM models WHERE {condition}")).all()
+    database.dispose()
+
+    assert index in str(plan)
+
+
+def test_the_lineage_of_models_from_before_is_indexed_too(tmp_path: Path) -> None:
+    old = Database(Settings(data_root=tmp_path))
+    with old.engine.begin() as connection:
+        command.upgrade(make_config(connection), "0007_job_data_columns")
+        connection.execute(
+            text(
+                "INSERT INTO models (id, name, description, state, state_changed_at, source, lineage, "
+                "warnings, created_at) VALUES "
+                "('mdl_a', 'a', '', 'ready', '2026-01-01', '{}', :lineage, '[]', '2026-01-01')"
+            ),
+            {"lineage": '{"model_id": "mdl_base", "job_id": "job_a", "step": 7}'},
+        )
+        command.upgrade(make_config(connection), "head")
+
+        row = connection.execute(text("SELECT parent_model_id, source_job_id, source_step FROM models")).one()
+    old.dispose()
+
+    assert tuple(row) == ("mdl_base", "job_a", 7)

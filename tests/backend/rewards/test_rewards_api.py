@@ -1,16 +1,29 @@
 """The catalogue, own files and dry runs, as the API takes and refuses them."""
 
+import subprocess
 import sys
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from trellis_api.core.columns import utc_now
+from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
-from trellis_api.rewards import availability
+from trellis_api.rewards.availability import probe_sandbox, record_probe
+from trellis_api.rewards.models import SandboxProbe
 from trellis_api.rewards.source_check import find_problem
 from trellis_contracts.rewards import JudgeEndpoint
 
 CODE = "def score(prompt, response, answer, row):\n    return 1.0\n"
+
+
+def record(database: Database, **problems: str | None) -> None:
+    """Probes by the name of the machine."""
+    with database.write() as session:
+        for hostname, problem in problems.items():
+            record_probe(session, hostname=hostname, problem=problem)
 
 
 @pytest.fixture
@@ -114,27 +127,80 @@ def dry_run(client: TestClient, rewards: list[dict[str, Any]], **fields: Any) ->
 )
 def test_a_dry_run_that_cannot_work_is_refused(
     client: TestClient,
-    monkeypatch: pytest.MonkeyPatch,
     rewards: list[dict[str, Any]],
     status: int,
     error: str,
 ) -> None:
-    monkeypatch.setattr(availability, "find_sandbox_problem", lambda: None)
-
     answer = dry_run(client, rewards)
 
     assert (answer.status_code, answer.json()["error"]) == (status, error)
 
 
-def test_without_a_sandbox_own_code_is_refused(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch, file_id: str
-) -> None:
-    monkeypatch.setattr(availability, "find_sandbox_problem", lambda: "bubblewrap (bwrap) is not installed")
+def test_without_a_sandbox_own_code_is_refused(client: TestClient, database: Database, file_id: str) -> None:
+    record(database, worker="bubblewrap (bwrap) is not installed")
 
     answer = dry_run(client, [{"name": "python", "options": {"file": file_id}}])
 
     assert (answer.status_code, answer.json()["error"]) == (409, "reward_unavailable")
     assert "bubblewrap" in answer.json()["message"]
+
+
+def test_the_catalogue_shows_what_the_workers_have_found_out(client: TestClient, database: Database) -> None:
+    def unavailable() -> set[str]:
+        kinds = client.get("/api/v1/rewards").json()["items"]
+        return {kind["name"] for kind in kinds if kind["unavailable"] and kind["runs_code"]}
+
+    before = unavailable()
+    record(database, first="bubblewrap (bwrap) is not installed", second="it needs Linux")
+    without = unavailable()
+    record(database, second=None)
+
+    assert (before, without, unavailable()) == (set(), {"code", "python"}, set())
+
+
+def test_a_machine_that_was_not_heard_of_for_long_does_not_count(database: Database) -> None:
+    record(database, old="bubblewrap (bwrap) is not installed")
+    with database.write() as session:
+        row = session.get(SandboxProbe, "old")
+        assert row is not None
+        row.probed_at = utc_now() - timedelta(days=8)
+        session.add(row)
+
+    record(database, new=None)
+
+    with database.read() as session:
+        assert session.get(SandboxProbe, "old") is None
+
+
+def test_nothing_is_started_while_a_job_is_submitted(
+    client: TestClient, file_id: str, model: Any, dataset: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_arguments: Any, **_named: Any) -> None:
+        raise AssertionError("a process is started inside a request")
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    rewards = [{"name": "python", "options": {"file": file_id}}]
+
+    created = client.post("/api/v1/jobs", json=job_request(model, dataset, rewards))
+
+    assert created.status_code == 201, created.text
+
+
+@pytest.mark.parametrize(
+    ("script", "found"),
+    [
+        ("exit 0", None),
+        ("echo bubblewrap is refused; exit 1", "bubblewrap is refused"),
+        ("echo Traceback >&2; echo ImportError >&2; exit 3", "ImportError"),
+        ("exit 9", "the probe left with exit code 9"),
+    ],
+)
+def test_the_probe_tells_what_the_training_side_says(tmp_path: Path, script: str, found: str | None) -> None:
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\n{script}\n")
+    python.chmod(0o755)
+
+    assert probe_sandbox(str(python)) == found
 
 
 def test_a_queued_dry_run_can_be_cancelled_and_forgotten(client: TestClient, dataset: Any) -> None:
@@ -158,9 +224,8 @@ def job_request(model: Any, dataset: Any, rewards: list[dict[str, Any]]) -> dict
 
 
 def test_a_job_holds_the_file_that_it_scores_with(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch, file_id: str, model: Any, dataset: Any
+    client: TestClient, file_id: str, model: Any, dataset: Any
 ) -> None:
-    monkeypatch.setattr(availability, "find_sandbox_problem", lambda: None)
     rewards = [{"name": "python", "options": {"file": file_id}}]
 
     created = client.post("/api/v1/jobs", json=job_request(model, dataset, rewards))
@@ -172,9 +237,8 @@ def test_a_job_holds_the_file_that_it_scores_with(
 
 
 def test_a_job_with_a_file_that_is_gone_is_refused(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch, file_id: str, model: Any, dataset: Any
+    client: TestClient, file_id: str, model: Any, dataset: Any
 ) -> None:
-    monkeypatch.setattr(availability, "find_sandbox_problem", lambda: None)
     rewards = [{"name": "python", "options": {"file": file_id}}]
     client.delete(f"/api/v1/rewards/files/{file_id}")
 

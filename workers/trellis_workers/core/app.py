@@ -54,6 +54,7 @@ def build_configuration() -> dict[str, Any]:
         "beat_schedule": {
             "launch": _every(interval_s, tasks.LAUNCH_QUEUED),
             "reconcile": _every(interval_s, tasks.RECONCILE),
+            "finish-exports": _every(interval_s, tasks.FINISH_EXPORTS),
             "prune": _every(_PURGE_INTERVAL_S, tasks.PRUNE),
             "purge": _every(_PURGE_INTERVAL_S, tasks.PURGE),
             "dry-runs": _every(_DRY_RUNS_SWEEP_INTERVAL_S, tasks.RUN_DRY_RUNS),

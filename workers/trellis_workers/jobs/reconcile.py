@@ -12,10 +12,10 @@ from datetime import timedelta
 from trellis_api.core.columns import utc_now
 from trellis_api.jobs import repository, service
 from trellis_api.jobs.alarms import service as alarms
-from trellis_api.jobs.models import TRAIN, Attempt, Job
+from trellis_api.jobs.models import EXPORT, TRAIN, Attempt, Job
 from trellis_contracts.states import JobState
 
-from trellis_workers.core.ray_client import OVER, RayAwayError, RayJobs, get_ray
+from trellis_workers.core.ray_client import OVER, RayAwayError, RayJob, RayJobs, get_ray
 from trellis_workers.core.transaction import get_settings, read, write
 from trellis_workers.jobs.drain import drain_spool
 from trellis_workers.jobs.launch import METADATA_ROOT
@@ -83,17 +83,23 @@ def _reconcile_job(ray: RayJobs, job: Job, attempt: Attempt | None) -> bool:
         settlement = _judge_forgotten(job, attempt)
         return settlement is not None and _settle(job, settlement)
     if ray_job.status in OVER:
-        # What the run said last may decide how it ended: it is read after the spool is drained.
-        if not _drain(job):
-            return False
-        with read() as session:
-            attempt = repository.find_attempt(session, job_id=job.id, number=job.attempt)
-        return _settle(job, decide(job, attempt, ray_job), is_drained=True)
+        # What an export wrote is hashed, which no sweep has the time for (``finish_exports.py``).
+        return job.kind != EXPORT and settle_over(job, ray_job)
     if job.state == JobState.STOPPING:
         end_overdue_stop(ray, job)
     elif attempt is not None and job.kind == TRAIN:  # an export has no steps to make
         _look_for_stall(job, attempt)
     return False
+
+
+def settle_over(job: Job, ray_job: RayJob) -> bool:
+    """Settle an attempt that is over on Ray; whether it was."""
+    # What the run said last may decide how it ended: it is read after the spool is drained.
+    if not _drain(job):
+        return False
+    with read() as session:
+        attempt = repository.find_attempt(session, job_id=job.id, number=job.attempt)
+    return _settle(job, decide(job, attempt, ray_job), is_drained=True)
 
 
 def _look_for_stall(job: Job, attempt: Attempt) -> None:

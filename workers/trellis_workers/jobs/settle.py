@@ -5,16 +5,14 @@ registers its model. Either happens exactly once, because an attempt is settled 
 """
 
 import logging
-import shutil
 from dataclasses import replace
 
 from sqlmodel import Session
-from trellis_api.jobs import checkpoints, exports, service
+from trellis_api.jobs import checkpoints, exports, repository, service
 from trellis_api.jobs.export_orders import ExportOrder
 from trellis_api.jobs.models import EXPORT, Job
 from trellis_api.models.inspection import ModelFacts, OutsideRoot, UnusableFolder
 from trellis_api.models.registration import inspect_export, register_export
-from trellis_api.models.service import model_folder, staging_folder
 from trellis_contracts.attempt import REWARD_KEYS_FILE
 from trellis_contracts.states import JobState
 
@@ -25,7 +23,10 @@ logger = logging.getLogger(__name__)
 
 
 def settle(job: Job, settlement: Settlement) -> bool:
-    """End the job's attempt; False where that had happened before."""
+    """End the job's attempt; False where that had happened before.
+
+    Of an export that succeeded, all weights are hashed first, which may take minutes.
+    """
     facts: ModelFacts | None = None
     if job.kind == EXPORT and settlement.state == JobState.SUCCEEDED:
         settlement, facts = _look_at_export(job, settlement)
@@ -45,8 +46,6 @@ def settle(job: Job, settlement: Settlement) -> bool:
         return False
     # Keys of judges do not outlive the run that they were handed to.
     (get_settings().attempt_dir(job.id, job.attempt) / REWARD_KEYS_FILE).unlink(missing_ok=True)
-    if job.kind == EXPORT and facts is None:
-        _remove_leftovers(job)
     state, reason = settlement.state.value, settlement.reason
     logger.info("job %s: attempt %d %s (%s)", job.id, job.attempt, state, reason)
     return True
@@ -67,6 +66,11 @@ def _follow_up(session: Session, job: Job, facts: ModelFacts | None) -> None:
     if facts is not None:
         register_export(session, settings, job=current, facts=facts)
         return
+    if job.kind == EXPORT:
+        order = ExportOrder.model_validate(job.export)
+        # Removed by a task of its own (``leftovers.py``): gigabytes may take minutes.
+        repository.add_leftover(session, job_id=job.id, model_id=order.model_id)
+        return
     # The metrics of the last step came after its checkpoint, and may name another one the best.
     checkpoints.apply_retention(session, job=current)
     try:
@@ -78,13 +82,3 @@ def _follow_up(session: Session, job: Job, facts: ModelFacts | None) -> None:
         problem = "The export could not be queued; the workers' log tells why. Export the checkpoint by hand."
         current.export_as = {**(current.export_as or {}), "problem": problem}
         session.add(current)
-
-
-def _remove_leftovers(job: Job) -> None:
-    """What an export that did not succeed may have left: no model stands for it."""
-    order = ExportOrder.model_validate(job.export)
-    for folder in (
-        staging_folder(get_settings(), order.model_id),
-        model_folder(get_settings(), order.model_id),
-    ):
-        shutil.rmtree(folder, ignore_errors=True)

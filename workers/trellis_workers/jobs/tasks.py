@@ -3,7 +3,7 @@
 from trellis_contracts import tasks
 
 from trellis_workers.core.app import app
-from trellis_workers.jobs import launch, prune, purge, reconcile, stop, warm_up
+from trellis_workers.jobs import finish_exports, launch, leftovers, prune, purge, reconcile, stop, warm_up
 
 #: Longer than any sweep takes; a sweep that hangs must not occupy its process for ever.
 _TIME_LIMIT_S = 120
@@ -24,6 +24,12 @@ def reconcile_jobs() -> None:
         launch.launch_queued()
 
 
+@app.task(name=tasks.FINISH_EXPORTS)
+def finish_exports_that_are_over() -> None:
+    """Register what exports wrote (without a time limit: gigabytes are hashed)."""
+    finish_exports.finish_exports()
+
+
 @app.task(name=tasks.STOP, time_limit=_TIME_LIMIT_S)
 def stop_job(job_id: str) -> None:
     """Tell a run to stop."""
@@ -38,5 +44,6 @@ def prune_checkpoints() -> None:
 
 @app.task(name=tasks.PURGE)
 def purge_deleted() -> None:
-    """Remove the files of deleted jobs (without a time limit: checkpoints are large)."""
+    """Remove the files of deleted jobs and failed exports (without a time limit: they are large)."""
     purge.purge_deleted()
+    leftovers.remove_leftovers()

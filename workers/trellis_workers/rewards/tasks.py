@@ -9,9 +9,11 @@ from trellis_contracts import tasks
 from trellis_workers.core.app import app
 from trellis_workers.core.lock import try_lock
 from trellis_workers.core.transaction import get_database, get_settings
-from trellis_workers.rewards import dry_runs
+from trellis_workers.rewards import dry_runs, sandbox_probe
 
 _LOCK_FILE = "run/dry-runs.lock"
+
+sandbox_probe.install()
 
 
 @app.task(name=tasks.RUN_DRY_RUNS)

@@ -8,7 +8,7 @@ from trellis_contracts.states import ACTIVE
 
 from trellis_api.core.columns import utc_now
 from trellis_api.jobs.alarms.models import Alarm
-from trellis_api.jobs.models import Job
+from trellis_api.jobs.models import Attempt, Job
 
 
 def map_alarms(session: Session, *, job_id: str, attempt: int) -> dict[str, Alarm]:
@@ -65,3 +65,9 @@ def clear_all(session: Session, *, job_id: str) -> None:
         .where(col(Alarm.job_id) == job_id, col(Alarm.is_active))
         .values(is_active=False, cleared_at=utc_now())
     )
+
+
+def list_earlier_attempts(session: Session, *, job_id: str, number: int) -> Sequence[Attempt]:
+    """The attempts of a job before one, the latest first."""
+    earlier = select(Attempt).where(Attempt.job_id == job_id, col(Attempt.number) < number)
+    return session.exec(earlier.order_by(col(Attempt.number).desc())).all()

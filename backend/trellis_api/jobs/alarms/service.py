@@ -56,7 +56,7 @@ def check_stalled(session: Session, *, job: Job, attempt: Attempt) -> bool:
     allowed = stall.allow_s(watch, job.phase)
     if waited <= allowed:
         return False
-    watch = watch or Watch()
+    watch = _load(session, job=job, attempt=attempt)
     watch.is_stalled = True
     attempt.watch = watch.model_dump()
     session.add(attempt)
@@ -96,12 +96,12 @@ def _load(session: Session, *, job: Job, attempt: Attempt) -> Watch:
         return Watch.model_validate(attempt.watch)
     if job.resume_step is None or attempt.number == 1:
         return Watch()
-    earlier = session.get(Attempt, (job.id, attempt.number - 1))
-    if earlier is None or earlier.watch is None:
-        return Watch()
-    watch = Watch.model_validate(earlier.watch)
-    watch.forget_behind(job.resume_step)
-    return watch
+    for earlier in repository.list_earlier_attempts(session, job_id=job.id, number=attempt.number):
+        watch = Watch() if earlier.watch is None else Watch.model_validate(earlier.watch)
+        if watch.latest:  # one that ended before its first metrics has nothing to hand on
+            watch.forget_behind(job.resume_step)
+            return watch
+    return Watch()
 
 
 def _record(session: Session, *, job: Job, attempt: int, changes: Sequence[Change]) -> None:

@@ -133,7 +133,9 @@ class Language(TextOperator):
         table = batch.table
         if self.params.column is not None:
             table = table.append_column(self.params.column, pa.array(codes.tolist(), pa.string()))
-        return replace(dropping(table, drop), counts=Counter(codes.tolist()))
+        outcome = dropping(table, drop)
+        changed = outcome.keep.copy() if self.params.column is not None else outcome.changed
+        return replace(outcome, changed=changed, counts=Counter(codes.tolist()))
 
     def _is_wanted(self, code: str) -> bool:
         return (not self.params.keep or code in self.params.keep) and code not in self.params.drop

@@ -20,7 +20,7 @@ from trellis_data.outcome import Outcome
 
 #: One of these stands in every text of wrongly decoded UTF-8: what its first bytes become.
 _MAYBE_MISREAD = "[\u0080-\u052f\u201a\u201e\u221a\u2500-\u25ff]"
-#: Characters of which some are not in form NFC: all but the usual ones of Latin, Chinese, Japanese and Korean.
+#: Characters of which some are not in form NFC: all but the usual ones of Latin, Chinese and Korean.
 _MAYBE_NOT_NFC = (
     "[^\u0000-\u02ff\u2010-\u2027\u3001-\u3029\u3030-\u3098\u309b-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7a3\uff00-\uffef]"

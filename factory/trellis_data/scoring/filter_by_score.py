@@ -1,0 +1,134 @@
+"""Keeps rows by a score: within bounds, or the best ones of all."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from pydantic import model_validator
+from trellis_contracts.recipe import Text
+
+from trellis_data.layout import Batch, Layout
+from trellis_data.operator import GlobalOperator, Params, knob
+from trellis_data.outcome import Outcome, dropping
+from trellis_data.scoring.scores import check_number, scores_of
+
+_SCORES, _VERDICTS = "scores.npy", "verdicts.npy"
+#: What becomes of a row; the codes of reasons in the order of the verdicts, 0 goes on.
+_REASONS = ("no_score", "score_low", "score_high", "not_among_best")
+_BINS = 40
+
+
+class FilterByScoreParams(Params):
+    """Which rows go on."""
+
+    score: str = knob(
+        "quality.total",
+        min_length=1,
+        title=Text(en="Score", zh="分数"),
+        help=Text(
+            en="A column of numbers, or a part of one, such as quality.total or difficulty.",
+            zh="数值列或其分项，如 quality.total、difficulty。",
+        ),
+    )
+    minimum: float | None = knob(
+        None,
+        title=Text(en="At least", zh="最低"),
+        help=Text(en="Rows with a lower score are dropped.", zh="分数更低的行将被删除。"),
+    )
+    maximum: float | None = knob(
+        None,
+        title=Text(en="At most", zh="最高"),
+        help=Text(en="Rows with a higher score are dropped.", zh="分数更高的行将被删除。"),
+    )
+    best_share: float | None = knob(
+        None,
+        gt=0,
+        le=1,
+        title=Text(en="Best share", zh="保留最优比例"),
+        help=Text(
+            en="Of the rows within the bounds this share with the highest scores goes on; among equal "
+            "ones those "
+            "that come first.",
+            zh="在范围内的行中保留分数最高的这一比例；分数相同时保留靠前者。",
+        ),
+    )
+    keep_unscored: bool = knob(
+        False,
+        title=Text(en="Keep rows without a score", zh="保留无分数的行"),
+        help=Text(
+            en="Rows whose score is empty, such as where a judge failed.", zh="分数为空的行，例如评审失败时。"
+        ),
+    )
+
+    @model_validator(mode="after")
+    def _check_bounds(self) -> Self:
+        if self.minimum is None and self.maximum is None and self.best_share is None:
+            raise ValueError("give a minimum, a maximum or the best share")
+        if self.minimum is not None and self.maximum is not None and self.minimum > self.maximum:
+            raise ValueError(f"the minimum {self.minimum} is above the maximum {self.maximum}")
+        return self
+
+
+class FilterByScore(GlobalOperator):
+    """Keeps rows by a score."""
+
+    id = "filter_by_score"
+    group = "filter"
+    title = Text(en="Filter by score", zh="按分数筛选")
+    help = Text(
+        en="Keeps rows whose score lies within bounds, or the best share of all rows.",
+        zh="保留分数在范围内的行，或全部行中最优的一部分。",
+    )
+    Params = FilterByScoreParams
+    params: FilterByScoreParams
+
+    def check(self, schema: pa.Schema, layout: Layout) -> None:  # noqa: ARG002 - the interface
+        """The score is there."""
+        check_number(schema, self.params.score)
+
+    def survey(self, batches: Iterator[Batch], folder: Path) -> None:
+        """The scores alone."""
+        scores = [scores_of(batch.table, self.params.score) for batch in batches]
+        np.save(folder / _SCORES, np.concatenate([np.zeros(0), *scores]))
+
+    def settle(self, surveys: Sequence[Path], folder: Path) -> dict[str, Any]:
+        """A verdict on every row."""
+        scores = np.concatenate([np.zeros(0), *(np.load(survey / _SCORES) for survey in surveys)])
+        verdicts = self._verdicts(scores)
+        np.save(folder / _VERDICTS, verdicts)
+        told = scores[~np.isnan(scores)]
+        if len(told) == 0:
+            return {"rows": len(scores), "scored": 0}
+        counts, edges = np.histogram(told, bins=_BINS)
+        kept = scores[(verdicts == 0) & ~np.isnan(scores)]
+        return {
+            "rows": len(scores),
+            "scored": len(told),
+            "lowest_kept": float(kept.min()) if len(kept) else None,
+            "histogram": {"kind": "histogram", "edges": edges.tolist(), "counts": counts.tolist()},
+        }
+
+    def apply(self, batch: Batch, settled: Path) -> Outcome:
+        """Look the verdicts up."""
+        verdicts = np.load(settled / _VERDICTS, mmap_mode="r")[batch.start : batch.start + len(batch)]
+        return dropping(
+            batch.table, {reason: verdicts == code for code, reason in enumerate(_REASONS, start=1)}
+        )
+
+    def _verdicts(self, scores: np.ndarray) -> np.ndarray:
+        verdicts = np.zeros(len(scores), dtype=np.uint8)
+        is_told = ~np.isnan(scores)
+        if not self.params.keep_unscored:
+            verdicts[~is_told] = 1
+        if self.params.minimum is not None:
+            verdicts[is_told & (scores < self.params.minimum)] = 2
+        if self.params.maximum is not None:
+            verdicts[is_told & (scores > self.params.maximum)] = 3
+        if self.params.best_share is not None:
+            candidates = np.flatnonzero((verdicts == 0) & is_told)
+            number = round(len(candidates) * self.params.best_share)
+            order = np.argsort(-scores[candidates], kind="stable")
+            verdicts[candidates[order[number:]]] = 4
+        return verdicts

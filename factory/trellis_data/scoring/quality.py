@@ -1,0 +1,213 @@
+"""How good a row is, as a column of parts and their weighted mean."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from pydantic import model_validator
+from trellis_contracts.recipe import Text
+
+from trellis_data.findings import Finding, Histogram, Ranking, Standing
+from trellis_data.layout import Batch, Layout
+from trellis_data.operator import OperatorProblem, Params, RowOperator, knob
+from trellis_data.outcome import Outcome, kept_all
+from trellis_data.scoring.parts import (
+    diversity_part,
+    format_part,
+    length_part,
+    relevance_part,
+    repetition_part,
+)
+from trellis_data.texts import ANSWER_ROLES, is_conversation, is_text, row_texts
+
+PARTS = ("length", "diversity", "repetition", "relevance", "format")
+#: Bins of the report's histograms.
+SCORE_EDGES = [step / 20 for step in range(21)]
+#: Rows that a report shows as the best and as the worst, and how much of their texts.
+_SHOWN, _SHOWN_CHARACTERS = 5, 400
+
+
+def _weight(default: float, en: str, zh: str) -> float:
+    value: float = knob(
+        default,
+        ge=0,
+        le=100,
+        title=Text(en=f"Weight of {en}", zh=f"{zh}权重"),
+        help=Text(
+            en="Its part in the total; 0 leaves it out. A part that cannot be told does not count.",
+            zh="在总分中的比重；0 表示不计。无法判断的分项不计入。",
+        ),
+    )
+    return value
+
+
+class QualityParams(Params):
+    """What counts how much."""
+
+    column: str = knob(
+        "quality",
+        min_length=1,
+        title=Text(en="Column", zh="列"),
+        help=Text(en="The column that the scores are written to.", zh="写入评分的列。"),
+    )
+    good_length: int = knob(
+        60,
+        ge=1,
+        le=100_000,
+        title=Text(en="Good length", zh="理想长度"),
+        help=Text(
+            en="Words from which on an answer is long enough; a Chinese character counts as a word.",
+            zh="达到该词数的回答即视为长度充足；一个汉字计为一个词。",
+        ),
+        unit="words",
+    )
+    weight_length: float = _weight(1.0, "length", "长度")
+    weight_diversity: float = _weight(1.0, "diversity", "词汇多样性")
+    weight_repetition: float = _weight(1.0, "repetition", "无重复")
+    weight_relevance: float = _weight(1.0, "relevance", "相关性")
+    weight_format: float = _weight(1.0, "format", "格式")
+    judge: str | None = knob(
+        None,
+        title=Text(en="Column of a judge", zh="评审分数列"),
+        help=Text(
+            en="A column of numbers from 0 to 1, such as a judge or a reward model wrote, that counts "
+            "as a part.",
+            zh="取值 0 到 1 的数值列（如评审模型或奖励模型所写），作为一个分项计入。",
+        ),
+    )
+    weight_judge: float = _weight(3.0, "the judge", "评审")
+
+    @model_validator(mode="after")
+    def _check_weights(self) -> "QualityParams":
+        if not any(getattr(self, f"weight_{part}") for part in PARTS) and not (
+            self.judge and self.weight_judge
+        ):
+            raise ValueError("give at least one part a weight above 0")
+        return self
+
+
+class Quality(RowOperator):
+    """Adds a column of scores to each row; the total is explained by its parts."""
+
+    id = "quality"
+    group = "score"
+    title = Text(en="Quality", zh="质量评分")
+    help = Text(
+        en="Scores each row's answer from 0 to 1: length, diversity, repetition, relevance to the "
+        "prompt, format, "
+        "and a total; no model needed. Of a preference pair the chosen answer counts.",
+        zh="为每行回答打 0 到 1 分：长度、多样性、重复、与提示的相关性、格式及总分；无需模型。"
+        "偏好数据只计被选回答。",
+    )
+    Params = QualityParams
+    params: QualityParams
+
+    def check(self, schema: pa.Schema, layout: Layout) -> None:
+        """There is an answer, a free column, and the judge's numbers."""
+        taken = self.params.column
+        if taken in schema.names and not pa.types.is_struct(schema.field(taken).type):
+            raise OperatorProblem("column_taken", f"The column '{taken}' holds something else; name another.")
+        if not self._answer_columns(schema, layout):
+            raise OperatorProblem(
+                "no_answer", f"Rows of the format '{layout.format}' hold no answer that could be scored."
+            )
+        judge = self.params.judge
+        if judge is not None and (judge not in schema.names or not _is_number(schema.field(judge).type)):
+            raise OperatorProblem("column_missing", f"There is no column of numbers '{judge}'.")
+
+    def schema_after(self, schema: pa.Schema) -> pa.Schema:
+        """One more column, or one that is written again."""
+        field = pa.field(self.params.column, self._type())
+        if self.params.column in schema.names:
+            return schema.set(schema.get_field_index(self.params.column), field)
+        return schema.append(field)
+
+    def apply(self, batch: Batch) -> Outcome:
+        """Score in columns."""
+        columns = self._answer_columns(batch.table.schema, batch.layout)
+        answers = row_texts(batch, "answer", columns)
+        prompts = row_texts(batch, "prompt")
+        words, unrepeated = repetition_part(answers)
+        scores = {
+            "length": length_part(words, self.params.good_length),
+            "diversity": diversity_part(answers),
+            "repetition": unrepeated,
+            "relevance": relevance_part(prompts, answers),
+            "format": format_part(answers, words),
+        }
+        if self.params.judge is not None:
+            scores["judge"] = _numbers(batch.table.column(self.params.judge))
+        scores["total"] = self._total(scores)
+        table = self._with_scores(batch.table, scores)
+        changed = np.ones(len(batch), dtype=bool)
+        return replace(kept_all(table, changed), findings=_findings(scores, prompts, answers))
+
+    def _total(self, scores: dict[str, np.ndarray]) -> np.ndarray:
+        weights = np.array([getattr(self.params, f"weight_{part}") for part in scores])[:, None]
+        values = np.stack(list(scores.values()))
+        counting = np.where(np.isnan(values), 0.0, weights)
+        sums = counting.sum(axis=0)
+        total = np.nansum(values * counting, axis=0)
+        mean = np.zeros_like(total)
+        np.divide(total, sums, out=mean, where=sums > 0)
+        return mean
+
+    def _with_scores(self, table: pa.Table, scores: dict[str, np.ndarray]) -> pa.Table:
+        arrays = [pa.array(values, pa.float32(), from_pandas=True) for values in scores.values()]
+        column = pa.StructArray.from_arrays(arrays, fields=list(self._type()))
+        if self.params.column in table.column_names:
+            return table.set_column(table.column_names.index(self.params.column), self.params.column, column)
+        return table.append_column(self.params.column, column)
+
+    def _type(self) -> pa.DataType:
+        judged = ("judge",) if self.params.judge is not None else ()
+        return pa.struct([pa.field(part, pa.float32()) for part in (*PARTS, *judged, "total")])
+
+    def _answer_columns(self, schema: pa.Schema, layout: Layout) -> list[str]:
+        """Columns whose answers count."""
+        if not layout.columns:
+            return [field.name for field in schema if is_conversation(field.type)]
+        return [
+            column
+            for role, column in layout.columns.items()
+            if column in schema.names
+            and role not in ("rejected", "prompt")
+            and (
+                is_conversation(schema.field(column).type)
+                or (role in ANSWER_ROLES and is_text(schema.field(column).type))
+            )
+        ]
+
+
+def _findings(scores: dict[str, np.ndarray], prompts: pl.Series, answers: pl.Series) -> dict[str, Finding]:
+    """How each part is spread, and the rows with the lowest and highest totals."""
+    found: dict[str, Finding] = {part: Histogram.of(values, SCORE_EDGES) for part, values in scores.items()}
+    order = np.argsort(scores["total"], kind="stable")
+
+    def standing(index: int) -> Standing:
+        row: dict[str, Any] = {
+            "prompt": prompts[index][:_SHOWN_CHARACTERS],
+            "answer": answers[index][:_SHOWN_CHARACTERS],
+            "scores": {
+                part: None if np.isnan(values[index]) else round(float(values[index]), 4)
+                for part, values in scores.items()
+            },
+        }
+        return Standing(value=float(scores["total"][index]), row=row)
+
+    lowest = [standing(int(index)) for index in order[:_SHOWN]]
+    highest = [standing(int(index)) for index in order[::-1][:_SHOWN]]
+    found["rows"] = Ranking(limit=_SHOWN, lowest=lowest, highest=highest)
+    return found
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
+
+
+def _numbers(column: pa.ChunkedArray) -> np.ndarray:
+    """A column of numbers as float64; null is NaN."""
+    values: np.ndarray = column.cast(pa.float64()).to_numpy()
+    return values

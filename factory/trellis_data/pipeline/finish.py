@@ -14,11 +14,12 @@ from trellis_contracts.pipeline import Pipeline
 from trellis_data.layout import Layout
 from trellis_data.outcome import StepReport
 from trellis_data.pipeline.document import pipeline_hash
-from trellis_data.pipeline.journal import WorkFolder, publishing, whole_folders
+from trellis_data.pipeline.journal import WorkFolder
 from trellis_data.pipeline.ledger import Limits, merge
 from trellis_data.pipeline.report import FunnelBar, Output, RunReport
 from trellis_data.pipeline.shards import ParquetAppender, conform, one_schema
 from trellis_data.pipeline.tasks import FINDINGS, read_seconds
+from trellis_data.whole_files import publishing, whole_folders
 
 if TYPE_CHECKING:
     from trellis_data.pipeline.runner import Stage

@@ -3,63 +3,14 @@
 import contextlib
 import fcntl
 import json
-import os
 import re
 import shutil
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from trellis_data.pipeline.problem import PipelineProblem
-
-_UNFINISHED = ".unfinished-"
-
-
-@contextlib.contextmanager
-def publishing(folder: Path) -> Iterator[Path]:
-    """A folder to write to, which takes its final name when it is whole and on disk; nothing of it before."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = folder.with_name(f"{folder.name}{_UNFINISHED}{uuid.uuid4().hex}")
-    unfinished.mkdir()
-    try:
-        yield unfinished
-        for path in unfinished.rglob("*"):
-            sync(path)
-        sync(unfinished)
-        # Whoever was first has written the same.
-        if folder.exists():
-            shutil.rmtree(unfinished)
-        else:
-            unfinished.rename(folder)
-            sync(folder.parent)
-    except BaseException:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        raise
-
-
-def whole_folders(parent: Path) -> list[Path]:
-    """The folders in ``parent`` that are whole, by name."""
-    return sorted(each for each in parent.iterdir() if _UNFINISHED not in each.name)
-
-
-def write_whole(path: Path, text: str) -> None:
-    """A file that is there with all of its text or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"{path.name}{_UNFINISHED}{uuid.uuid4().hex}")
-    unfinished.write_text(text, encoding="utf-8")
-    sync(unfinished)
-    unfinished.rename(path)
-    sync(path.parent)
-
-
-def sync(path: Path) -> None:
-    """What was written to a file or folder outlasts a loss of power."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+from trellis_data.whole_files import UNFINISHED, write_whole
 
 
 class WorkFolder:
@@ -121,7 +72,7 @@ class WorkFolder:
 
     def sweep(self) -> None:
         """Remove what was begun and never became whole; only while nobody writes."""
-        for path in list(self.root.rglob(f"*{_UNFINISHED}*")):
+        for path in list(self.root.rglob(f"*{UNFINISHED}*")):
             if path.is_dir():
                 shutil.rmtree(path)
             else:

@@ -24,13 +24,14 @@ from trellis_data.pipeline.check import check
 from trellis_data.pipeline.document import dump_pipeline, pipeline_hash
 from trellis_data.pipeline.executors import Executor, ExecutorName, InlineExecutor, ProcessExecutor
 from trellis_data.pipeline.finish import finish
-from trellis_data.pipeline.journal import WorkFolder, whole_folders, write_whole
+from trellis_data.pipeline.journal import WorkFolder
 from trellis_data.pipeline.ledger import Limits
 from trellis_data.pipeline.problem import PipelineProblem, RunCancelled
 from trellis_data.pipeline.report import Progress, RunReport
 from trellis_data.pipeline.tasks import ApplyTask, SettleTask, StepPlan, SurveyTask, Task, Unit, Work
 from trellis_data.pipeline.units import cut, schema_of
 from trellis_data.pipeline.worker import peak_memory_bytes
+from trellis_data.whole_files import whole_folders, write_whole
 
 
 @dataclass(frozen=True)

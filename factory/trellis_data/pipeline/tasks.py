@@ -20,10 +20,10 @@ import pyarrow.parquet as pq
 from trellis_data.layout import Batch, Layout
 from trellis_data.operator import Context, GlobalOperator, Operator, OperatorProblem, RowOperator
 from trellis_data.outcome import Outcome
-from trellis_data.pipeline.journal import publishing
 from trellis_data.pipeline.ledger import Ledger, Limits
 from trellis_data.pipeline.problem import PipelineProblem, RunCancelled
 from trellis_data.pipeline.shards import ORIGIN, ShardWriter, conform
+from trellis_data.whole_files import publishing
 
 #: Called between batches with the rows done since the last call; may raise to end the work.
 Tick = Callable[[int], None]

@@ -1,0 +1,215 @@
+"""Reading rows of a version: pages by position, filter and search with a bound, everything in a stream.
+
+A page costs the version's list of chunks (about 75 bytes a chunk, held after the first page) and
+the one or two row groups of 1,024 rows that it lies in, however many rows there are.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+from trellis_contracts.recipe import DataFormat, Strict
+
+from trellis_data.layout import Batch, Layout
+from trellis_data.pipeline.shards import conform
+from trellis_data.texts import any_in_row, texts_of
+from trellis_data.versions.records import ChunkRef, Split, StoreProblem, Tree, Version
+from trellis_data.versions.store import Store
+
+
+class Condition(Strict):
+    """What a column's value has to be."""
+
+    column: str
+    operator: Literal["eq", "ne", "lt", "le", "gt", "ge", "contains", "is_null", "not_null"]
+    value: str | int | float | bool | None = None
+
+
+class Search(Strict):
+    """Which rows are looked for: all conditions hold, and one of the row's texts contains ``text``."""
+
+    conditions: list[Condition] = Field(default_factory=list, max_length=20)
+    #: Upper and lower case are the same.
+    text: str | None = Field(default=None, max_length=1000)
+
+
+class Found(NamedTuple):
+    """Rows that fit, and where to go on."""
+
+    table: pa.Table
+    positions: list[int]
+    #: Position to go on from; None at the end of the split.
+    cursor: int | None
+    #: Rows that were looked at.
+    looked_at: int
+
+
+def read_rows(store: Store, version: Version, split: str, offset: int, limit: int) -> pa.Table:
+    """The rows of a split from a position on; fewer at its end."""
+    tree = store.tree(version.commit.tree)
+    wanted = range(offset, min(offset + limit, _split(tree, split).rows))
+    return take_rows(store, tree, split, np.arange(wanted.start, max(wanted.start, wanted.stop)))
+
+
+def take_rows(store: Store, tree: Tree, split: str, positions: np.ndarray) -> pa.Table:
+    """The rows at these positions, in their order."""
+    chunks, schema = _split(tree, split).chunks, tree.arrow_schema
+    ends = np.cumsum([chunk.rows for chunk in chunks])
+    tables = [schema.empty_table()]
+    order = np.argsort(positions, kind="stable")
+    ordered = positions[order]
+    places = np.searchsorted(ends, ordered, side="right")
+    for place in np.unique(places):
+        start = int(ends[place]) - chunks[place].rows
+        tables.append(conform(_pick(store, chunks[place], ordered[places == place] - start), schema))
+    back = np.empty(len(order), dtype=np.int64)
+    back[order] = np.arange(len(order))
+    return pa.concat_tables(tables).take(pa.array(back))
+
+
+def stream_rows(store: Store, version: Version, split: str, rows: int = 8192) -> Iterator[pa.Table]:
+    """All rows of a split in order, in tables of at most so many rows."""
+    tree = store.tree(version.commit.tree)
+    schema = tree.arrow_schema
+    for chunk in _split(tree, split).chunks:
+        with store.objects.rows(chunk.id) as file:
+            for batch in file.iter_batches(rows):
+                yield conform(pa.Table.from_batches([batch]), schema)
+
+
+def find_rows(
+    store: Store,
+    version: Version,
+    split: str,
+    search: Search,
+    *,
+    cursor: int = 0,
+    limit: int = 50,
+    most_rows: int = 200_000,
+    seconds: float = 1.0,
+) -> Found:
+    """The next rows that fit; looks at no more than ``most_rows`` rows and for about ``seconds``.
+
+    A call that runs out of either says by ``cursor`` where the next one goes on: it may have found
+    nothing yet. Raises ``StoreProblem`` for a column that is not there or cannot be compared so.
+    """
+    tree = store.tree(version.commit.tree)
+    schema = tree.arrow_schema
+    fits = _compile(search, schema)
+    found, positions = [schema.empty_table()], list[int]()
+    started, looked_at = time.monotonic(), 0
+    for start, table in _groups_from(store, _split(tree, split), cursor, schema):
+        hits = np.flatnonzero(fits(table))[: limit - len(positions)]
+        if len(hits):
+            found.append(table.take(pa.array(hits)))
+            positions += (hits + start).tolist()
+        looked_at += table.num_rows
+        is_full = len(positions) >= limit
+        if is_full or looked_at >= most_rows or time.monotonic() - started > seconds:
+            after = positions[-1] + 1 if is_full else start + table.num_rows
+            more = after if after < _split(tree, split).rows else None
+            return Found(pa.concat_tables(found), positions, more, looked_at)
+    return Found(pa.concat_tables(found), positions, None, looked_at)
+
+
+def _split(tree: Tree, name: str) -> Split:
+    try:
+        return tree.splits[name]
+    except KeyError:
+        known = ", ".join(tree.splits)
+        raise StoreProblem("split_unknown", f"There is no split '{name}'; there is {known}.") from None
+
+
+def _pick(store: Store, chunk: ChunkRef, rows: np.ndarray) -> pa.Table:
+    """Rows of a chunk by their position in it, ascending; only the groups that they lie in are read."""
+    with store.objects.rows(chunk.id) as file:
+        sizes = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
+        ends = np.cumsum(sizes)
+        groups = np.unique(np.searchsorted(ends, rows, side="right"))
+        table = file.read_row_groups(groups.tolist())
+    starts = np.concatenate([[0], np.cumsum([sizes[group] for group in groups])])
+    group_of = np.searchsorted(ends, rows, side="right")
+    at = np.searchsorted(groups, group_of)
+    before = np.array([int(ends[group]) - sizes[group] for group in group_of])
+    return table.take(pa.array(starts[at] + rows - before))
+
+
+def _groups_from(
+    store: Store, split: Split, cursor: int, schema: pa.Schema
+) -> Iterator[tuple[int, pa.Table]]:
+    start = 0
+    for chunk in split.chunks:
+        if start + chunk.rows <= cursor:
+            start += chunk.rows
+            continue
+        with store.objects.rows(chunk.id) as file:
+            for group in range(file.metadata.num_row_groups):
+                size = file.metadata.row_group(group).num_rows
+                if start + size > cursor:
+                    skip = max(0, cursor - start)
+                    yield start + skip, conform(file.read_row_group(group), schema).slice(skip)
+                start += size
+
+
+def _compile(search: Search, schema: pa.Schema) -> Callable[[pa.Table], np.ndarray]:
+    for condition in search.conditions:
+        _check(condition, schema)
+
+    def fits(table: pa.Table) -> np.ndarray:
+        hits = np.ones(table.num_rows, dtype=bool)
+        for condition in search.conditions:
+            hits &= pc.fill_null(_holds(condition, table), False).to_numpy()
+        if search.text and hits.any():
+            hits &= _contains(table, search.text)
+        return hits
+
+    return fits
+
+
+def _check(condition: Condition, schema: pa.Schema) -> None:
+    if condition.column not in schema.names:
+        names: Sequence[str] = schema.names
+        raise StoreProblem(
+            "column_unknown", f"There is no column '{condition.column}'; there are {', '.join(names[:50])}."
+        )
+    try:
+        _holds(condition, schema.empty_table())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+        kind = schema.field(condition.column).type
+        raise StoreProblem(
+            "condition_unfit",
+            f"'{condition.column}' holds {kind}; '{condition.operator} {condition.value}' does not fit.",
+        ) from None
+
+
+def _holds(condition: Condition, table: pa.Table) -> Any:
+    column = table.column(condition.column)
+    if condition.operator == "is_null":
+        return column.is_null()
+    if condition.operator == "not_null":
+        return column.is_valid()
+    if condition.operator == "contains":
+        return pc.match_substring(column, str(condition.value), ignore_case=True)
+    compare = {
+        "eq": pc.equal,
+        "ne": pc.not_equal,
+        "lt": pc.less,
+        "le": pc.less_equal,
+        "gt": pc.greater,
+        "ge": pc.greater_equal,
+    }[condition.operator]
+    is_number = isinstance(condition.value, int | float) and not isinstance(condition.value, bool)
+    value = pa.scalar(condition.value) if is_number else pa.scalar(condition.value).cast(column.type)
+    return compare(column, value)
+
+
+def _contains(table: pa.Table, text: str) -> np.ndarray:
+    batch = Batch(table, Layout(DataFormat.UNKNOWN))
+    frame = texts_of(batch)
+    lowered = frame.select(pl.col("text").str.to_lowercase().str.contains(text.lower(), literal=True))
+    return any_in_row(batch, frame, lowered["text"])

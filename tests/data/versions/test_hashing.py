@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from trellis_data.versions.hashing import digest_rows, encode_rows, plain_schema
 
@@ -103,6 +103,7 @@ _TYPES = pa.schema(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(_VALUES, min_size=1, max_size=8), st.data())
 def test_a_row_has_its_digest_wherever_it_stands(rows: list[dict[str, Any]], data: st.DataObject) -> None:
     table = pa.Table.from_pylist(rows, schema=_TYPES)

@@ -7,6 +7,8 @@ from typing import Any
 _BARE = re.compile(r"[A-Za-z_/][A-Za-z0-9_/.\-]*")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NOT_STRINGS = {"null", "true", "false", "nan", "inf"}
+#: Control characters that texts of several lines hold, such as a judge's template.
+_OF_TEXTS = frozenset("\n\r\t")
 
 
 class NotExpressible(ValueError):
@@ -22,7 +24,8 @@ def text(value: Any) -> str:
     """The value in Hydra's grammar.
 
     Raises ``NotExpressible`` for strings with an interpolation (it would be
-    resolved, and could read the environment) or with control characters.
+    resolved, and could read the environment) or with control characters, but for
+    line breaks and tabs.
     """
     if value is None:
         return "null"
@@ -53,7 +56,7 @@ def _key(key: Any) -> str:
 def _string(value: str) -> str:
     if "${" in value:
         raise NotExpressible("'${' would be read as an interpolation")
-    if any(ord(character) < 32 or ord(character) == 127 for character in value):
+    if any(_is_control(character) for character in value):
         raise NotExpressible("control characters are not allowed")
     if _BARE.fullmatch(value) and value.lower() not in _NOT_STRINGS:
         return value
@@ -61,3 +64,7 @@ def _string(value: str) -> str:
     escaped = re.sub(r"(\\*)'", lambda match: match.group(1) * 2 + r"\'", value)
     trailing = len(escaped) - len(escaped.rstrip("\\"))
     return "'" + escaped + "\\" * trailing + "'"
+
+
+def _is_control(character: str) -> bool:
+    return (ord(character) < 32 or ord(character) == 127) and character not in _OF_TEXTS

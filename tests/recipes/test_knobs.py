@@ -16,7 +16,10 @@ JSON = st.recursive(
     JSON_SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3)
 )
 KNOBS = [knob for recipe in list_recipes() for knob in recipe.knobs]
-PRINTABLE = st.text(st.characters(exclude_categories=("Cs", "Cc"))).filter(lambda value: "${" not in value)
+#: Texts of several lines among them.
+PRINTABLE = st.text(st.characters(exclude_categories=("Cs", "Cc"), include_characters="\n\r\t")).filter(
+    lambda value: "${" not in value
+)
 PARSER = OverridesParser.create()
 
 
@@ -101,7 +104,11 @@ def test_hydra_reads_a_value_as_it_was_meant(value: Any) -> None:
     assert _plain(override.value()) == value
 
 
-@given(value=st.text().filter(lambda value: "${" in value or any(ord(c) < 32 for c in value)))
+@given(
+    value=st.text().filter(
+        lambda value: "${" in value or any(ord(c) < 32 and c not in "\n\r\t" for c in value)
+    )
+)
 def test_what_hydra_would_change_is_refused(value: str) -> None:
     try:
         text(value)

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from trellis_recipes.compose import ComposeRequest, compose
 from trellis_recipes.knobs import check_value
 from trellis_recipes.rewards import check_mixture, reward_kinds
@@ -82,15 +83,39 @@ def test_an_unknown_name_gets_the_nearest_one() -> None:
     assert issue.suggestion == "json_schema"
 
 
-def test_a_recipe_takes_a_mixture_and_refuses_a_wrong_one() -> None:
-    def composed(rewards: list[dict[str, Any]]) -> Any:
-        return compose(
-            ComposeRequest(
-                recipe="grpo", params={"rewards": rewards}, platform="cpu", gpus=1, model_path="m",
-                train_path="/t/train.parquet", checkpoint_dir="/c", seed=0,
-            )
-        )  # fmt: skip
+def composed(rewards: list[dict[str, Any]]) -> Any:
+    return compose(
+        ComposeRequest(
+            recipe="grpo", params={"rewards": rewards}, platform="cpu", gpus=1, model_path="m",
+            train_path="/t/train.parquet", checkpoint_dir="/c", seed=0,
+        )
+    )  # fmt: skip
 
+
+#: What every kind is given that has no default for it; texts of several lines, as people write them.
+GIVEN: dict[str, dict[str, Any]] = {
+    "regex": {"pattern": r"= (\d+)"},
+    "json_schema": {"schema": json.dumps({"type": "object", "required": ["it's"]}, indent=2)},
+    "reward_model": {"model": "mdl_x"},
+    "judge": {"endpoint": "strict"},
+    "python": {"file": "rwf_x"},
+}
+
+
+@pytest.mark.parametrize("kind", reward_kinds().values(), ids=lambda kind: kind.name)
+def test_every_reward_reaches_the_engine_as_it_was_given(kind: Any) -> None:
+    given = GIVEN.get(kind.name, {})
+    defaults = {option.name: option.default for option in kind.options}
+
+    job = composed([{"name": kind.name, "options": given}])
+
+    assert job.errors == []
+    (line,) = (line for line in job.engine_overrides if "reward_kwargs" in line)
+    (term,) = OverridesParser.create().parse_override(line).value()["rewards"]
+    assert term["options"] == {**defaults, **given}
+
+
+def test_a_recipe_takes_a_mixture_and_refuses_a_wrong_one() -> None:
     good = composed([{"name": "math"}, {"name": "repetition", "weight": 0.2}])
     bad = composed([{"name": "maths"}])
 

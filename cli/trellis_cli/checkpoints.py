@@ -26,7 +26,7 @@ def register(app: typer.Typer) -> None:
 def checkpoints(job: Job, best_by: BestBy = None, mode: Mode = None, as_json: Json = False) -> None:
     """The checkpoints of a job, with what was measured at their steps; the best one bears a star."""
     client = connect()
-    found = client.get(f"/jobs/{job}/checkpoints", best_by=best_by, mode=mode)
+    found = list(client.pages(f"/jobs/{job}/checkpoints", best_by=best_by, mode=mode))
     if as_json:
         print_json(found)
         return
@@ -75,7 +75,7 @@ def export(
     """Write a checkpoint as a model and register it; waits until that is done."""
     client = connect()
     if step is None:
-        found = client.get(f"/jobs/{job}/checkpoints", best_by=best_by, mode=mode)
+        found = list(client.pages(f"/jobs/{job}/checkpoints", best_by=best_by, mode=mode))
         step = choose_step(found, wants_best=best or best_by is not None)
     body = {"name": name, "form": form, "description": description}
     started = client.post(f"/jobs/{job}/checkpoints/{step}/export", body)

@@ -49,7 +49,7 @@ def run_demo(platform: Platform, *, seed: int) -> dict[str, Any]:
             "tags": [TAG],
         },
     )
-    checkpoints = client.get(f"/jobs/{sft}/checkpoints")
+    checkpoints = list(client.pages(f"/jobs/{sft}/checkpoints"))
     if not checkpoints:
         raise Problem(f"job {sft} succeeded but left no checkpoint")
     step = max(int(checkpoint["step"]) for checkpoint in checkpoints)

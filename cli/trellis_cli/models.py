@@ -57,7 +57,7 @@ def register(
         origin = {
             "kind": "checkpoint",
             "job_id": source,
-            "step": newest_step(client.get(f"/jobs/{source}/checkpoints"), step),
+            "step": newest_step(list(client.pages(f"/jobs/{source}/checkpoints")), step),
         }
     elif hub:
         origin = {"kind": "hub", "repo_id": source, "revision": revision}

@@ -77,4 +77,4 @@ def test_a_person_exports_the_adapter_alone_and_removes_the_checkpoint(rig: Any)
         json={"name": "x", "recipe": "sft", "model": model["id"], "dataset": starter["sft"]},
     )
     assert refused.json()["error"] == "model_is_adapter"
-    assert rig.client.get(f"/jobs/{sft}/checkpoints")[0]["is_pruned"]
+    assert rig.client.get(f"/jobs/{sft}/checkpoints")["items"][0]["is_pruned"]

@@ -23,7 +23,7 @@ def test_grpo_learns_from_where_sft_left_it(rig: Any, demonstration: dict[str, A
     model = rig.client.get(f"/models/{rig.job(grpo)['model']['id']}")
     assert model["source"]["job_id"] == sft
     # What a run must leave behind is there.
-    assert rig.client.get(f"/jobs/{grpo}/checkpoints")[0]["step"] == demo.GRPO_PARAMS["total_steps"]
+    assert rig.client.get(f"/jobs/{grpo}/checkpoints")["items"][0]["step"] == demo.GRPO_PARAMS["total_steps"]
     assert rig.client.get(f"/jobs/{grpo}/rollouts")["rollouts"]
     assert rig.client.get(f"/jobs/{grpo}/manifest")["manifest"]
 

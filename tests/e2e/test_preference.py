@@ -37,7 +37,7 @@ def test_dpo_learns_from_uploaded_pairs(rig: Any, tmp_path: Path) -> None:
     # Against itself a model prefers nothing; a model of random weights soon learns not to hedge.
     assert accuracy[0] == 0
     assert accuracy[12] > 0.6
-    (checkpoint,) = rig.client.get(f"/jobs/{job}/checkpoints")
+    (checkpoint,) = rig.client.pages(f"/jobs/{job}/checkpoints")
     assert checkpoint["step"] == STEPS
     source = {"kind": "checkpoint", "job_id": job, "step": STEPS}
     model = rig.client.post("/models", {"name": "prefers sums", "source": source})

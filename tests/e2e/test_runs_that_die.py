@@ -46,7 +46,7 @@ def test_a_stopped_run_leaves_a_checkpoint_and_continues_at_the_next_step(
     rig.wait_for_state(job, "stopped")
     print(f"stopped after {time.monotonic() - asked_at:.1f} s")
     left_at = rig.latest_step(job)
-    checkpoints = [each["step"] for each in rig.client.get(f"/jobs/{job}/checkpoints")]
+    checkpoints = [each["step"] for each in rig.client.pages(f"/jobs/{job}/checkpoints")]
     rig.expect_nothing_left(job)
     resumed = rig.client.post(f"/jobs/{job}/resume")
     rig.wait_for_state(job, "succeeded")

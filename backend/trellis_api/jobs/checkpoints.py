@@ -16,6 +16,7 @@ from trellis_contracts.states import ACTIVE
 from trellis_recipes.catalogue import UnknownRecipe, get_recipe
 
 from trellis_api.core.columns import utc_now
+from trellis_api.core.pagination import InvalidCursor, Page, decode_cursor, encode_cursor
 from trellis_api.jobs import checkpoint_metrics, repository, service
 from trellis_api.jobs.best import Criterion, Mode, choose_criterion, find_best
 from trellis_api.jobs.checkpoint_metrics import Metrics
@@ -73,13 +74,26 @@ def find_best_step(
     return find_best(values, criterion)
 
 
-def list_read(
-    session: Session, *, job_id: str, data_root: Path, metric: str | None = None, mode: Mode | None = None
-) -> list[CheckpointRead]:
-    """All checkpoints as clients read them, newest step first."""
+def list_page(
+    session: Session,
+    *,
+    job_id: str,
+    data_root: Path,
+    metric: str | None,
+    mode: Mode | None,
+    cursor: str | None,
+    limit: int,
+) -> Page[CheckpointRead]:
+    """One page of checkpoints as clients read them, newest step first; the best is that of all pages."""
+    before = _decode_step(cursor) if cursor else None
     job = service.get_job(session, job_id=job_id)
     found = survey(session, job=job, metric=metric, mode=mode)
-    return [_present(job, row, found, data_root=data_root) for row in found.rows]
+    rows = [row for row in found.rows if before is None or row.step < before]
+    shown = rows[:limit]
+    return Page(
+        items=[_present(job, row, found, data_root=data_root) for row in shown],
+        next_cursor=encode_cursor(shown[-1].step) if len(rows) > limit else None,
+    )
 
 
 def read_one(session: Session, *, job_id: str, step: int, data_root: Path) -> CheckpointRead:
@@ -232,6 +246,13 @@ def _present(job: Job, row: Checkpoint, found: Survey, *, data_root: Path) -> Ch
         can_delete=not is_pruned and _find_use(job, row, is_exporting="exporting" in kept_because) is None,
         has_adapter=holds_adapter(folder),
     )
+
+
+def _decode_step(cursor: str) -> int:
+    (step,) = decode_cursor(cursor, parts=1)
+    if not isinstance(step, int) or isinstance(step, bool):
+        raise InvalidCursor("The cursor is not valid.")
+    return step
 
 
 def _shorten_path(path: str | None, data_root: Path) -> str | None:

@@ -7,6 +7,7 @@ from trellis_contracts import tasks as task_names
 
 from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, WriteSession
 from trellis_api.core.errors import ERROR_RESPONSES
+from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
 from trellis_api.core.texts import NO_NUL
 from trellis_api.jobs import checkpoints, exports, presentation
 from trellis_api.jobs.dependencies import JOB_RESPONSES, JobId
@@ -29,10 +30,18 @@ def list_checkpoints(
     mode: Annotated[
         Literal["max", "min"] | None, Query(description="Default as suits the metric: a loss is least.")
     ] = None,
-) -> list[CheckpointRead]:
+    cursor: Annotated[str | None, Query(max_length=400)] = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
+) -> Page[CheckpointRead]:
     """All attempts share them. Each has the metrics of its step; removed ones stay listed with theirs."""
-    return checkpoints.list_read(
-        session, job_id=job_id, data_root=settings.data_root, metric=best_by, mode=mode
+    return checkpoints.list_page(
+        session,
+        job_id=job_id,
+        data_root=settings.data_root,
+        metric=best_by,
+        mode=mode,
+        cursor=cursor,
+        limit=limit,
     )
 
 

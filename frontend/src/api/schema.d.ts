@@ -2730,6 +2730,16 @@ export interface components {
              */
             time: string;
         };
+        /** Page[CheckpointRead] */
+        Page_CheckpointRead_: {
+            /** Items */
+            items: components["schemas"]["CheckpointRead"][];
+            /**
+             * Next Cursor
+             * @description Give as `cursor` for the next page; null at the end.
+             */
+            next_cursor?: string | null;
+        };
         /** Page[DatasetRead] */
         Page_DatasetRead_: {
             /** Items */
@@ -4404,6 +4414,8 @@ export interface operations {
                 best_by?: string | null;
                 /** @description Default as suits the metric: a loss is least. */
                 mode?: ("max" | "min") | null;
+                cursor?: string | null;
+                limit?: number;
             };
             header?: never;
             path: {
@@ -4420,7 +4432,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["CheckpointRead"][];
+                    "application/json": components["schemas"]["Page_CheckpointRead_"];
                 };
             };
             /** @description Not logged in */

@@ -10,6 +10,18 @@ export interface CursorPage<T> {
   next_cursor?: string | null
 }
 
+/** Every item of a list that is short enough to be shown whole. */
+export async function readAllPages<T>(load: (cursor: string | undefined) => Promise<CursorPage<T>>): Promise<T[]> {
+  const items: T[] = []
+  let cursor: string | undefined
+  do {
+    const page = await load(cursor)
+    items.push(...page.items)
+    cursor = page.next_cursor ?? undefined
+  } while (cursor !== undefined)
+  return items
+}
+
 interface CursorListOptions<T> {
   watch?: WatchSource | WatchSource[]
   /** Rereads the first page; pages loaded by hand stay as they were read. May depend on what is there. */

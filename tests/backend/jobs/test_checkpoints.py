@@ -57,7 +57,7 @@ class Run:
     def read(self, **query: str) -> dict[int, dict[str, Any]]:
         found = self._client.get(self.url, params=query)
         assert found.status_code == 200, found.text
-        return {each["step"]: each for each in found.json()}
+        return {each["step"]: each for each in found.json()["items"]}
 
     def left(self) -> list[int]:
         """Steps that have not made room."""
@@ -235,3 +235,32 @@ def test_metrics_behind_a_resume_stay_with_their_checkpoint(
     assert found[1]["kept_because"] == ["resumed"]
     with database.read() as session:
         assert repository.find_checkpoint(session, job_id=run.job_id, step=2).metrics == {ACCURACY: 0.7}  # type: ignore[union-attr]
+
+
+def test_checkpoints_come_in_pages_and_the_best_is_that_of_all(
+    start: Callable[..., Run], client: TestClient
+) -> None:
+    run = start()
+    for step, accuracy in ((1, 0.9), (2, 0.1), (3, 0.2), (4, 0.3), (5, 0.4)):
+        run.step(step, accuracy=accuracy)
+
+    pages, cursor = [], None
+    while True:
+        page = client.get(run.url, params={"limit": 2, **({"cursor": cursor} if cursor else {})}).json()
+        pages.append([(each["step"], each["is_best"]) for each in page["items"]])
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+
+    assert pages == [[(5, False), (4, False)], [(3, False), (2, False)], [(1, True)]]
+
+
+@pytest.mark.parametrize("cursor", ["nonsense", "WyJhIl0", "W10", "WzEsMl0", "W3RydWVd"])
+def test_a_cursor_that_was_made_up_is_refused(
+    start: Callable[..., Run], client: TestClient, cursor: str
+) -> None:
+    run = start()
+
+    answer = client.get(run.url, params={"cursor": cursor})
+
+    assert (answer.status_code, answer.json()["error"]) == (422, "invalid_cursor")

@@ -122,7 +122,7 @@ def test_an_adapter_needs_its_base_model(
     client: TestClient, database: Database, make_source: MakeSource, model: Model
 ) -> None:
     source = make_source(has_adapter=True)
-    checkpoint = client.get(f"/api/v1/jobs/{source}/checkpoints").json()[0]
+    checkpoint = client.get(f"/api/v1/jobs/{source}/checkpoints").json()["items"][0]
     alone = ask(client, source, form="adapter", name="alone")
     in_use = client.delete(f"/api/v1/models/{model.id}")
     client.post(f"/api/v1/jobs/{alone.json()['id']}/stop")
@@ -149,7 +149,7 @@ def test_the_source_stays_while_it_is_exported(
     ]
     client.delete(f"/api/v1/jobs/{source}/checkpoints/5")
     from_start = client.post(f"/api/v1/jobs/{source}/resume", json={"checkpoint_step": 3})
-    kept = client.get(f"/api/v1/jobs/{source}/checkpoints").json()
+    kept = client.get(f"/api/v1/jobs/{source}/checkpoints").json()["items"]
     client.post(f"/api/v1/jobs/{source}/stop")
     client.post(f"/api/v1/jobs/{export['id']}/stop")
 
@@ -316,7 +316,7 @@ def test_what_a_resumed_run_writes_anew_is_not_exported(client: TestClient, make
     refused = ask(client, source, step=6)
 
     assert (refused.status_code, refused.json()["error"]) == (409, "checkpoint_in_use")
-    found = client.get(f"/api/v1/jobs/{source}/checkpoints").json()
+    found = client.get(f"/api/v1/jobs/{source}/checkpoints").json()["items"]
     assert {each["step"]: each["can_export"] for each in found} == {3: True, 6: False}
     assert ask(client, source, step=3).status_code == 201
 
@@ -325,7 +325,7 @@ def test_what_is_being_exported_cannot_be_removed(client: TestClient, make_sourc
     source = make_source()
     assert ask(client, source).status_code == 201
 
-    (found,) = client.get(f"/api/v1/jobs/{source}/checkpoints").json()
+    (found,) = client.get(f"/api/v1/jobs/{source}/checkpoints").json()["items"]
     refused = client.delete(f"/api/v1/jobs/{source}/checkpoints/3")
 
     assert not found["can_delete"]

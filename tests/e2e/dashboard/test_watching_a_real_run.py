@@ -54,6 +54,6 @@ def test_a_real_run_is_launched_watched_and_stopped_from_the_page(
     expect(page.locator("main [data-state]").first).to_have_text("Stopped", timeout=STARTED_WITHIN_MS)
 
     left_at = rig.latest_step(job)
-    assert [each["step"] for each in rig.client.get(f"/jobs/{job}/checkpoints")] == [left_at]
+    assert [each["step"] for each in rig.client.pages(f"/jobs/{job}/checkpoints")] == [left_at]
     expect(page.locator("[data-test=resume]")).to_be_visible()
     rig.expect_nothing_left(job)

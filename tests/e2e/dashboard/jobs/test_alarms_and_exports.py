@@ -91,7 +91,7 @@ def test_the_best_checkpoint_is_found_by_any_metric_and_kept(
     page.get_by_role("button", name="More actions for step 5").click()
     page.get_by_text("Keep", exact=True).click()
     expect(page.locator('[data-step="5"]')).to_contain_text("pinned")
-    by_step = {each["step"]: each for each in call_api("GET", f"/jobs/{job.id}/checkpoints")}
+    by_step = {each["step"]: each for each in call_api("GET", f"/jobs/{job.id}/checkpoints")["items"]}
     assert by_step[5]["is_kept"]
 
     page.get_by_role("button", name="More actions for step 15").click()

@@ -1,9 +1,12 @@
-"""Responses to a prompt wait for its terminal status, and nothing else changes."""
+"""Responses and statuses are put together, and nothing is readable before it is complete."""
 
 import asyncio
 from typing import Any
 
+import pytest
 from trellis_train.rollout.grouping import Group, GroupingQueue, current_group
+
+Put = tuple[str, list[str]]
 
 
 class RecordingQueue:
@@ -13,88 +16,147 @@ class RecordingQueue:
         self.calls: list[tuple[str, Any]] = []
 
     async def async_kv_batch_put(
-        self, *, keys: list[str], fields: Any, tags: list[dict[str, Any]], partition_id: str
+        self, *, keys: list[str], tags: list[dict[str, Any]], partition_id: str, fields: Any = None
     ) -> None:
-        self.calls.append(("data", (keys, fields, tags, partition_id)))
+        await asyncio.sleep(0)
+        if fields is None:
+            statuses = {key: tag["status"] for key, tag in zip(keys, tags, strict=True)}
+            self.calls.append(("status", (statuses, partition_id)))
+        else:
+            self.calls.append(("data", (keys, fields, tags, partition_id)))
 
-    async def async_kv_put(self, *, key: str, partition_id: str, tag: dict[str, Any]) -> None:
-        self.calls.append(("status", (key, tag["status"], partition_id)))
+    @property
+    def put_keys(self) -> list[list[str]]:
+        return [call[0] for kind, call in self.calls if kind == "data"]
 
 
-def run_prompt(queue: GroupingQueue, keys: list[str], status: str, columns: str = "responses") -> None:
+async def run_prompt(queue: GroupingQueue, name: str, rows: dict[str, dict[str, Any]], status: str) -> None:
     """What verl does for one prompt: running, the sessions in parallel, the terminal status."""
-
-    async def prompt() -> None:
-        current_group.set(Group())
-        await queue.async_kv_put(key="p", partition_id="train", tag={"status": "running"})
-        await asyncio.gather(
-            *(
-                queue.async_kv_batch_put(
-                    keys=[key], fields=[{columns: key}], tags=[{"of": key}], partition_id="train"
-                )
-                for key in keys
-            )
+    current_group.set(Group())
+    await queue.async_kv_put(key=name, partition_id="train", tag={"status": "running"})
+    await asyncio.gather(
+        *(
+            queue.async_kv_batch_put(keys=[key], fields=[row], tags=[{"of": key}], partition_id="train")
+            for key, row in rows.items()
         )
-        await queue.async_kv_put(key="p", partition_id="train", tag={"status": status})
+    )
+    await queue.async_kv_put(key=name, partition_id="train", tag={"status": status})
 
-    asyncio.run(prompt())
+
+def run_prompts(queue: GroupingQueue, *prompts: tuple[str, dict[str, dict[str, Any]], str]) -> None:
+    async def run_all() -> None:
+        await asyncio.gather(*(asyncio.create_task(run_prompt(queue, *prompt)) for prompt in prompts))
+
+    asyncio.run(run_all())
 
 
 def test_all_sessions_are_put_at_once_before_the_status_that_lets_them_be_read() -> None:
     recording = RecordingQueue()
 
-    run_prompt(GroupingQueue(recording, list), ["p_1_0", "p_0_0"], "finished")
+    run_prompts(GroupingQueue(recording, list), ("p", {"p_1_0": {"a": 1}, "p_0_0": {"a": 0}}, "finished"))
 
     assert recording.calls == [
-        ("status", ("p", "running", "train")),
-        (
-            "data",
-            (
-                ["p_0_0", "p_1_0"],
-                [{"responses": "p_0_0"}, {"responses": "p_1_0"}],
-                [{"of": "p_0_0"}, {"of": "p_1_0"}],
-                "train",
-            ),
-        ),
-        ("status", ("p", "finished", "train")),
+        ("status", ({"p": "running"}, "train")),
+        ("data", (["p_0_0", "p_1_0"], [{"a": 0}, {"a": 1}], [{"of": "p_0_0"}, {"of": "p_1_0"}], "train")),
+        ("status", ({"p": "finished"}, "train")),
     ]
+
+
+def test_prompts_that_end_together_are_put_together() -> None:
+    recording = RecordingQueue()
+
+    run_prompts(
+        GroupingQueue(recording, list),
+        ("p", {"p_0_0": {"a": 1}}, "finished"),
+        ("q", {"q_0_0": {"a": 2}}, "failure"),
+    )
+
+    assert [kind for kind, _ in recording.calls] == ["status", "data", "status"]
+    assert recording.put_keys == [["p_0_0", "q_0_0"]]
+    assert recording.calls[-1] == ("status", ({"p": "finished", "q": "failure"}, "train"))
 
 
 def test_sessions_that_succeeded_reach_the_queue_when_another_failed() -> None:
     recording = RecordingQueue()
 
-    run_prompt(GroupingQueue(recording, list), ["p_0_0"], "failure")
+    run_prompts(GroupingQueue(recording, list), ("p", {"p_0_0": {"a": 1}}, "failure"))
 
     assert [kind for kind, _ in recording.calls] == ["status", "data", "status"]
 
 
 def test_rows_with_different_columns_travel_apart() -> None:
-    group = Group()
-    group.add(["p_0_0"], [{"a": 1}], [{}])
-    group.add(["p_1_0"], [{"a": 1, "b": 2}], [{}])
-
-    assert [keys for keys, _, _ in group.take()] == [["p_0_0"], ["p_1_0"]]
-    assert group.take() == []
-
-
-def test_two_prompts_at_a_time_keep_their_rows_apart() -> None:
     recording = RecordingQueue()
-    queue = GroupingQueue(recording, list)
 
-    async def prompt(name: str) -> None:
-        current_group.set(Group())
-        await queue.async_kv_batch_put(
-            keys=[f"{name}_0_0"], fields=[{"a": 1}], tags=[{}], partition_id="train"
-        )
-        await asyncio.sleep(0)
-        await queue.async_kv_put(key=name, partition_id="train", tag={"status": "finished"})
+    run_prompts(
+        GroupingQueue(recording, list), ("p", {"p_0_0": {"a": 1}, "p_1_0": {"a": 1, "b": 2}}, "finished")
+    )
+
+    assert recording.put_keys == [["p_0_0"], ["p_1_0"]]
+
+
+def test_the_two_statuses_of_a_prompt_never_travel_together() -> None:
+    recording = RecordingQueue()
 
     async def both() -> None:
-        await asyncio.gather(asyncio.create_task(prompt("p")), asyncio.create_task(prompt("q")))
+        queue = GroupingQueue(recording, list)
+        await asyncio.gather(
+            queue.async_kv_put(key="p", partition_id="train", tag={"status": "running"}),
+            queue.async_kv_put(key="p", partition_id="train", tag={"status": "finished"}),
+        )
 
     asyncio.run(both())
 
-    assert [call[1][0] for call in recording.calls if call[0] == "data"] == [["p_0_0"], ["q_0_0"]]
+    assert [call[0]["p"] for _, call in recording.calls] == ["running", "finished"]
+
+
+def test_partitions_are_kept_apart() -> None:
+    recording = RecordingQueue()
+
+    async def both() -> None:
+        queue = GroupingQueue(recording, list)
+        await asyncio.gather(
+            *(
+                queue.async_kv_put(key="p", partition_id=each, tag={"status": "running"})
+                for each in ("train", "val")
+            )
+        )
+
+    asyncio.run(both())
+
+    assert sorted(partition for _, (_, partition) in recording.calls) == ["train", "val"]
+
+
+def test_a_put_that_fails_fails_every_prompt_in_it() -> None:
+    class Broken(RecordingQueue):
+        async def async_kv_batch_put(self, **_: Any) -> None:
+            raise ConnectionError("no storage")
+
+    async def both() -> list[Any]:
+        queue = GroupingQueue(Broken(), list)
+        puts = (queue.async_kv_put(key=key, partition_id="train", tag={"status": "running"}) for key in "pq")
+        return await asyncio.gather(*puts, return_exceptions=True)
+
+    assert [type(outcome) for outcome in asyncio.run(both())] == [ConnectionError, ConnectionError]
+
+
+@pytest.mark.parametrize(("status", "expected"), [("finished", [2]), ("failure", [2]), ("running", [])])
+def test_settled_prompts_are_told_of_once_they_can_be_read(status: str, expected: list[int]) -> None:
+    recording = RecordingQueue()
+    told: list[int] = []
+
+    def tell(count: int) -> None:
+        assert recording.calls[-1][0] == "status"
+        told.append(count)
+
+    async def both() -> None:
+        queue = GroupingQueue(recording, list, tell)
+        await asyncio.gather(
+            *(queue.async_kv_put(key=key, partition_id="train", tag={"status": status}) for key in "pq")
+        )
+
+    asyncio.run(both())
+
+    assert told == expected
 
 
 def test_outside_a_prompt_nothing_waits() -> None:

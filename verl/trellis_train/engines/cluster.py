@@ -22,6 +22,7 @@ def job_environment(spec: JobSpec) -> dict[str, str]:
         if name not in modules:
             modules.append(name)
     return {
+        **(_cpu_threads(spec.gpus) if spec.platform == "cpu" else {}),
         **spec.env,
         ATTEMPT_DIR_VARIABLE: spec.attempt_dir,
         isolation.RUN_VARIABLE: f"{spec.job_id}-{spec.attempt}",
@@ -32,6 +33,11 @@ def job_environment(spec: JobSpec) -> dict[str, str]:
         # Ray merges this environment over that of the Ray job which started us.
         "RAY_OVERRIDE_JOB_RUNTIME_ENV": "1",
     }
+
+
+def _cpu_threads(slots: int) -> dict[str, str]:
+    """All cores for each of the processes that take turns on them; Ray gives an actor one thread."""
+    return {"OMP_NUM_THREADS": str(max(1, len(os.sched_getaffinity(0)) // slots))}
 
 
 def connect(config: Any, spec: JobSpec) -> None:

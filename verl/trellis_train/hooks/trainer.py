@@ -17,8 +17,8 @@ from trellis_train.hooks.spool import Spool, is_stop_requested
 from trellis_train.hooks.stop import StoppedByRequest
 from trellis_train.rollout.order import PromptNames, sort_samples
 
-#: verl polls the replay buffer every 2 s, which a short step would mostly spend asleep.
-POLL_INTERVAL_S = 0.02
+#: The trainer looks for answered prompts this often where nobody tells it of any; verl does every 2 s.
+POLL_INTERVAL_S = 0.5
 
 
 def with_hooks(trainer_cls: type[Any], spool: Spool, mixins: tuple[type[Any], ...] = ()) -> type[Any]:
@@ -39,6 +39,7 @@ class _ReportingTrainer:
     total_training_steps: Any = None
     config: Any
     tokenizer: Any
+    agent_loop_manager: Any
     reward_loop_manager: Any
     trainer_mode: str
     _saved_step: int | None = None
@@ -68,7 +69,7 @@ class _ReportingTrainer:
     def _build_replay_buffer(self) -> Any:
         self._prompt_names = PromptNames()
         buffer = super()._build_replay_buffer()  # type: ignore[misc]
-        buffer.poll_interval = min(buffer.poll_interval, POLL_INTERVAL_S)
+        buffer._wait_for_next_poll = self._wait_for_answers
         sample = buffer.sample
 
         def sample_and_report(*args: Any, **kwargs: Any) -> Any:
@@ -85,6 +86,10 @@ class _ReportingTrainer:
 
         buffer.sample = sample_and_report
         return buffer
+
+    def _wait_for_answers(self, _partition_id: str, last_debug_time: float) -> float:
+        self.agent_loop_manager.wait_for_news(POLL_INTERVAL_S)
+        return last_debug_time
 
     def _fetch_one_gen_batch(self) -> Any:
         batch = super()._fetch_one_gen_batch()  # type: ignore[misc]

@@ -13,7 +13,7 @@ from typing import Any
 
 import ray
 
-SERVER = ("verl.workers.rollout.vllm_rollout.vllm_async_server", "vLLMHttpServer")
+SERVER = ("trellis_train.rollout.server", "RolloutServer")
 BALANCER = ("verl.workers.rollout.router", "GlobalRequestLoadBalancer")
 AGENT_LOOP = ("trellis_train.rollout.worker", "AgentLoopWorker")
 #: As verl's replica names the server; trainers find it by this name.

@@ -15,7 +15,7 @@ def with_early_actors(manager_cls: type[Any], early: EarlyActors) -> type[Any]:
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
-            if self.rollout_config.name == "vllm":
+            if self.rollout_config.name == "vllm" and not self.rollout_config.disaggregation.enabled:
                 self.rollout_replica_class = _with_early_server(self.rollout_replica_class, early)
 
         async def _init_global_load_balancer(self) -> None:
@@ -36,7 +36,9 @@ def _with_early_server(replica_cls: type[Any], early: EarlyActors) -> type[Any]:
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
-            self.server_class = _EarlyServerClass(self.server_class, early)
+            from trellis_train.rollout.server import RolloutServer
+
+            self.server_class = _EarlyServerClass(ray.remote(RolloutServer), early)
 
     return Replica
 

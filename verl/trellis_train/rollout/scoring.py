@@ -1,14 +1,18 @@
 """Scoring responses in the agent-loop worker instead of in a process of its own.
 
-verl sends every response to a reward worker. With one of each, that is a process
-more to start, and a serialised batch there and back for a function that takes
-microseconds.
+verl makes a batch of every response and sends it to a reward worker. With one of each,
+that is a process more to start, a batch made and taken apart and a change of threads,
+for a function that takes microseconds.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import torch
+
 from trellis_train.rewards.verl_adapter import PROMPT_KEY, TOKENS_KEY
+from trellis_train.rollout.inline import Inline
 
 #: Stands in the list of reward workers for "score it where it is"; the agent-loop worker reads it.
 SCORE_IN_WORKER = "score-in-agent-loop-worker"
@@ -28,6 +32,47 @@ def describe_sample(outputs: Sequence[Any], row: Mapping[str, Any]) -> dict[str,
     messages = [dict(message) for message in row.get("raw_prompt", ())]
     described = {PROMPT_KEY: messages, TOKENS_KEY: len(outputs[-1].response_ids)}
     return {**(row.get("extra_info") or {}), **described}
+
+
+class ResponseView:
+    """One response in the place of the ``DataProto`` that verl's reward managers read, not copied."""
+
+    def __init__(self, output: Any, row: Mapping[str, Any]) -> None:
+        responses = torch.tensor(output.response_ids, dtype=torch.int64)
+        self.batch = {"responses": responses, "attention_mask": torch.ones_like(responses)}
+        self.non_tensor_batch = {
+            **row,
+            # Of the type that an array of verl's has, by which rewards tell it from the row's own columns.
+            "__num_turns__": np.int64(output.num_turns),
+            "tool_extra_fields": output.extra_fields,
+        }
+
+    def __getitem__(self, _: Any) -> "ResponseView":
+        """The last or the first of one."""
+        return self
+
+
+class LocalRewardWorker:
+    """Answers ``handle.compute_score.remote(data)`` with verl's reward worker in this process."""
+
+    def __init__(self, worker: Any) -> None:
+        self._worker = worker
+        self.compute_score = _LocalMethod(worker.compute_score)
+        manager = worker.reward_manager
+        # verl's managers that read no more than a `ResponseView` has.
+        self.scores_views = type(manager).__name__ in ("NaiveRewardManager", "DAPORewardManager")
+        if self.scores_views and manager.is_async_reward_score:
+            manager.loop = Inline()  # what is left to it is the decoding of one response
+
+    async def score(self, output: Any, row: Mapping[str, Any]) -> dict[str, Any]:
+        """What verl's manager makes of one response, where ``scores_views``."""
+        result: dict[str, Any] = await self._worker.compute_score(ResponseView(output, row))
+        return result
+
+
+class _LocalMethod:
+    def __init__(self, method: Any) -> None:
+        self.remote = method
 
 
 def without_reward_processes(manager_cls: type[Any]) -> type[Any]:

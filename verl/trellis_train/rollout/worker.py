@@ -1,10 +1,11 @@
 """verl's agent-loop worker and manager with the work between processes cut.
 
-The same requests go to the same server and the same rows reach the
-TransferQueue; only the number of hops differs. Chosen through
+The same requests go to the same server and the same rows reach the TransferQueue;
+only the number of hops differs (docs/adr/0008-rollouts-in-batches.md). Chosen through
 ``actor_rollout_ref.rollout.agent.agent_loop_manager_class``.
 """
 
+import time
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -13,14 +14,18 @@ import ray
 import transfer_queue as tq
 from hydra.utils import get_class, instantiate
 from verl.experimental.agent_loop import agent_loop
+from verl.experimental.agent_loop.single_turn_agent_loop import SingleTurnAgentLoop
 from verl.experimental.reward_loop.reward_loop import RewardLoopWorker
 from verl.trainer.ppo.v1 import agent_loop_tq
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
 from trellis_train.rollout.early import AGENT_LOOP, EarlyActors
 from trellis_train.rollout.grouping import Group, GroupingQueue, current_group
-from trellis_train.rollout.scoring import SCORE_IN_WORKER, describe_sample
+from trellis_train.rollout.news import News, NewsFrom
+from trellis_train.rollout.requests import batch_requests
+from trellis_train.rollout.scoring import SCORE_IN_WORKER, LocalRewardWorker, describe_sample
 from trellis_train.rollout.seeding import is_seeded, seed_session, seed_turns
+from trellis_train.rollout.single_turn import SharedSingleTurnLoop
 
 #: The class under ``@ray.remote``.
 WorkerTQ: Any = agent_loop_tq.AgentLoopWorkerTQ.__ray_metadata__.modified_class
@@ -30,17 +35,21 @@ class AgentLoopWorker(WorkerTQ):
     """Runs the agent loops of its share of the prompts."""
 
     reward_loop_worker_handles: list[Any] | None
+    _local_rewards: LocalRewardWorker | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._news = News()
         # verl's module converts rows and puts them; conversion moves into the grouped put.
-        agent_loop_tq.tq = GroupingQueue(tq, list_of_dict_to_tensordict)
+        agent_loop_tq.tq = GroupingQueue(tq, list_of_dict_to_tensordict, self._news.settle)
         agent_loop_tq.list_of_dict_to_tensordict = lambda rows: rows
         agent_loop.hydra = SimpleNamespace(utils=SimpleNamespace(instantiate=instantiate_agent_loop))
         if self.reward_loop_worker_handles == [SCORE_IN_WORKER]:
-            self.reward_loop_worker_handles = [_LocalRewardWorker(RewardLoopWorker(self.config))]
+            self._local_rewards = LocalRewardWorker(RewardLoopWorker(self.config))
+            self.reward_loop_worker_handles = [self._local_rewards]
         if self.config.trainer.v1.trainer_mode == "sync":
             use_single_server(self.llm_client)
+        batch_requests(self.llm_client)
         self._is_seeded = is_seeded(self.config.actor_rollout_ref.rollout)
         if self._is_seeded:
             seed_turns(self.llm_client)
@@ -59,9 +68,25 @@ class AgentLoopWorker(WorkerTQ):
 
     async def _compute_score(self, outputs: list[Any], kwargs: dict[str, Any]) -> None:
         # Rewards may look at the whole prompt and at the number of tokens; verl hands over neither.
-        await super()._compute_score(
-            outputs, kwargs={**kwargs, "extra_info": describe_sample(outputs, kwargs)}
-        )
+        row = {**kwargs, "extra_info": describe_sample(outputs, kwargs)}
+        local = self._local_rewards
+        if local is None or not local.scores_views or len(outputs) > 1 or outputs[0].reward_score is not None:
+            await super()._compute_score(outputs, kwargs=row)
+            return
+        (output,) = outputs
+        started = time.perf_counter()
+        result = await local.score(output, row)
+        output.reward_score = result["reward_score"]
+        output.extra_fields["reward_extra_info"] = result["reward_extra_info"]
+        output.metrics.compute_score = time.perf_counter() - started
+
+    async def generate_sequences(self, batch: Any) -> None:
+        self._news.expect(len(batch))
+        await super().generate_sequences(batch)
+
+    async def wait_for_news(self) -> None:
+        """Return when prompts have reached a terminal status that were not told of yet."""
+        await self._news.wait()
 
     async def _run_prompt(self, *args: Any, **kwargs: Any) -> None:
         # Each prompt is a task of its own, and its sessions inherit the task's context.
@@ -78,6 +103,7 @@ class AgentLoopManager(agent_loop_tq.AgentLoopManagerTQ):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.agent_loop_workers_class = ray.remote(AgentLoopWorker)
+        self._news = NewsFrom()
 
     async def _init_agent_loop_workers(self) -> None:
         count = self.rollout_config.agent.num_workers
@@ -92,17 +118,12 @@ class AgentLoopManager(agent_loop_tq.AgentLoopManagerTQ):
             )
         self.agent_loop_workers = workers
 
-
-class _LocalRewardWorker:
-    """Answers ``handle.compute_score.remote(data)`` in this process."""
-
-    def __init__(self, worker: Any) -> None:
-        self.compute_score = _LocalMethod(worker.compute_score)
+    def wait_for_news(self, timeout_s: float) -> None:
+        """Return when prompts have reached a terminal status since the last call, or after ``timeout_s``."""
+        self._news.wait(self.agent_loop_workers, timeout_s)
 
 
-class _LocalMethod:
-    def __init__(self, method: Any) -> None:
-        self.remote = method
+_single_turn: SharedSingleTurnLoop | None = None
 
 
 @cache
@@ -111,10 +132,19 @@ def _plain_target(name: str) -> Any:
 
 
 def instantiate_agent_loop(config: Any, **kwargs: Any) -> Any:
-    """``hydra.utils.instantiate``, without merging configurations where ``config`` names a class only."""
+    """``hydra.utils.instantiate``, without merging configurations where ``config`` names a class only.
+
+    verl's single-turn loop is made once: a worker's ``kwargs`` are always the same.
+    """
+    global _single_turn
     if set(config) != {"_target_"}:
         return instantiate(config=config, **kwargs)
-    return _plain_target(config["_target_"])(**kwargs)
+    cls = _plain_target(config["_target_"])
+    if cls is not SingleTurnAgentLoop:
+        return cls(**kwargs)
+    if _single_turn is None or _single_turn.server_manager is not kwargs["server_manager"]:
+        _single_turn = SharedSingleTurnLoop(**kwargs)
+    return _single_turn
 
 
 def use_single_server(client: Any) -> None:

@@ -1,0 +1,111 @@
+"""Requests made together travel together, and each is answered as if it had travelled alone."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from trellis_train.rollout.requests import RequestBatcher, ServerLost, batch_requests
+
+Answers = AsyncIterator[list[tuple[int, Any]]]
+
+
+class Server:
+    """Answers ``x`` with ``-x``, the last request first; negative numbers with an error."""
+
+    def __init__(self, bunch: int = 2, most: int | None = None) -> None:
+        self.calls: list[list[int]] = []
+        self._bunch = bunch
+        self._most = most
+
+    async def send(self, requests: list[Any]) -> Answers:
+        self.calls.append([request["x"] for request in requests])
+        places = list(reversed(range(len(requests))))[: self._most]
+        for first in range(0, len(places), self._bunch):
+            await asyncio.sleep(0)
+            yield [
+                (place, self._answer(requests[place]["x"])) for place in places[first : first + self._bunch]
+            ]
+
+    @staticmethod
+    def _answer(x: int) -> Any:
+        return ValueError(f"{x} is negative") if x < 0 else -x
+
+
+def ask(server: Server, numbers: list[int]) -> list[Any]:
+    async def ask_all() -> list[Any]:
+        batcher = RequestBatcher(server.send)
+        return await asyncio.gather(*(batcher.generate(x=x) for x in numbers), return_exceptions=True)
+
+    return asyncio.run(ask_all())
+
+
+def test_requests_made_together_are_one_call_and_each_gets_its_own_answer() -> None:
+    server = Server()
+
+    answers = ask(server, [1, 2, 3, 4, 5])
+
+    assert answers == [-1, -2, -3, -4, -5]
+    assert server.calls == [[1, 2, 3, 4, 5]]
+
+
+def test_a_later_request_does_not_wait_for_the_answers_to_earlier_ones() -> None:
+    server = Server()
+
+    async def two_turns() -> list[Any]:
+        batcher = RequestBatcher(server.send)
+        first = await batcher.generate(x=1)
+        return [first, await batcher.generate(x=2)]
+
+    assert asyncio.run(two_turns()) == [-1, -2]
+    assert server.calls == [[1], [2]]
+
+
+def test_one_failed_request_fails_alone() -> None:
+    good, bad, other = ask(Server(), [1, -2, 3])
+
+    assert (good, other) == (-1, -3)
+    with pytest.raises(ValueError, match="-2 is negative"):
+        raise bad
+
+
+def test_a_server_that_stops_answering_fails_what_it_left() -> None:
+    left, answered = ask(Server(most=1), [1, 2])
+
+    assert isinstance(left, ServerLost)
+    assert answered == -2
+
+
+def test_a_call_that_fails_fails_every_request_in_it() -> None:
+    class Broken(Server):
+        async def send(self, requests: list[Any]) -> Answers:
+            raise ConnectionError("gone")
+            yield []
+
+    assert [type(answer) for answer in ask(Broken(), [1, 2])] == [ConnectionError, ConnectionError]
+
+
+def test_an_agent_loop_that_was_cancelled_holds_nobody_up() -> None:
+    async def cancel_first() -> int:
+        batcher = RequestBatcher(Server().send)
+        first = asyncio.create_task(batcher.generate(x=1))
+        second = asyncio.create_task(batcher.generate(x=2))
+        await asyncio.sleep(0)
+        first.cancel()
+        answer: int = await second
+        return answer
+
+    assert asyncio.run(cancel_first()) == -2
+
+
+def test_a_server_that_takes_one_request_at_a_time_is_left_as_it_is() -> None:
+    handle = object()
+
+    class Client:
+        async def _acquire_server(self, request_id: str, **_: Any) -> tuple[str, Any]:
+            return "server", handle
+
+    client: Any = Client()
+    batch_requests(client)
+
+    assert asyncio.run(client._acquire_server("r")) == ("server", handle)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,24 @@ _COMPANION_PATTERNS = (
     "*.tiktoken", "chat_template*", "generation_config.json", "preprocessor_config.json",
     "processor_config.json", "video_preprocessor_config.json", "*.py",
 )  # fmt: skip
+#: The names of types in the headers of safetensors files.
+_TYPES = {
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "F8_E4M3": torch.float8_e4m3fn,
+    "F8_E5M2": torch.float8_e5m2,
+    "I64": torch.int64,
+    "I32": torch.int32,
+    "I16": torch.int16,
+    "I8": torch.int8,
+    "U64": torch.uint64,
+    "U32": torch.uint32,
+    "U16": torch.uint16,
+    "U8": torch.uint8,
+    "BOOL": torch.bool,
+}
 _AUTO_CLASSES = (
     ("ForSequenceClassification", AutoModelForSequenceClassification),
     ("ForTokenClassification", AutoModelForTokenClassification),
@@ -82,19 +101,23 @@ def write_state(
 def copy_model(source: Path, output: Path, *, dtype: torch.dtype | None) -> None:
     """Copy a model's folder; weights of another precision are cast on the way.
 
-    Copied, not linked: a resumed run may write the step's files again, in place.
+    Copied, not linked: a resumed run may write the step's files again, in place. Every file of weights
+    is read once: what it holds is known from its header.
     """
     output.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source / CONFIG_FILE, output / CONFIG_FILE)
     copy_companions(source, output)
-    sizes = {path.name: _copy_weights(path, output, dtype) for path in sorted(source.glob("*.safetensors"))}
+    counts: Counter[torch.dtype] = Counter()
+    for path in sorted(source.glob("*.safetensors")):
+        counts += _copy_weights(path, output, dtype)
     if (source / INDEX_FILE).is_file():
         index = json.loads((source / INDEX_FILE).read_text())
-        index["metadata"] = {**index.get("metadata", {}), "total_size": sum(sizes.values())}
+        size = sum(count * kind.itemsize for kind, count in counts.items())
+        index["metadata"] = {**index.get("metadata", {}), "total_size": size}
         (output / INDEX_FILE).write_text(json.dumps(index, indent=2))
-    found = _read_dtype(output)
-    if found is not None:
-        write_dtype(output, found)
+    floating = {kind: count for kind, count in counts.items() if kind.is_floating_point}
+    if floating:  # the precision of most of the weights
+        write_dtype(output, max(floating, key=lambda kind: floating[kind]))
 
 
 def write_dtype(folder: Path, dtype: torch.dtype) -> None:
@@ -114,27 +137,28 @@ def copy_companions(source: Path, output: Path, *, replaces: bool = True) -> Non
                 shutil.copyfile(path, output / path.name)
 
 
-def _copy_weights(path: Path, output: Path, dtype: torch.dtype | None) -> int:
-    """Copy one file of weights; the bytes of its tensors."""
-    with safe_open(path, framework="pt") as file:
-        metadata = file.metadata() or {}
-    tensors = load_file(path)
-    if all(cast(tensor, dtype).dtype == tensor.dtype for tensor in tensors.values()):
+def _copy_weights(path: Path, output: Path, dtype: torch.dtype | None) -> Counter[torch.dtype]:
+    """Copy one file of weights; how many numbers of each type the copy holds."""
+    metadata, found = _read_header(path)
+    if dtype is None or all(kind == dtype for kind in found if kind.is_floating_point):
         shutil.copyfile(path, output / path.name)
-    else:
-        tensors = {key: cast(tensor, dtype).contiguous() for key, tensor in tensors.items()}
-        save_file(tensors, output / path.name, metadata={"format": "pt", **metadata})
-    return sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+        return found
+    tensors = {key: cast(tensor, dtype).contiguous() for key, tensor in load_file(path).items()}
+    save_file(tensors, output / path.name, metadata={"format": "pt", **metadata})
+    counts: Counter[torch.dtype] = Counter()
+    for tensor in tensors.values():
+        counts[tensor.dtype] += tensor.numel()
+    return counts
 
 
-def _read_dtype(folder: Path) -> torch.dtype | None:
-    """The precision of most of the weights."""
-    counts: dict[torch.dtype, int] = {}
-    for path in folder.glob("*.safetensors"):
-        for tensor in load_file(path).values():
-            if tensor.is_floating_point():
-                counts[tensor.dtype] = counts.get(tensor.dtype, 0) + tensor.numel()
-    return max(counts, key=lambda dtype: counts[dtype]) if counts else None
+def _read_header(path: Path) -> tuple[dict[str, str], Counter[torch.dtype]]:
+    """The file's remarks, and how many numbers of each type it holds; its weights are not read."""
+    counts: Counter[torch.dtype] = Counter()
+    with safe_open(path, framework="pt") as file:
+        for key in file.keys():  # noqa: SIM118 - not a mapping
+            part = file.get_slice(key)
+            counts[_TYPES[part.get_dtype()]] += torch.Size(part.get_shape()).numel()
+        return file.metadata() or {}, counts
 
 
 def _require_same_weights(state: dict[str, torch.Tensor], model: Any) -> None:

@@ -45,12 +45,16 @@ def bench(
     name: Annotated[
         list[str] | None, typer.Argument(help="Benchmarks; default all. `list` names them.")
     ] = None,
+    shapes: Annotated[
+        str | None, typer.Option(help="Of grpo_against_trl: names with commas between, or `all`.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure this platform against its bounds and against the bare engine, in one run."""
+    """Measure this platform against its bounds, the bare engine and another trainer, in one run."""
     from trellis_cli.bench.run import run_benchmarks
 
-    raise typer.Exit(ExitCode.OK if run_benchmarks(name or [], as_json=as_json) else ExitCode.FAILED)
+    is_kept = run_benchmarks(name or [], as_json=as_json, shapes=shapes)
+    raise typer.Exit(ExitCode.OK if is_kept else ExitCode.FAILED)
 
 
 def gpu_check() -> None:

@@ -1,6 +1,7 @@
 """What a benchmark answers, and how it is compared."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -15,9 +16,11 @@ class Result:
     ours: float
     theirs: float
     unit: str
-    #: The ratio ours/theirs must be at most this, or at least this where more is better.
-    bound: float = 1.0
+    #: The ratio ours/theirs must be at most this, or at least this where more is better; None: no promise.
+    bound: float | None = 1.0
     is_more_better: bool = False
+    #: What the figures are made of.
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def ratio(self) -> float:
@@ -27,6 +30,8 @@ class Result:
     @property
     def is_kept(self) -> bool:
         """Whether the promise holds."""
+        if self.bound is None:
+            return True
         return self.ratio >= self.bound if self.is_more_better else self.ratio <= self.bound
 
     def as_json(self) -> dict[str, Any]:
@@ -37,4 +42,5 @@ class Result:
             "theirs": round(self.theirs, 4),
             "ratio": round(self.ratio, 4),
             "unit": self.unit,
+            **self.details,
         }

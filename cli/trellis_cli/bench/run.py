@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from trellis_cli.bench import api, training
+from trellis_cli.bench import api, grpo, training
+from trellis_cli.bench.grpo_shapes import choose_shapes
 from trellis_cli.bench.light_platform import LightPlatform, light_platform
 from trellis_cli.bench.result import Result
 from trellis_cli.errors import ExitCode, Problem
@@ -16,11 +17,13 @@ API_BENCHMARKS: dict[str, Callable[[LightPlatform], Result]] = {
 }
 #: Measured together: one run of each side gives both figures.
 TRAINING_BENCHMARKS = ("step_time", "time_to_first_step")
-NAMES = (*API_BENCHMARKS, *TRAINING_BENCHMARKS)
+GRPO_BENCHMARK = "grpo_against_trl"
+NAMES = (*API_BENCHMARKS, *TRAINING_BENCHMARKS, GRPO_BENCHMARK)
 
 
-def run_benchmarks(names: list[str], *, as_json: bool) -> bool:
-    """Run them; True when every promise was kept."""
+def run_benchmarks(names: list[str], *, as_json: bool, shapes: str | None = None) -> bool:
+    """Run them; True when every promise was kept. ``shapes`` are those of the comparison with TRL."""
+    chosen_shapes = choose_shapes(shapes)
     unknown = set(names) - set(NAMES)
     if unknown:
         raise Problem(
@@ -39,6 +42,8 @@ def run_benchmarks(names: list[str], *, as_json: bool) -> bool:
         for result in training.measure_training():
             if result.name in wanted:
                 results.append(tell(result, as_json=as_json))
+    if GRPO_BENCHMARK in wanted:
+        results += [tell(result, as_json=as_json) for result in grpo.measure_grpo(chosen_shapes)]
     return all(result.is_kept for result in results)
 
 
@@ -47,13 +52,20 @@ def tell(result: Result, *, as_json: bool) -> Result:
     if as_json:
         print_json(result.as_json())
     else:
-        verdict = "[green]kept[/green]" if result.is_kept else "[red]not kept[/red]"
-        sign = "≥" if result.is_more_better else "≤"
         out.print(
             f"{result.name:24} {result.ours:12.3f} {result.unit:9} against {result.theirs:.3f}"
-            f"   ratio {result.ratio:.3f} ({sign} {result.bound:g}: {verdict})",
+            f"   ratio {result.ratio:.3f} ({_verdict(result)})",
             soft_wrap=True,
         )
+        for name, detail in result.details.items():
+            out.print(f"    {name}: {detail}", soft_wrap=True, highlight=False)
     if not result.is_kept:
         err.print(f"[red]{result.name} does not keep its bound[/red]")
     return result
+
+
+def _verdict(result: Result) -> str:
+    if result.bound is None:
+        return "no bound"
+    sign = "≥" if result.is_more_better else "≤"
+    return f"{sign} {result.bound:g}: " + ("[green]kept[/green]" if result.is_kept else "[red]not kept[/red]")

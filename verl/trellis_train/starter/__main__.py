@@ -15,6 +15,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--model", type=Path, help="folder for the model, in Hugging Face format")
     parser.add_argument("--data", type=Path, help="folder for JSON Lines: supervised, RL, preferences")
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same bytes")
+    parser.add_argument("--size", choices=["starter", "20m"], default="starter", help="of the model")
     options = parser.parse_args(arguments)
     if options.model is None and options.data is None:
         parser.error("give --model, --data or both")
@@ -25,7 +26,7 @@ def main(arguments: list[str]) -> int:
     if options.model is not None:
         from trellis_train.starter.model import write_model
 
-        write_model(options.model, options.seed)
+        write_model(options.model, options.seed, options.size)
         written["model"] = str(options.model)
     print(json.dumps(written))
     return 0

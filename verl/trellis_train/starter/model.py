@@ -1,5 +1,6 @@
-"""A Qwen2 model of 0.8M parameters with a byte-level vocabulary, its weights drawn from a seed."""
+"""Qwen2 models with byte-level vocabularies and weights from a seed; the starter has 0.8M parameters."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,19 +18,39 @@ CHAT_TEMPLATE = (
 MAX_POSITIONS = 4096
 
 
-def write_model(folder: Path, seed: int) -> None:
-    """Write weights, configuration and tokenizer in Hugging Face format."""
+@dataclass(frozen=True)
+class ModelSize:
+    """Widths and depth of a model."""
+
+    hidden: int
+    intermediate: int
+    layers: int
+    heads: int
+    key_value_heads: int
+
+
+STARTER = "starter"
+SIZES = {
+    STARTER: ModelSize(hidden=128, intermediate=384, layers=4, heads=4, key_value_heads=2),
+    # Not taught anything: to measure with.
+    "20m": ModelSize(hidden=512, intermediate=1600, layers=6, heads=8, key_value_heads=4),
+}
+
+
+def write_model(folder: Path, seed: int, size: str = STARTER) -> None:
+    """Write weights, configuration and tokenizer in Hugging Face format; ``size`` is one of ``SIZES``."""
     import torch
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     tokenizer = make_tokenizer()
+    shape = SIZES[size]
     config = Qwen2Config(
         vocab_size=len(tokenizer),
-        hidden_size=128,
-        intermediate_size=384,
-        num_hidden_layers=4,
-        num_attention_heads=4,
-        num_key_value_heads=2,
+        hidden_size=shape.hidden,
+        intermediate_size=shape.intermediate,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.key_value_heads,
         max_position_embeddings=MAX_POSITIONS,
         tie_word_embeddings=True,
         use_sliding_window=False,

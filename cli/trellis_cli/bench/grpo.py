@@ -1,0 +1,225 @@
+"""GRPO on the platform's engine against TRL's GRPOTrainer: same model, prompts, batches and sampled tokens.
+
+Ours is what a job of the recipe `grpo` runs, composed as the API composes it, without the API around it.
+TRL runs in each of its modes that samples in one process, and the faster one is what we are compared with.
+"""
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from trellis_contracts.attempt import EVENTS_FOLDER, PREPARED_FOLDER, SPEC_FILE, TRAIN_FILE
+from trellis_contracts.recipe import DataFormat
+from trellis_contracts.spec import DataSource, JobSpec, ModelSource
+from trellis_recipes.catalogue import get_recipe
+from trellis_recipes.compose import ComposeRequest, Composition, compose
+
+from trellis_cli.bench.grpo_shapes import Shape
+from trellis_cli.bench.grpo_steps import STEP, Split, split_ours, split_trl
+from trellis_cli.bench.result import Result
+from trellis_cli.errors import Problem
+from trellis_cli.services.platform import REPOSITORY_ROOT, python_command
+
+RECIPE, PRESET = "grpo", "cpu-tiny"
+LEARNING_RATE = 2e-4
+SEED = 1
+SAMPLERS = ("transformers", "vllm")
+PATIENCE_S = 900.0
+LENGTH_KEY = "response_length/mean"
+DATA_FILE = "rl_train"
+
+
+def measure_grpo(shapes: list[Shape]) -> Iterator[Result]:
+    """One result a shape, when it is there."""
+    for shape in shapes:
+        with tempfile.TemporaryDirectory(prefix="trellis-grpo-") as folder:
+            yield measure_shape(shape, Path(folder))
+
+
+def measure_shape(shape: Shape, folder: Path) -> Result:
+    """Run both sides one after the other."""
+    _make_model_and_data(shape, folder)
+    ours = run_ours(shape, folder)
+    theirs = {sampler: run_trl(shape, folder, sampler) for sampler in SAMPLERS}
+    fastest = min(theirs, key=lambda sampler: theirs[sampler][STEP])
+    return Result(
+        f"grpo_against_trl.{shape.name}",
+        shape.tokens / ours[STEP],
+        shape.tokens / theirs[fastest][STEP],
+        "tokens/s",
+        bound=shape.bound,
+        is_more_better=True,
+        details={
+            "trl_samples_with": fastest,
+            "step_s": {"ours": _round(ours)} | {f"trl_{name}": _round(each) for name, each in theirs.items()},
+        },
+    )
+
+
+def _make_model_and_data(shape: Shape, folder: Path) -> None:
+    _run(
+        *("-m", "trellis_train.starter", "--seed", str(SEED), "--size", shape.model),
+        *("--model", str(folder / "model"), "--data", str(folder / "data")),
+        log=folder / "starter.log",
+    )
+
+
+def run_ours(shape: Shape, folder: Path) -> Split:
+    """The engine of a job, with the platform's hooks, writing to a spool that nobody sends."""
+    attempt = folder / "job" / "attempt-1"
+    (attempt / PREPARED_FOLDER).mkdir(parents=True)
+    spec = _make_spec(shape, folder, attempt)
+    spec_file = attempt / SPEC_FILE
+    spec_file.write_text(spec.model_dump_json())
+    _run("-m", "trellis_train.data", str(spec_file), log=folder / "data.log")
+    # Bare of a cluster's address: it starts one of its own.
+    _run("-m", "trellis_train.engines.ppo", str(spec_file), log=attempt / "log")
+    metrics = read_metrics(attempt)
+    lengths = {event["values"][LENGTH_KEY] for event in metrics}
+    if lengths != {float(shape.response_tokens)}:
+        raise Problem(f"responses are not all of {shape.response_tokens} tokens: {sorted(lengths)}")
+    return split_ours(metrics, warm_up=shape.warm_up)
+
+
+def _make_spec(shape: Shape, folder: Path, attempt: Path) -> JobSpec:
+    source = folder / "data" / f"{DATA_FILE}.jsonl"
+    rows = [json.loads(line) for line in source.read_text().splitlines()]
+    parquet = source.with_suffix(".parquet")
+    pq.write_table(pa.Table.from_pylist(rows), parquet)
+    composition = _compose(shape, folder, attempt, len(rows))
+    return JobSpec(
+        job_id="job_benchmark",
+        attempt=1,
+        name="benchmark",
+        recipe=RECIPE,
+        engine=composition.engine,
+        platform="cpu",
+        gpus=1,
+        seed=SEED,
+        params=composition.params,
+        engine_overrides=composition.engine_overrides,
+        env=composition.env,
+        model=ModelSource(model_id="model", path=str(folder / "model")),
+        trains_on=get_recipe(RECIPE).trains_on,
+        train_data=DataSource(
+            dataset_id=DATA_FILE,
+            path=str(parquet),
+            format=DataFormat.PROMPT_ANSWER,
+            sha256="0",
+            row_count=len(rows),
+        ),
+        attempt_dir=str(attempt),
+        checkpoint_dir=str(folder / "checkpoints"),
+        ingest_url="http://127.0.0.1:9",
+    )
+
+
+def _compose(shape: Shape, folder: Path, attempt: Path, rows: int) -> Composition:
+    composition = compose(
+        ComposeRequest(
+            recipe=RECIPE,
+            preset=PRESET,
+            params={
+                "total_steps": shape.steps,
+                "batch_size": shape.prompts,
+                "group_size": shape.group_size,
+                "mini_batch_size": shape.mini_batch // shape.group_size,
+                "micro_batch_size": shape.micro_batch,
+                "max_prompt_length": shape.prompt_tokens,
+                "max_response_length": shape.response_tokens,
+                "learning_rate": LEARNING_RATE,
+                "validate_before": False,
+                "validate_every": 0,
+                "validation_rows": 0,
+                "save_every": 0,
+            },
+            # A turn that ends does not end the response.
+            overrides={"actor_rollout_ref.rollout.ignore_eos": True},
+            platform="cpu",
+            gpus=1,
+            model_path=str(folder / "model"),
+            train_path=str(attempt / PREPARED_FOLDER / TRAIN_FILE),
+            checkpoint_dir=str(folder / "checkpoints"),
+            seed=SEED,
+            row_count=rows,
+        )
+    )
+    if composition.errors:
+        raise Problem("; ".join(issue.message for issue in composition.errors))
+    return composition
+
+
+def read_metrics(attempt: Path) -> list[dict[str, Any]]:
+    """The metrics events of a run, in the order of its steps."""
+    files = sorted((attempt / EVENTS_FOLDER).glob("*.jsonl"))
+    events = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    return [event for event in events if event["kind"] == "metrics"]
+
+
+def run_trl(shape: Shape, folder: Path, sampler: str) -> Split:
+    """TRL's trainer in a process of its own."""
+    settings = {
+        "model_path": str(folder / "model"),
+        "data_path": str(folder / "data" / f"{DATA_FILE}.jsonl"),
+        "out_dir": str(folder / f"trl-{sampler}"),
+        "sampler": sampler,
+        "prompts": shape.prompts,
+        "group_size": shape.group_size,
+        "response_tokens": shape.response_tokens,
+        "prompt_tokens": shape.prompt_tokens,
+        "mini_batch": shape.mini_batch,
+        "micro_batch": shape.micro_batch,
+        "learning_rate": LEARNING_RATE,
+        "steps": shape.steps,
+        "seed": SEED,
+    }
+    file = folder / f"trl-{sampler}.json"
+    file.write_text(json.dumps(settings))
+    # It samples with our plugin for vLLM's CPU build and shares cores as ours does.
+    environment = _trl_environment()
+    answer = _run(
+        "-m", "trellis_train.comparison.trl_grpo", str(file), log=file.with_suffix(".log"), env=environment
+    )
+    times = json.loads(answer.splitlines()[-1])
+    if set(times["tokens"]) != {shape.tokens}:
+        raise Problem(f"TRL sampled {times['tokens']} tokens a step, not {shape.tokens}")
+    return split_trl(times, warm_up=shape.warm_up)
+
+
+def _trl_environment() -> dict[str, str]:
+    from trellis_contracts.recipe import Engine
+    from trellis_recipes.platform_defaults import environment
+
+    return environment(Engine.VERL_PPO, "cpu") | environment(Engine.TRL, "cpu")
+
+
+def _run(*arguments: str, log: Path, env: Mapping[str, str] | None = None) -> str:
+    """What a command prints; a failure shows the end of its log."""
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith(("TRELLIS_", "RAY_"))
+    }
+    with log.open("w") as errors:
+        done = subprocess.run(  # noqa: S603
+            python_command(*arguments),
+            cwd=REPOSITORY_ROOT,
+            env={**inherited, "TOKENIZERS_PARALLELISM": "false", **(env or {})},
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+    if done.returncode:
+        tail = (done.stdout + log.read_text(errors="replace"))[-3000:]
+        raise Problem(f"`{' '.join(arguments[:2])}` failed ({done.returncode}):\n{tail}")
+    return done.stdout
+
+
+def _round(split: Split) -> Split:
+    return {name: round(seconds, 3) for name, seconds in split.items()}

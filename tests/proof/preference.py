@@ -1,14 +1,13 @@
-"""Preference runs for the proofs: each made once, most of them in this process, which saves its imports."""
+"""Preference runs for the proofs, each made once, and what is measured on their checkpoints."""
 
 import json
-import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from trellis_contracts.recipe import DataFormat
-from trellis_contracts.spec import EXIT_SUCCEEDED
-from trellis_testing.engine_runs import EngineRun, Rows, compose_job
+from trellis_testing.engine_runs import EngineRun, Rows, compose_job, run_engine
 from trellis_testing.starter import Starter
 from trellis_train.starter.preferences import Pair, make_pairs, write_preferences
 
@@ -47,15 +46,10 @@ class PreferenceRuns:
             resume_from=resume_from,
         )
 
-    def here(self, name: str, recipe: str, **choices: Any) -> EngineRun:
-        """The run of that name, made in this process at the first call."""
+    def get(self, name: str, recipe: str, **choices: Any) -> EngineRun:
+        """The run of that name, made at the first call."""
         if name not in self._done:
-            from trellis_train.engines import trl
-
-            run = self.compose(name, recipe, **choices)
-            with patch.dict(os.environ):
-                assert trl.main([str(run.folder / "spec.json")]) == EXIT_SUCCEEDED
-            self._done[name] = run
+            self._done[name] = run_engine(self.compose(name, recipe, **choices))
         return self._done[name]
 
 
@@ -65,6 +59,19 @@ def first_and_last(run: EngineRun, key: str) -> tuple[float, float]:
     assert min(curve) == 0, curve
     assert max(curve) == run.spec.params["total_steps"], curve
     return curve[0], curve[max(curve)]
+
+
+@contextmanager
+def on_one_thread() -> Iterator[None]:
+    """For answers one by one: more threads than that only wait for each other, long on a busy machine."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def log_probability(model: Any, tokenizer: Any, prompt: str, answer: str) -> float:
@@ -93,7 +100,27 @@ def share_of_pairs_learned(trained: Path, base: Path) -> float:
             before, tokenizer, pair.prompt, answer
         )
 
-    return sum(gain(pair, pair.chosen) > gain(pair, pair.rejected) for pair in pairs) / len(pairs)
+    with on_one_thread():
+        return sum(gain(pair, pair.chosen) > gain(pair, pair.rejected) for pair in pairs) / len(pairs)
+
+
+def share_of_pairs_ranked(trained: Path) -> float:
+    """Held-out pairs whose chosen answer a reward model scores higher, read as any program would."""
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    model = AutoModelForSequenceClassification.from_pretrained(trained, dtype="float32")
+    tokenizer = AutoTokenizer.from_pretrained(trained)
+    _, pairs = make_pairs(SEED)
+
+    def score(pair: Pair, answer: str) -> float:
+        said = [{"role": "user", "content": pair.prompt}, {"role": "assistant", "content": answer}]
+        tokens = tokenizer.apply_chat_template(said, return_tensors="pt", return_dict=True)
+        with torch.no_grad():
+            return float(model(**tokens).logits)
+
+    with on_one_thread():
+        return sum(score(pair, pair.chosen) > score(pair, pair.rejected) for pair in pairs) / len(pairs)
 
 
 def read_json(path: Path) -> Any:

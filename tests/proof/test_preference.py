@@ -10,7 +10,14 @@ from trellis_contracts.spec import EXIT_STOPPED
 from trellis_testing.engine_runs import EngineRun, run_engine
 from trellis_testing.starter import Starter
 
-from .preference import STEPS, PreferenceRuns, first_and_last, read_json, share_of_pairs_learned
+from .preference import (
+    STEPS,
+    PreferenceRuns,
+    first_and_last,
+    read_json,
+    share_of_pairs_learned,
+    share_of_pairs_ranked,
+)
 
 pytestmark = [pytest.mark.train, pytest.mark.timeout(900)]
 #: 240 held-out pairs: by chance half of them are ranked right, give or take 0.032.
@@ -26,7 +33,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory, starter: Starter) -> Preferen
 
 @pytest.fixture(scope="module")
 def dpo(runs: PreferenceRuns) -> EngineRun:
-    return run_engine(runs.compose("dpo", "dpo"))
+    return runs.get("dpo", "dpo")
 
 
 def expect_better_ranking(run: EngineRun, *, least_margin: float) -> None:
@@ -56,16 +63,18 @@ class TestDpo:
         assert ("validating", 0) in phases
         assert phases[-1] == ("finished", STEPS)
 
+    @pytest.mark.whole_set
     @pytest.mark.parametrize(("loss", "least_margin"), [("hinge", 0.5), ("ipo", 0.5)])
     def test_its_other_losses_learn_too(self, runs: PreferenceRuns, loss: str, least_margin: float) -> None:
-        expect_better_ranking(runs.here(f"dpo_{loss}", "dpo", loss_type=loss), least_margin=least_margin)
+        expect_better_ranking(runs.get(f"dpo_{loss}", "dpo", loss_type=loss), least_margin=least_margin)
 
 
+@pytest.mark.whole_set
 @pytest.mark.proves("dpo")
 class TestDpoWithAdapter:
     @pytest.fixture(scope="class")
     def run(self, runs: PreferenceRuns) -> EngineRun:
-        return runs.here("dpo_lora", "dpo", lora_rank=8, lora_alpha=16, learning_rate=2e-3)
+        return runs.get("dpo_lora", "dpo", lora_rank=8, lora_alpha=16, learning_rate=2e-3)
 
     def test_it_learns_what_is_preferred(self, run: EngineRun) -> None:
         expect_better_ranking(run, least_margin=0.5)
@@ -135,7 +144,7 @@ class TestDpoStoppedAndResumed:
 
 @pytest.mark.proves("kto")
 def test_kto_learns_from_single_answers(runs: PreferenceRuns, starter: Starter) -> None:
-    run = runs.here("kto", "kto")
+    run = runs.get("kto", "kto")
     margins = first_and_last(run, "eval_rewards/margins")
     learned = share_of_pairs_learned(Path(run.checkpoint()["hf_path"]), starter.taught)
     print("kto margins", margins, "pairs", learned)
@@ -144,23 +153,25 @@ def test_kto_learns_from_single_answers(runs: PreferenceRuns, starter: Starter) 
     assert learned > BETTER_THAN_CHANCE
 
 
+@pytest.mark.whole_set
 @pytest.mark.proves("orpo")
 def test_orpo_learns_what_is_preferred(runs: PreferenceRuns) -> None:
-    run = runs.here("orpo", "orpo", **{"lambda": 1.0})
+    run = runs.get("orpo", "orpo", **{"lambda": 1.0})
 
     expect_better_ranking(run, least_margin=0.1)
 
 
+@pytest.mark.whole_set
 @pytest.mark.proves("simpo")
 def test_simpo_learns_what_is_preferred(runs: PreferenceRuns) -> None:
-    expect_better_ranking(runs.here("simpo", "simpo"), least_margin=0.5)
+    expect_better_ranking(runs.get("simpo", "simpo"), least_margin=0.5)
 
 
 @pytest.mark.proves("reward_model")
 class TestRewardModel:
     @pytest.fixture(scope="class")
     def run(self, runs: PreferenceRuns) -> EngineRun:
-        return runs.here("reward_model", "reward_model", total_steps=3 * STEPS)
+        return runs.get("reward_model", "reward_model", total_steps=2 * STEPS, learning_rate=1e-3)
 
     def test_it_ranks_held_out_pairs(self, run: EngineRun) -> None:
         before, after = first_and_last(run, "eval_accuracy")
@@ -169,19 +180,7 @@ class TestRewardModel:
         assert after > 0.8
         assert after > before + 0.2
 
-    def test_its_checkpoint_scores_answers(self, run: EngineRun) -> None:
-        import torch
-        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+    def test_its_checkpoint_scores_answers_as_it_was_measured(self, run: EngineRun) -> None:
+        ranked = share_of_pairs_ranked(Path(run.checkpoint()["hf_path"]))
 
-        folder = run.checkpoint()["hf_path"]
-        model = AutoModelForSequenceClassification.from_pretrained(folder, dtype="float32")
-        tokenizer = AutoTokenizer.from_pretrained(folder)
-
-        def score(answer: str) -> float:
-            said = [{"role": "user", "content": "2+3="}, {"role": "assistant", "content": answer}]
-            tokens = tokenizer.apply_chat_template(said, return_tensors="pt", return_dict=True)
-            with torch.no_grad():
-                return float(model(**tokens).logits)
-
-        assert model.config.num_labels == 1
-        assert score("5") > max(score("7"), score("~5"))
+        assert ranked == pytest.approx(first_and_last(run, "eval_accuracy")[1], abs=0.03)

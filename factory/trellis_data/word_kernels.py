@@ -1,7 +1,7 @@
 """Loops over the words of many texts, compiled to machine code; imported only where they run.
 
-Words are those of finding duplicates (``dedup.alphabet``): a run of letters and digits without case and
-width, or a single character of a script that is written without spaces. Texts come as Arrow keeps them,
+A word is a run of letters and digits without case and width, or a single character of a script that is
+written without spaces (``trellis_data.words.tables``). Texts come as Arrow keeps them,
 one buffer of UTF-8 and offsets (see ``trellis_data.words``).
 """
 

@@ -1,13 +1,30 @@
 """Texts as the compiled loops over words want them; importing this compiles nothing."""
 
+import unicodedata
+from functools import cache
+
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from trellis_data.dedup.alphabet import tables
+from trellis_data.dedup import alphabet
 
 #: Measures of a text look at this much of it: their working memory is some twenty times as large.
 _MOST_CHARACTERS = 1_000_000
+
+
+@cache
+def tables() -> tuple[np.ndarray, np.ndarray]:
+    """Kinds and folded forms of code points as when duplicates are found, but every mark separates.
+
+    Here words are counted and looked up; that ``3 + 4`` is not ``3 - 4`` is no matter.
+    """
+    kinds, folded = alphabet.tables()
+    kinds = kinds.copy()
+    for code in np.flatnonzero(kinds == alphabet.ALONE):
+        if unicodedata.category(chr(folded[code]))[0] in "PS":
+            kinds[code] = alphabet.SEPARATOR
+    return kinds, folded
 
 
 def buffers(texts: pl.Series) -> tuple[np.ndarray, np.ndarray]:

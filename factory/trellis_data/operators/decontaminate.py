@@ -10,14 +10,13 @@ import polars as pl
 import pyarrow as pa
 from trellis_contracts.recipe import DataFormat, Text
 
-from trellis_data.dedup.alphabet import tables
 from trellis_data.findings import Tally
 from trellis_data.layout import Batch, Layout
 from trellis_data.operator import Context, OperatorProblem, TextParams, knob
 from trellis_data.operators.text_operator import TextOperator
 from trellis_data.outcome import Outcome, dropping
 from trellis_data.texts import is_conversation, is_text, texts_of
-from trellis_data.words import buffers
+from trellis_data.words import buffers, tables
 
 _MOST_ITEMS = 500
 _AT_A_TIME = 4096

@@ -12,7 +12,7 @@ from trellis_contracts.recipe import Text
 
 from trellis_data.layout import Batch
 from trellis_data.operator import TextParams, knob
-from trellis_data.operators.text_operator import CODE, TextOperator, outside_code, over_rows, rewritten
+from trellis_data.operators.text_operator import CODE, TextOperator, outside_code, over_rows, put, rewritten
 from trellis_data.outcome import Outcome
 from trellis_data.texts import any_in_row
 
@@ -44,6 +44,9 @@ _BLOCK_END = re.compile(
 )
 _BLOCK_START = re.compile(r"(?i)(?<=[^\s>])(?=<(?:p|li|tr|dt|dd|h[1-6])\b)")
 _CELL_END = re.compile(r"(?i)</t[dh]\s*>")
+#: The time to parse grows with the square of the depth; what is deeper is stripped without being parsed.
+_DEEPEST = 500
+_UNSEEN_HERE = re.compile(r"(?is)<(script|style|template|noscript|head)\b.*?</\1\s*>")
 _UNSEEN = ["script", "style", "template", "noscript", "head"]
 
 
@@ -122,7 +125,7 @@ class Html(TextOperator):
             return texts
         work = partial(_visible, entities=self.params.entities)
         done = [outside_code(text, work) for text in texts.gather(where)]
-        return texts.scatter(where, pl.Series(done, dtype=pl.String))
+        return put(texts, where, pl.Series(done, dtype=pl.String))
 
 
 def _markup_length(texts: pl.Series, tags: pl.Series) -> pl.Series:
@@ -140,11 +143,24 @@ def _visible(text: str, *, entities: bool) -> str:
     marked = _BLOCK_END.sub(lambda hit: hit.group() + "\n", text)
     marked = _BLOCK_START.sub("\n", marked)
     marked = _CELL_END.sub(lambda hit: hit.group() + " ", marked)
+    if _depth(marked) > _DEEPEST:
+        bare = _TAG_HERE.sub("", _UNSEEN_HERE.sub("", marked))
+        return _ENTITY_HERE.sub(lambda hit: html.unescape(hit.group()), bare) if entities else bare
     tree = LexborHTMLParser("<body>" + _protected(marked, entities))
     tree.strip_tags(_UNSEEN)
     body = tree.body
     shown = body.text() if body is not None else ""
     return shown[:-1] if shown.endswith("\n") and not text.endswith("\n") else shown
+
+
+def _depth(text: str) -> int:
+    """How deep elements may be nested at most; those that are never closed count."""
+    depth = deepest = 0
+    for hit in _TAG_HERE.finditer(text):
+        tag = hit.group()
+        depth = max(0, depth - 1) if tag.startswith("</") else depth + (not tag.endswith("/>"))
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def _protected(text: str, entities: bool) -> str:

@@ -21,7 +21,7 @@ class JsonSchemaParams(Params):
 
     rules: dict[str, Any] = knob(
         ...,
-        title=Text(en="JSON Schema", zh="JSON Schema"),
+        title=Text(en="JSON Schema", zh="JSON 模式"),
         help=Text(
             en="The schema (draft 4 to 2020-12) that every row has to fulfil. References to other addresses "
             "are not followed.",

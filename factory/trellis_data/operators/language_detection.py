@@ -8,8 +8,7 @@ import numpy as np
 import polars as pl
 import yaml
 
-from trellis_data.dedup.alphabet import tables
-from trellis_data.words import buffers, hashes_of
+from trellis_data.words import buffers, hashes_of, tables
 
 #: Of texts without a language: formulas, numbers, code.
 UNKNOWN = "und"

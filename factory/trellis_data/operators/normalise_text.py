@@ -13,6 +13,7 @@ from trellis_data.operator import TextParams, knob
 from trellis_data.operators.text_operator import (
     TextOperator,
     outside_code_of_all,
+    put,
     replace_lines,
     rewritten,
 )
@@ -124,7 +125,7 @@ class NormaliseText(TextOperator):
 def _where(texts: pl.Series, pattern: str, work: Callable[[pl.Series], pl.Series]) -> pl.Series:
     """``work`` done on the texts that match: a search costs a fraction of a replacement."""
     at = np.flatnonzero(texts.str.contains(pattern).to_numpy())
-    return texts.scatter(at, work(texts.gather(at))) if len(at) else texts
+    return put(texts, at, work(texts.gather(at))) if len(at) else texts
 
 
 def _repaired(text: str) -> str:

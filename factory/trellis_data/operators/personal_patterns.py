@@ -109,7 +109,7 @@ _CHINESE_LANDLINE = re.compile(
 )
 _SERVICE_LINE = re.compile(r"(?<![0-9A-Za-z.-])400-(?:\d{3}-\d{4}|\d{4}-\d{3})(?![0-9A-Za-z-])")
 #: With its country's prefix, or in a form that only telephone numbers have.
-_ABROAD = re.compile(r"(?<![0-9A-Za-z+])\+[1-9][0-9](?:[ ().\-–]{0,2}\d){5,13}(?![0-9A-Za-z])")
+_ABROAD = re.compile(r"(?<![0-9A-Za-z+])\+[1-9](?:[ ().\-–]{0,2}\d){6,14}(?![0-9A-Za-z])")
 _AT_HOME = re.compile(
     r"(?<![0-9A-Za-z.+-])(?:\(\d{2,5}\) ?\d(?:[ \-]?\d){5,8}|0?\d{2,4}[-. ]\d{3,4}[-. ]\d{3,4})"
     r"(?![0-9A-Za-z])(?![.-]\d)"
@@ -169,7 +169,9 @@ def _whole(pattern: re.Pattern[str], text: str, is_right: Callable[[str], bool])
 def _keys(text: str) -> Iterator[tuple[int, int]]:
     spans = []
     for hit in _KEY_PREFIXED.finditer(text):
-        if hit.group().startswith("-----") or _entropy(hit.group()) >= _LEAST_ENTROPY:
+        value = hit.group()
+        # Without a digit it is words that are joined.
+        if value.startswith("-----") or (re.search(r"\d", value) and _entropy(value) >= _LEAST_ENTROPY):
             spans.append(hit.span())
     for hit in _KEY_ASSIGNED.finditer(text):
         value = hit.group(1)

@@ -71,14 +71,18 @@ def rewritten(
 
 
 def replace_lines(texts: pl.Series, at: pl.Series, work: Callable[[str], str]) -> pl.Series:
-    """``texts`` with the result of ``work`` in the lines where ``at`` is true: what no expression can do."""
+    """``texts`` with the result of ``work`` in the lines where ``at`` is true: what columns cannot."""
     where = np.flatnonzero(at.to_numpy())
-    if len(where) == 0:
+    return put(texts, where, pl.Series([work(text) for text in texts.gather(where)], dtype=pl.String))
+
+
+def put(texts: pl.Series, at: np.ndarray, new: pl.Series) -> pl.Series:
+    """A copy of ``texts`` with ``new`` at the places ``at`` (``scatter`` changes the original)."""
+    if len(at) == 0:
         return texts
-    done = pl.Series([work(text) for text in texts.gather(where)], dtype=pl.String)
     picks = np.arange(len(texts))
-    picks[where] = len(texts) + np.arange(len(where))
-    return pl.concat([texts, done], rechunk=True).gather(picks)
+    picks[at] = len(texts) + np.arange(len(at))
+    return pl.concat([texts, new], rechunk=True).gather(picks)
 
 
 def outside_code(text: str, work: Callable[[str], str]) -> str:
@@ -102,7 +106,7 @@ def outside_code_of_all(texts: pl.Series, work: Callable[[pl.Series], pl.Series]
     joined = [
         "".join(part if index % 2 else next(plain) for index, part in enumerate(parts)) for parts in split
     ]
-    return new.scatter(with_code, pl.Series(joined, dtype=pl.String))
+    return put(new, with_code, pl.Series(joined, dtype=pl.String))
 
 
 def over_rows(batch: Batch, frame: pl.DataFrame, values: pl.Series) -> np.ndarray:

@@ -22,7 +22,7 @@ from trellis_data.texts import any_in_row
 _CHARACTER = r"[^\s<>\"'`()\[\]{}\p{Han}\p{Hiragana}\p{Katakana}，。；：！？、（）【】《》「」“”‘’…]"
 _LAST = r"[^\s<>\"'`()\[\]{}\p{Han}\p{Hiragana}\p{Katakana}，。；：！？、（）【】《》「」“”‘’….,;:!?*_]"
 _REST = rf"(?:(?:{_CHARACTER}|\([^\s()]*\))*(?:{_LAST}|\([^\s()]*\)))"
-URL = rf"(?i)(?:\b(?:https?|ftp)://|\bwww\.[a-z0-9-]+\.){_REST}"
+URL = rf"(?i)(?-u:\b)(?:(?:https?|ftp)://|www\.[a-z0-9-]+\.){_REST}"
 _LINK = rf"(?i)!?\[([^\[\]\n]*)\]\(\s*{URL.removeprefix('(?i)')}[^()\n]*\)"
 _HINTS = ["://", "www."]
 

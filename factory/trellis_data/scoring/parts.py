@@ -11,9 +11,8 @@ import numpy as np
 import polars as pl
 import yaml
 
-from trellis_data.dedup.alphabet import tables
 from trellis_data.operators.text_operator import CODE
-from trellis_data.words import buffers, hashes_of, head, repetition_shares
+from trellis_data.words import buffers, hashes_of, head, repetition_shares, tables
 
 #: Words over which diversity is taken: a longer text is not less diverse for being long.
 _WINDOW = 50
@@ -63,7 +62,7 @@ def relevance_part(prompts: pl.Series, answers: pl.Series) -> np.ndarray:
 
 
 def format_part(texts: pl.Series, words: np.ndarray) -> np.ndarray:
-    """Share of four checks that hold: closed fences, brackets in pairs, an end, nothing of a chat template."""
+    """Share of four checks that hold: closed fences, brackets in pairs, an end, no marks of a template."""
     prose = texts.str.replace_all(CODE, "`")
     frame = pl.DataFrame({"text": texts, "prose": prose})
     checks = frame.select(
@@ -76,7 +75,7 @@ def format_part(texts: pl.Series, words: np.ndarray) -> np.ndarray:
         ending=pl.col("prose").str.slice(-8).str.contains(_SENTENCE_END),
         remnants=~pl.col("text").str.contains_any(_LEFT_OVER),
     ).with_columns(ending=pl.col("ending") | pl.Series(words <= _SHORT))
-    share: np.ndarray = checks.cast(pl.Float64).mean_horizontal().to_numpy()
+    share: np.ndarray = checks.cast(pl.Float64).mean_horizontal().to_numpy().copy()
     return share
 
 

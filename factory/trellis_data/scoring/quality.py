@@ -137,6 +137,8 @@ class Quality(RowOperator):
             "relevance": relevance_part(prompts, answers),
             "format": format_part(answers, words),
         }
+        for values in scores.values():
+            values[words == 0] = 0.0  # nothing is neither diverse nor well formed
         if self.params.judge is not None:
             scores["judge"] = _numbers(batch.table.column(self.params.judge))
         scores["total"] = self._total(scores)
@@ -150,7 +152,7 @@ class Quality(RowOperator):
         counting = np.where(np.isnan(values), 0.0, weights)
         sums = counting.sum(axis=0)
         total = np.nansum(values * counting, axis=0)
-        mean = np.zeros_like(total)
+        mean = np.zeros(len(total))
         np.divide(total, sums, out=mean, where=sums > 0)
         return mean
 

@@ -25,7 +25,7 @@ class FakeTrainer:
                 "algorithm": {},
             }
         )
-        self.tokenizer = None
+        self.tokenizer = self.processor = None
         self.logged: list[int] = []
         self.metrics: list[dict[str, float]] = []
         self.saved: list[int] = []

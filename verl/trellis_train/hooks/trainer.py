@@ -69,7 +69,12 @@ class _ReportingTrainer:
     def _build_replay_buffer(self) -> Any:
         self._prompt_names = PromptNames()
         buffer = super()._build_replay_buffer()  # type: ignore[misc]
-        buffer._wait_for_next_poll = self._wait_for_answers
+
+        def wait_for_answers(_partition_id: str, last_debug_time: float) -> float:
+            self.agent_loop_manager.wait_for_news(POLL_INTERVAL_S)
+            return last_debug_time
+
+        buffer._wait_for_next_poll = wait_for_answers
         sample = buffer.sample
 
         def sample_and_report(*args: Any, **kwargs: Any) -> Any:
@@ -86,10 +91,6 @@ class _ReportingTrainer:
 
         buffer.sample = sample_and_report
         return buffer
-
-    def _wait_for_answers(self, _partition_id: str, last_debug_time: float) -> float:
-        self.agent_loop_manager.wait_for_news(POLL_INTERVAL_S)
-        return last_debug_time
 
     def _fetch_one_gen_batch(self) -> Any:
         batch = super()._fetch_one_gen_batch()  # type: ignore[misc]

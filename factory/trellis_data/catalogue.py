@@ -26,6 +26,7 @@ _MODULES: tuple[str, ...] = (
     "trellis_data.scoring.quality",
     "trellis_data.scoring.difficulty",
     "trellis_data.scoring.filter_by_score",
+    "trellis_data.formats.operator",
     "trellis_data.splitting.split",
 )
 

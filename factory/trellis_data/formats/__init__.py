@@ -1,1 +1,1 @@
-"""Formats of rows: detection and conversion."""
+"""Which format rows have, how sure that is, and the same rows in another format."""

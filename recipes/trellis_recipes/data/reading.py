@@ -4,7 +4,7 @@ Every function raises ``BadRow`` with a sentence that names the column and says 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from trellis_contracts.recipe import DataFormat
@@ -16,7 +16,11 @@ _TRUE, _FALSE = ("true", "1"), ("false", "0")
 
 
 class BadRow(ValueError):
-    """A row cannot be converted."""
+    """A row cannot be converted; ``code`` says why in one word."""
+
+    def __init__(self, message: str, code: str = "wrong_value") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class Cell(NamedTuple):
@@ -29,9 +33,16 @@ class Cell(NamedTuple):
 class RowReader:
     """Finds the columns of one format: those that are named, else those with a usual name."""
 
-    def __init__(self, data_format: DataFormat, columns: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        data_format: DataFormat,
+        columns: Mapping[str, str],
+        read_messages: Callable[[Cell], list[Any]] | None = None,
+    ) -> None:
+        """``read_messages`` reads a conversation; by default what trainers take: roles and texts."""
         self._format = data_format
         self.columns = columns
+        self._messages_in: Callable[[Cell], list[Any]] = read_messages or messages_in
 
     def is_named(self, role: str) -> bool:
         """Whether somebody said which column plays the role."""
@@ -54,15 +65,16 @@ class RowReader:
         if cell is not None:
             return cell
         if role in self.columns:
-            raise BadRow(f"'{self.columns[role]}' is missing or null (it is the {role})")
+            raise BadRow(f"'{self.columns[role]}' is missing or null (it is the {role})", "missing")
         known = role_of(self._format, role)
-        raise BadRow(f"has no {role} (a column named {', '.join(known.usual_columns) if known else role})")
+        names = ", ".join(known.usual_columns) if known else role
+        raise BadRow(f"has no {role} (a column named {names})", "missing")
 
     def prompt(self, row: Row) -> list[Message]:
         """The conversation before what is to be learned."""
         cell = self.require(row, "prompt")
         if isinstance(cell.value, list):
-            return messages_in(cell)
+            return self._messages_in(cell)
         text = text_in(cell)
         further = self.find(row, "input")
         if further is not None and (self.is_named("input") or cell.column == "instruction"):
@@ -91,9 +103,9 @@ class RowReader:
     def conversation(self, row: Row) -> list[Message]:
         """The conversation of a row; it must hold a turn of the assistant to learn from."""
         cell = self.require(row, "messages")
-        messages = messages_in(cell)
+        messages = self._messages_in(cell)
         if not any(message["role"] == "assistant" for message in messages):
-            raise BadRow(f"'{cell.column}' has no turn of the assistant")
+            raise BadRow(f"'{cell.column}' has no turn of the assistant", "no_answer")
         return messages
 
     def text(self, row: Row) -> str:
@@ -118,11 +130,11 @@ class RowReader:
         cell = self.require(row, role)
         if not isinstance(cell.value, list):
             return [{"role": "assistant", "content": text_in(cell)}]
-        messages = messages_in(cell)
+        messages = self._messages_in(cell)
         if messages[: len(prompt)] == prompt:
             messages = messages[len(prompt) :]
         if not messages:
-            raise BadRow(f"'{cell.column}' says nothing after the prompt")
+            raise BadRow(f"'{cell.column}' says nothing after the prompt", "no_answer")
         if messages[0]["role"] != "assistant":
             raise BadRow(f"'{cell.column}' goes on with the role {messages[0]['role']!r} after the prompt")
         return messages
@@ -136,7 +148,7 @@ class RowReader:
         for cell in sides:
             if isinstance(cell.value, str):
                 raise BadRow(f"'{cell.column}' is text, so that a column must be the prompt")
-        chosen, rejected = (messages_in(cell) for cell in sides)
+        chosen, rejected = (self._messages_in(cell) for cell in sides)
         shared = 0
         while shared < min(len(chosen), len(rejected)) - 1 and chosen[shared] == rejected[shared]:
             shared += 1
@@ -151,7 +163,7 @@ def text_in(cell: Cell) -> str:
     if not isinstance(cell.value, str):
         raise BadRow(f"'{cell.column}' must be text, not {type(cell.value).__name__}")
     if not cell.value.strip():
-        raise BadRow(f"'{cell.column}' is empty")
+        raise BadRow(f"'{cell.column}' is empty", "empty")
     return cell.value
 
 
@@ -165,8 +177,8 @@ def messages_in(cell: Cell) -> list[Message]:
             raise BadRow(f"message {number} of '{cell.column}' is not an object with role and content")
         role, content = message.get("role"), message.get("content")
         if not isinstance(role, str) or role not in ROLES:
-            raise BadRow(f"message {number} of '{cell.column}' has the role {role!r}")
+            raise BadRow(f"message {number} of '{cell.column}' has the role {role!r}", "unknown_role")
         if not isinstance(content, str):
-            raise BadRow(f"message {number} of '{cell.column}' has no text in 'content'")
+            raise BadRow(f"message {number} of '{cell.column}' has no text in 'content'", "no_text")
         messages.append({"role": role, "content": content})
     return messages

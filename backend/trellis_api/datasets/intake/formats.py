@@ -1,6 +1,6 @@
 """Which training format the columns have, by which columns, and the rows that break it."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 from trellis_contracts.recipe import DataFormat
 from trellis_contracts.rows import (
     ANSWER_COLUMNS,
-    FORMAT_ROLES,
     PROMPT_COLUMNS,
     ROLES,
     ColumnKind,
 )
+from trellis_data.formats.detection import find_columns, first_of, is_plausible
 from trellis_data.reading.columns import describe_type, is_text, kind_of
 
 from trellis_api.datasets.intake.problems import MAX_PROBLEMS
@@ -56,44 +56,9 @@ def detect_format(schema: pa.Schema) -> Detection:
     kinds = {name: kind_of(describe_type(type_)) for name, type_ in types.items()}
     for data_format in _ORDER:
         columns = find_columns(data_format, kinds)
-        if columns is not None and _is_plausible(data_format, columns, kinds, types):
+        if columns is not None and is_plausible(data_format, columns, schema):
             return Detection(data_format, _explain(data_format, columns), columns)
     return Detection(DataFormat.UNKNOWN, _why_unknown(types))
-
-
-def find_columns(data_format: DataFormat, kinds: dict[str, ColumnKind]) -> dict[str, str] | None:
-    """The columns that play the format's roles by their usual names; None where one is missing or unfit.
-
-    The first of the usual names that is there counts, fit or not. ``system`` and ``input`` go
-    without saying: the training side looks for them beside a prompt.
-    """
-    columns = {}
-    for role in FORMAT_ROLES[data_format]:
-        name = _first(kinds, role.usual_columns)
-        if name is not None and kinds[name] in role.kinds:
-            if role.name not in ("system", "input"):
-                columns[role.name] = name
-        elif not role.is_optional:
-            return None
-    return columns or None
-
-
-def _is_plausible(
-    data_format: DataFormat,
-    columns: dict[str, str],
-    kinds: dict[str, ColumnKind],
-    types: dict[str, pa.DataType],
-) -> bool:
-    if data_format is DataFormat.PREFERENCE:
-        are_texts = ColumnKind.TEXT in (kinds[columns["chosen"]], kinds[columns["rejected"]])
-        return "prompt" in columns or not are_texts
-    if data_format is DataFormat.UNPAIRED_PREFERENCE:
-        # Numbers and texts named "label" are mostly classes; a person may still say what they are.
-        is_flag = kinds[columns["label"]] is ColumnKind.BOOLEAN
-        return is_flag or (
-            pa.types.is_integer(types[columns["label"]]) and columns["completion"] == "completion"
-        )
-    return True
 
 
 def _explain(data_format: DataFormat, columns: dict[str, str]) -> str:
@@ -120,17 +85,13 @@ def _why_no_answer(kind: pa.DataType) -> str | None:
     return None if is_fit else "neither text nor a number"
 
 
-def _first(kinds: Collection[str], names: tuple[str, ...]) -> str | None:
-    return next((name for name in names if name in kinds), None)
-
-
 def _why_unknown(kinds: dict[str, pa.DataType]) -> str:
     if "messages" in kinds:
         found = describe_type(kinds["messages"])[:120]
         return f"Column messages is {found}, not a list of objects with role and content."
     if "conversations" in kinds:
         return "Column conversations looks like ShareGPT; rename it to messages with role and content."
-    prompt, answer = _first(kinds, PROMPT_COLUMNS), _first(kinds, ANSWER_COLUMNS)
+    prompt, answer = first_of(kinds, PROMPT_COLUMNS), first_of(kinds, ANSWER_COLUMNS)
     if "chosen" in kinds and "rejected" in kinds and not prompt:
         return "Columns chosen and rejected are no whole conversations, and no column is the prompt."
     if prompt and answer:

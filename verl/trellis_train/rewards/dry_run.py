@@ -21,10 +21,10 @@ from trellis_contracts.dry_run import (
     DryRunTask,
     Probe,
 )
+from trellis_contracts.ledger import read_spent
 from trellis_recipes.rewards import reward_kinds
 
 from trellis_train.rewards.dry_run_report import Scoring, make_report
-from trellis_train.rewards.ledger import read_spent
 from trellis_train.rewards.mixture import Mixture, Scored
 from trellis_train.rewards.probes import BadDryRun, draw_rows, make_probes
 from trellis_train.rewards.resources import ScoringPlace, read_keys

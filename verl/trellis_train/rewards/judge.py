@@ -2,17 +2,16 @@
 
 import asyncio
 import hashlib
-import json
-import math
 import re
 from collections import OrderedDict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import openai
+from trellis_contracts.grades import BadReply, ask_for_grade, parse_grade
+from trellis_contracts.ledger import BudgetSpent, Ledger
 from trellis_contracts.rewards import JudgeEndpoint
 
-from trellis_train.rewards.ledger import BudgetSpent, Ledger
 from trellis_train.rewards.sample import Sample
 from trellis_train.rewards.scorer import RewardUnusable
 
@@ -23,13 +22,8 @@ if TYPE_CHECKING:
 MAX_REPLY_TOKENS = 1024
 _MAX_CACHED = 20_000
 _MAX_CONCURRENT = 64
-_FENCED = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL)
 _MILLION = 1_000_000
 LEDGER_FILE = "judge-{name}.json"
-
-
-class BadReply(ValueError):
-    """The judge did not reply with a grade."""
 
 
 class JudgeScorer:
@@ -108,10 +102,7 @@ class JudgeScorer:
             lowest=self._lowest,
             highest=self._highest,
         )
-        return (
-            f"{question}\n\nReply with a JSON object and nothing else: "
-            f'{{"score": <a number from {self._lowest} to {self._highest}>}}'
-        )
+        return ask_for_grade(question, lowest=self._lowest, highest=self._highest)
 
     async def _grade(self, question: str) -> float:
         async with self._slots:
@@ -180,23 +171,3 @@ def _text_of(reply: Any) -> str:
         return str(reply.choices[0].message.content or "")
     except (AttributeError, IndexError, TypeError) as error:
         raise BadReply("the judge's answer is no chat completion") from error
-
-
-def parse_grade(text: str, *, lowest: float, highest: float) -> float:
-    """The grade in a reply: one JSON object with a ``score`` within the range; ``BadReply`` otherwise.
-
-    >>> parse_grade('{"score": 7}', lowest=0, highest=10)
-    7.0
-    """
-    stripped = text.strip()
-    fenced = _FENCED.fullmatch(stripped)
-    try:
-        reply = json.loads(fenced.group(1) if fenced else stripped)
-    except (ValueError, RecursionError):
-        raise BadReply(f"the judge replied without a grade: {stripped[:200]!r}") from None
-    score = reply.get("score") if isinstance(reply, dict) else None
-    if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
-        raise BadReply(f"the judge replied without a grade: {stripped[:200]!r}")
-    if not lowest <= score <= highest:
-        raise BadReply(f"the judge's grade {score} is not within {lowest:g} to {highest:g}")
-    return float(score)

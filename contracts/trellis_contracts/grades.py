@@ -1,0 +1,39 @@
+"""What a judge replies: a grade, read strictly."""
+
+import json
+import math
+import re
+
+_FENCED = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL)
+
+
+class BadReply(ValueError):
+    """The judge did not reply with a grade."""
+
+
+def ask_for_grade(question: str, *, lowest: float, highest: float) -> str:
+    """A question with the form that its reply must have (``parse_grade``)."""
+    return (
+        f"{question}\n\nReply with a JSON object and nothing else: "
+        f'{{"score": <a number from {lowest:g} to {highest:g}>}}'
+    )
+
+
+def parse_grade(text: str, *, lowest: float, highest: float) -> float:
+    """The grade in a reply: one JSON object with a ``score`` within the range; ``BadReply`` otherwise.
+
+    >>> parse_grade('{"score": 7}', lowest=0, highest=10)
+    7.0
+    """
+    stripped = text.strip()
+    fenced = _FENCED.fullmatch(stripped)
+    try:
+        reply = json.loads(fenced.group(1) if fenced else stripped)
+    except (ValueError, RecursionError):
+        raise BadReply(f"the judge replied without a grade: {stripped[:200]!r}") from None
+    score = reply.get("score") if isinstance(reply, dict) else None
+    if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
+        raise BadReply(f"the judge replied without a grade: {stripped[:200]!r}")
+    if not lowest <= score <= highest:
+        raise BadReply(f"the judge's grade {score} is not within {lowest:g} to {highest:g}")
+    return float(score)

@@ -1,60 +1,30 @@
-"""Preference training with TRL: ``python -m trellis_train.engines.trl <spec.json>``.
-
-With one GPU, or on one CPU slot, the trainer runs in this process; with more, this process
-starts itself under torchrun, one process for each.
-"""
+"""Preference training with TRL: ``python -m trellis_train.engines.trl <spec.json>``."""
 
 import os
-import subprocess
 import sys
-from pathlib import Path
 
 from trellis_contracts.events import ProgressEvent
-from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_STOPPED, EXIT_SUCCEEDED, JobSpec
+from trellis_contracts.spec import JobSpec
 
+from trellis_train.engines.ranks import RANK_VARIABLE, run_ranks
 from trellis_train.hooks.checkpoints import find_step
 from trellis_train.hooks.clock import now
-from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE, Spool, is_stop_requested
-
-PRODUCER = "trainer"
-#: torchrun makes every exit code but 0 its own, so the ranks leave this file when they were stopped.
-STOPPED_FILE = "stopped"
-RANK_VARIABLE = "RANK"
+from trellis_train.hooks.spool import Spool, is_stop_requested
 
 
 def main(arguments: list[str]) -> int:
     """Run the job of the spec file named in ``arguments``; the exit code of the process."""
-    if len(arguments) != 1:
-        print("usage: python -m trellis_train.engines.trl <spec.json>", file=sys.stderr)
-        return EXIT_BAD_SPEC
-    spec = JobSpec.model_validate_json(Path(arguments[0]).read_text())
-    # Before TRL is imported: Hugging Face's libraries read the environment then.
-    os.environ.update(spec.env)
-    os.environ[ATTEMPT_DIR_VARIABLE] = spec.attempt_dir
-    if RANK_VARIABLE in os.environ:
-        return run_rank(spec)
-    stopped = Path(spec.attempt_dir) / STOPPED_FILE
-    stopped.unlink(missing_ok=True)
-    if spec.gpus == 1:
-        if spec.platform == "cuda":
-            # transformers would spread one process over every GPU that it sees.
-            os.environ["CUDA_VISIBLE_DEVICES"] = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
-        exit_code = run_rank(spec)
-    else:
-        exit_code = _run_under_torchrun(arguments[0], spec.gpus)
-    return EXIT_STOPPED if exit_code == EXIT_SUCCEEDED and stopped.exists() else exit_code
+    return run_ranks(arguments, "trellis_train.engines.trl", run_rank)
 
 
-def run_rank(spec: JobSpec) -> int:
-    """Train in this process, which is one of the run's ranks."""
-    is_first = os.environ.get(RANK_VARIABLE, "0") == "0"
-    spool = Spool(spec.attempt_dir, PRODUCER) if is_first else None
+def run_rank(spec: JobSpec, spool: Spool | None) -> bool:
+    """Train in this process, which is one of the run's ranks; whether it was stopped."""
+    if RANK_VARIABLE not in os.environ and spec.platform == "cuda":
+        # transformers would spread one process over every GPU that it sees.
+        os.environ["CUDA_VISIBLE_DEVICES"] = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
     if spool is not None:
         spool.write(ProgressEvent(time=now(), phase="loading", step=find_step(spec.resume_from)))
-    is_stopped = is_stop_requested() or _train(spec, spool)
-    if is_stopped and is_first:
-        (Path(spec.attempt_dir) / STOPPED_FILE).touch()
-    return EXIT_SUCCEEDED
+    return is_stop_requested() or _train(spec, spool)
 
 
 def _train(spec: JobSpec, spool: Spool | None) -> bool:
@@ -64,18 +34,12 @@ def _train(spec: JobSpec, spool: Spool | None) -> bool:
     from trellis_train.preference.run import run
     from trellis_train.preference.settings import make_settings, parse_overrides
 
-    try:
-        settings = make_settings(spec.recipe, parse_overrides(spec.engine_overrides))
-        return run(settings, spool, spec.attempt_dir)
-    finally:
-        if torch.distributed.is_available() and torch.distributed.is_initialized():
-            torch.distributed.destroy_process_group()
-
-
-def _run_under_torchrun(spec_path: str, processes: int) -> int:
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nnodes=1"]
-    command += [f"--nproc-per-node={processes}", "-m", "trellis_train.engines.trl", spec_path]
-    return subprocess.run(command, check=False).returncode  # noqa: S603 - our own module
+    settings = make_settings(spec.recipe, parse_overrides(spec.engine_overrides))
+    is_stopped = run(settings, spool, spec.attempt_dir)
+    # Not after a failure: the other ranks would fail for it before this one has said why.
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
+    return is_stopped
 
 
 if __name__ == "__main__":

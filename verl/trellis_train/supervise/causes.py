@@ -148,6 +148,12 @@ KNOWN_CAUSES: Sequence[KnownCause] = (
         "crashed",
     ),
     _known(
+        "worker_died",
+        r"RankDied: (.+)",
+        "A training process died unexpectedly (often killed for lack of memory): {0}.",
+        "crashed",
+    ),
+    _known(
         "communication_failed",
         r"ncclSystemError|ncclUnhandledCudaError|ncclRemoteError|NCCL (?:error|timeout)|"
         r"Watchdog caught collective operation timeout|Connection closed by peer.*gloo",

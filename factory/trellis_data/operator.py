@@ -10,10 +10,10 @@ module imports lingua, tokenizers, scikit-learn and the like inside functions.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import pyarrow as pa
 from pydantic import Field
@@ -23,6 +23,9 @@ from trellis_contracts.recipe import Strict, Text
 from trellis_data.layout import Batch, Layout
 from trellis_data.outcome import Outcome
 from trellis_data.texts import Where
+
+if TYPE_CHECKING:
+    from trellis_data.scoring.scorer import Scorer
 
 Group = Literal["clean", "deduplicate", "score", "filter", "convert", "split"]
 
@@ -68,6 +71,8 @@ class Context:
     tokenizer: Path | None = None
     #: Further files by name, such as a benchmark to stay clear of or a word list.
     resources: dict[str, Path] = field(default_factory=dict)
+    #: Judges by name (``scoring.scorer``); they are sent to other processes.
+    scorers: Mapping[str, "Scorer"] = field(default_factory=dict)
 
 
 class OperatorProblem(ValueError):

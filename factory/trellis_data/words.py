@@ -36,7 +36,7 @@ def buffers(texts: pl.Series) -> tuple[np.ndarray, np.ndarray]:
     _, offsets, data = array.buffers()
     places = np.frombuffer(offsets, dtype=np.int64)[array.offset : array.offset + len(array) + 1]
     if data is None or data.size == 0:
-        return np.zeros(1, dtype=np.uint8), places
+        return np.frombuffer(b"\0", dtype=np.uint8), places
     return np.frombuffer(data, dtype=np.uint8), places
 
 

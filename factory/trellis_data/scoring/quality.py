@@ -13,6 +13,7 @@ from trellis_data.findings import Finding, Histogram, Ranking, Standing
 from trellis_data.layout import Batch, Layout
 from trellis_data.operator import OperatorProblem, Params, RowOperator, knob
 from trellis_data.outcome import Outcome, kept_all
+from trellis_data.scoring.answers import answer_columns, asked
 from trellis_data.scoring.parts import (
     diversity_part,
     format_part,
@@ -20,7 +21,6 @@ from trellis_data.scoring.parts import (
     relevance_part,
     repetition_part,
 )
-from trellis_data.texts import ANSWER_ROLES, is_conversation, is_text, row_texts
 
 PARTS = ("length", "diversity", "repetition", "relevance", "format")
 #: Bins of the report's histograms.
@@ -109,10 +109,7 @@ class Quality(RowOperator):
         taken = self.params.column
         if taken in schema.names and not pa.types.is_struct(schema.field(taken).type):
             raise OperatorProblem("column_taken", f"The column '{taken}' holds something else; name another.")
-        if not self._answer_columns(schema, layout):
-            raise OperatorProblem(
-                "no_answer", f"Rows of the format '{layout.format}' hold no answer that could be scored."
-            )
+        answer_columns(schema, layout)
         judge = self.params.judge
         if judge is not None and (judge not in schema.names or not _is_number(schema.field(judge).type)):
             raise OperatorProblem("column_missing", f"There is no column of numbers '{judge}'.")
@@ -126,9 +123,7 @@ class Quality(RowOperator):
 
     def apply(self, batch: Batch) -> Outcome:
         """Score in columns."""
-        columns = self._answer_columns(batch.table.schema, batch.layout)
-        answers = row_texts(batch, "answer", columns)
-        prompts = row_texts(batch, "prompt")
+        prompts, answers = asked(batch)
         words, unrepeated = repetition_part(answers)
         scores = {
             "length": length_part(words, self.params.good_length),
@@ -166,21 +161,6 @@ class Quality(RowOperator):
     def _type(self) -> pa.DataType:
         judged = ("judge",) if self.params.judge is not None else ()
         return pa.struct([pa.field(part, pa.float32()) for part in (*PARTS, *judged, "total")])
-
-    def _answer_columns(self, schema: pa.Schema, layout: Layout) -> list[str]:
-        """Columns whose answers count."""
-        if not layout.columns:
-            return [field.name for field in schema if is_conversation(field.type)]
-        return [
-            column
-            for role, column in layout.columns.items()
-            if column in schema.names
-            and role not in ("rejected", "prompt")
-            and (
-                is_conversation(schema.field(column).type)
-                or (role in ANSWER_ROLES and is_text(schema.field(column).type))
-            )
-        ]
 
 
 def _findings(scores: dict[str, np.ndarray], prompts: pl.Series, answers: pl.Series) -> dict[str, Finding]:

@@ -46,7 +46,7 @@ def test_every_cleaning_operator_is_looked_at_here() -> None:
     assert {name for name, kind in operators().items() if kind.group == "clean"} == set(PARAMS)
 
 
-@pytest.mark.parametrize("name", [*PARAMS, "quality", "difficulty", "filter_by_score"])
+@pytest.mark.parametrize("name", [*PARAMS, "quality", "judge", "difficulty", "filter_by_score"])
 def test_forms_can_be_made_from_every_operator_in_both_languages(name: str) -> None:
     description = describe(operators()[name])
 

@@ -48,12 +48,16 @@ def bench(
     shapes: Annotated[
         str | None, typer.Option(help="Of grpo_against_trl: names with commas between, or `all`.")
     ] = None,
+    rows: Annotated[
+        int,
+        typer.Option(min=1000, help="Of data: documents of the corpus; more than 2,000,000 for ours alone."),
+    ] = 1_000_000,
     as_json: Json = False,
 ) -> None:
-    """Measure this platform against its bounds, the bare engine and another trainer, in one run."""
+    """Measure this platform against its bounds, the bare engine and other tools, in one run."""
     from trellis_cli.bench.run import run_benchmarks
 
-    is_kept = run_benchmarks(name or [], as_json=as_json, shapes=shapes)
+    is_kept = run_benchmarks(name or [], as_json=as_json, shapes=shapes, rows=rows)
     raise typer.Exit(ExitCode.OK if is_kept else ExitCode.FAILED)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from trellis_cli.bench import api, grpo, training
+from trellis_cli.bench.data.run import DEFAULT_ROWS, measure_data
 from trellis_cli.bench.grpo_shapes import choose_shapes
 from trellis_cli.bench.light_platform import LightPlatform, light_platform
 from trellis_cli.bench.result import Result
@@ -18,11 +19,18 @@ API_BENCHMARKS: dict[str, Callable[[LightPlatform], Result]] = {
 #: Measured together: one run of each side gives both figures.
 TRAINING_BENCHMARKS = ("step_time", "time_to_first_step")
 GRPO_BENCHMARK = "grpo_against_trl"
-NAMES = (*API_BENCHMARKS, *TRAINING_BENCHMARKS, GRPO_BENCHMARK)
+#: One name for all figures of the data factory: they come from one corpus.
+DATA_BENCHMARK = "data"
+NAMES = (*API_BENCHMARKS, *TRAINING_BENCHMARKS, GRPO_BENCHMARK, DATA_BENCHMARK)
 
 
-def run_benchmarks(names: list[str], *, as_json: bool, shapes: str | None = None) -> bool:
-    """Run them; True when every promise was kept. ``shapes`` are those of the comparison with TRL."""
+def run_benchmarks(
+    names: list[str], *, as_json: bool, shapes: str | None = None, rows: int = DEFAULT_ROWS
+) -> bool:
+    """Run them; True when every promise was kept.
+
+    ``shapes`` are those of the comparison with TRL, ``rows`` is the size of the corpus of `data`.
+    """
     chosen_shapes = choose_shapes(shapes)
     unknown = set(names) - set(NAMES)
     if unknown:
@@ -44,6 +52,8 @@ def run_benchmarks(names: list[str], *, as_json: bool, shapes: str | None = None
                 results.append(tell(result, as_json=as_json))
     if GRPO_BENCHMARK in wanted:
         results += [tell(result, as_json=as_json) for result in grpo.measure_grpo(chosen_shapes)]
+    if DATA_BENCHMARK in wanted:
+        results += [tell(result, as_json=as_json) for result in measure_data(rows)]
     return all(result.is_kept for result in results)
 
 

@@ -5,8 +5,8 @@ What stays where it was when rows are appended at the end and the dataset is spl
 - random, grouped with shares: every row. The hash of its text (or group) with the seed alone decides; rows of
   the same text are never parted.
 - stratified with shares: every row. Its class and how many rows of the class come before it decide. Each
-  class is filled evenly, to a few rows; that deals equal texts out like others, so deduplicate before. Classes
-  of scores are quantiles, which new rows move.
+  class is filled evenly, to a few rows; that deals equal texts out like others, so deduplicate before.
+  Classes of scores are quantiles, which new rows move.
 - temporal with shares: a row may move to an older part only, as newer rows come.
 - semantic with shares: the first row of a cluster decides for all. A row may move where a new row joins two
   clusters.

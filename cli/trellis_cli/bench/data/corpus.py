@@ -34,6 +34,16 @@ class Copies:
     similarity: np.ndarray
 
 
+@dataclass(frozen=True)
+class Planted:
+    """What is known of a corpus."""
+
+    rows: int
+    copies: Copies
+    #: Documents that are too short to stay.
+    stubs: np.ndarray
+
+
 def vocabulary(language: str, random: np.random.Generator) -> pa.Array:
     """Words of letters, or single Chinese characters; all different."""
     if language == "zh":
@@ -58,22 +68,52 @@ def chunks(rows: int, seed: int, language: str = "en") -> Iterator[tuple[pa.Arra
         yield _chunk(random, words, shares, first, min(CHUNK, rows - first), " " if language == "en" else "")
 
 
-def write_corpus(path: Path, rows: int, seed: int, language: str = "en") -> Copies:
-    """Write ``id`` and ``text`` of every document as Parquet; the copies."""
+def write_corpus(folder: Path, rows: int, seed: int, language: str = "en") -> Planted:
+    """Write ``id`` and ``text`` of every document into two Parquet files, dirty; what is in them.
+
+    Dirt is what cleaning takes away without a trace: double blanks, control characters, texts that are too
+    short. Wrong decoding is in documents without a copy, so that no similarity changes. Ids count from 1.
+    """
     found: list[Copies] = []
+    stubs: list[np.ndarray] = []
     schema = pa.schema({"id": pa.int64(), "text": pa.string()})
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        first = 0
+    first = 0
+    with (
+        pq.ParquetWriter(folder / "part-0.parquet", schema, compression="zstd") as even,
+        pq.ParquetWriter(folder / "part-1.parquet", schema, compression="zstd") as odd,
+    ):
         for texts, copies in chunks(rows, seed, language):
-            ids = np.arange(first, first + len(texts))
-            writer.write_table(pa.table({"id": ids, "text": texts}, schema=schema), row_group_size=10_000)
+            size = len(texts)
+            alone = np.ones(size, dtype=bool)
+            alone[copies.originals - first] = alone[copies.copies - first] = False
+            texts, short = _soil(np.random.default_rng([seed, first, 1]), texts, alone)
+            table = pa.table({"id": np.arange(first + 1, first + 1 + size), "text": texts}, schema=schema)
+            # A copy and its original are in different files as often as not.
+            for part, writer in enumerate((even, odd)):
+                writer.write_table(table.take(pa.array(np.arange(part, size, 2))), row_group_size=10_000)
             found.append(copies)
-            first += len(texts)
-    return Copies(
+            stubs.append(np.flatnonzero(short) + first)
+            first += size
+    copies = Copies(
         np.concatenate([each.originals for each in found]),
         np.concatenate([each.copies for each in found]),
         np.concatenate([each.similarity for each in found]),
     )
+    return Planted(rows, copies, np.concatenate(stubs))
+
+
+def _soil(random: np.random.Generator, texts: pa.Array, alone: np.ndarray) -> tuple[pa.Array, np.ndarray]:
+    """The texts with dirt, and which of them are too short now."""
+    lots = random.random(len(texts))
+    doubled = pc.replace_substring(texts, " ", "  ", max_replacements=5)
+    texts = pc.if_else(pa.array(lots < 0.2), doubled, texts)
+    texts = pc.if_else(
+        pa.array((lots > 0.15) & (lots < 0.25)), pc.binary_join_element_wise("\x07", texts, ""), texts
+    )
+    misread = pc.binary_join_element_wise(texts, "cafÃ©", " ")
+    texts = pc.if_else(pa.array(alone & (lots > 0.9)), misread, texts)
+    short = alone & (lots > 0.5) & (lots < 0.52)
+    return pc.if_else(pa.array(short), pc.utf8_slice_codeunits(texts, 0, 12), texts), short
 
 
 def _chunk(

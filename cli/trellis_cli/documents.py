@@ -1,6 +1,6 @@
 """Files that must agree with the code: ``python -m trellis_cli.documents WHAT [--write]``.
 
-WHAT is configuration, openapi, recipes or migrations.
+WHAT is configuration, data, openapi, recipes or migrations.
 """
 
 import difflib
@@ -14,11 +14,13 @@ from trellis_api.core.settings import Settings
 from trellis_recipes.catalogue import list_recipes
 from trellis_recipes.documentation import render
 
+from trellis_cli.operator_docs import render_operators
 from trellis_cli.services.platform import REPOSITORY_ROOT, python_command
 
 CONFIGURATION = REPOSITORY_ROOT / "docs" / "configuration.md"
 OPENAPI = REPOSITORY_ROOT / "frontend" / "openapi.json"
 RECIPES = REPOSITORY_ROOT / "docs" / "recipes.md"
+DATA = REPOSITORY_ROOT / "docs" / "data.md"
 
 HEADER = """# Settings
 
@@ -105,6 +107,7 @@ def main(arguments: list[str]) -> int:
     path, text = {
         "configuration": (CONFIGURATION, render_configuration),
         "openapi": (OPENAPI, render_openapi),
+        "data": (DATA, lambda: render_operators(DATA.read_text())),
         "recipes": (RECIPES, lambda: render(list_recipes())),
     }[what]
     if is_writing:

@@ -16,6 +16,7 @@ FRONTEND = REPOSITORY_ROOT / "frontend"
 PACKAGES = (
     "contracts/trellis_contracts",
     "recipes/trellis_recipes",
+    "factory/trellis_data",
     "backend/trellis_api",
     "workers/trellis_workers",
     "verl/trellis_train",
@@ -41,6 +42,7 @@ def steps() -> list[Step]:
         Step("locks", python_command("requirements/relock.py", "--check")),
         Step("documented settings", python_command("-m", "trellis_cli.documents", "configuration")),
         Step("documented recipes", python_command("-m", "trellis_cli.documents", "recipes")),
+        Step("documented operators on data", python_command("-m", "trellis_cli.documents", "data")),
         Step("types: mypy strict", python_command("-m", "mypy", *PACKAGES)),
         Step("OpenAPI schema is fresh", python_command("-m", "trellis_cli.documents", "openapi")),
         Step("migrations match the models", python_command("-m", "trellis_cli.documents", "migrations")),

@@ -35,7 +35,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(jobs.app, name="jobs", help="Launch, follow, stop, resume and delete jobs.")
-app.add_typer(data.app, name="data", help="Upload and look at datasets.")
+app.add_typer(
+    data.app, name="data", help="Datasets of the platform; cleaning, splitting and versioning of local rows."
+)
 app.add_typer(models.app, name="models", help="Register and look at models.")
 app.add_typer(recipes.app, name="recipes", help="What can be trained, and with which knobs.")
 app.add_typer(rewards.app, name="rewards", help="What responses can earn, and dry runs of it.")

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from trellis_api.core.settings import Settings
 from trellis_cli import documents
+from trellis_cli.operator_docs import render_operators
+from trellis_data.catalogue import operators
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -16,6 +18,13 @@ def test_every_setting_is_described() -> None:
 
     assert undescribed == []
     assert text == documents.render_configuration()
+
+
+def test_the_page_on_data_lists_every_operator() -> None:
+    text = (ROOT / "docs" / "data.md").read_text()
+
+    assert text == render_operators(text)
+    assert all(f"| `{name}` |" in text for name in operators())
 
 
 def test_both_readmes_run_the_same_commands() -> None:

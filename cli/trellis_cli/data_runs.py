@@ -1,0 +1,373 @@
+"""`trellis data import | detect | run | preview | operators | stats`: the data factory on local files."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.output import Json, duration, err, out, print_json, print_table, size
+from trellis_cli.rows_input import (
+    Columns,
+    Format,
+    Rows,
+    detect_formats,
+    find_layout,
+    find_rows,
+    import_into,
+    told,
+)
+
+if TYPE_CHECKING:
+    from trellis_data.operator import Context
+    from trellis_data.pipeline.preview import PreviewStep
+    from trellis_data.pipeline.report import RunReport
+
+PipelineFile = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="YAML; see docs/data.md.")]
+Input = Annotated[
+    list[Path],
+    typer.Option("--input", "-i", help="Parquet files or a folder of them, or one file to read first."),
+]
+Tokenizer = Annotated[
+    Path | None, typer.Option(help="Folder of the model whose tokenizer counts; default the pipeline's.")
+]
+Resources = Annotated[
+    list[str] | None, typer.Option("--resource", help="File for operators, as NAME=PATH; may be repeated.")
+]
+
+
+def import_rows(
+    source: Annotated[str, typer.Argument(help="File, folder, hub:ID[@REVISION] or s3://BUCKET/KEY.")],
+    to: Annotated[Path, typer.Option(help="New folder for the rows as Parquet.")],
+    as_json: Json = False,
+) -> None:
+    """Read rows of any kind into Parquet; what cannot be read lies in a quarantine file with its reason."""
+    if to.exists():
+        raise Problem(f"{to} is there already", hint="choose a new folder", exit_code=ExitCode.USAGE)
+    report = import_into(source, to)
+    if as_json:
+        print_json(report.model_dump(mode="json"))
+        return
+    out.print(f"{report.rows:,} rows in {len(report.shards)} files in {to}")
+    if report.quarantined:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in report.reasons.items())
+        out.print(f"[yellow]{report.quarantined:,} rows in quarantine[/yellow]: {reasons}")
+
+
+def detect(
+    path: Annotated[list[Path], typer.Argument(help="Parquet files or a folder of them.")],
+    as_json: Json = False,
+) -> None:
+    """Tell what format rows have, how sure that is and why, the likeliest first."""
+    found = detect_formats(find_rows(path).files)
+    if as_json:
+        print_json([each.model_dump(mode="json") for each in found])
+    elif not found:
+        out.print("unknown: no format's columns are there")
+    else:
+        print_table(
+            ("format", "sure", "columns", "why"),
+            [
+                (
+                    each.shape.value,
+                    f"{each.confidence:.0%}",
+                    ", ".join(f"{role}: {column}" for role, column in each.columns.items()),
+                    " ".join(each.reasons),
+                )
+                for each in found
+            ],
+        )
+
+
+def run(
+    pipeline: PipelineFile,
+    input_: Input,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder of the run: rows, report, dropped rows.")
+    ],
+    processes: Annotated[int | None, typer.Option(min=1, help="Default one a core.")] = None,
+    executor: Annotated[
+        str, typer.Option(help="processes, inline or ray (RAY_ADDRESS names the cluster).")
+    ] = "processes",
+    tokenizer: Tokenizer = None,
+    resource: Resources = None,
+    data_format: Format = None,
+    column: Columns = None,
+    resume: Annotated[
+        bool, typer.Option(help="Go on with the run that the folder holds, or begin anew.")
+    ] = True,
+    keep_dropped: Annotated[
+        int | None, typer.Option(min=0, help="Dropped rows to keep a step; default all.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Run a pipeline; one that was interrupted goes on where it stopped."""
+    if executor not in ("processes", "inline", "ray"):
+        raise Problem(f"there is no executor '{executor}'", exit_code=ExitCode.USAGE)
+    with told():
+        from trellis_data.pipeline.document import load_pipeline_file
+        from trellis_data.pipeline.runner import Options
+        from trellis_data.pipeline.runner import run as run_pipeline
+
+        asked = load_pipeline_file(pipeline)
+        files = find_rows(input_, output / "imported").files
+        options = Options(fresh=not resume, executor=executor, dropped=keep_dropped)  # type: ignore[arg-type]
+        if processes:
+            options = Options(**{**vars(options), "processes": processes})
+        layout = find_layout(files, asked, name=data_format, columns=column)
+        with _Bar(quiet=as_json) as bar:
+            report = run_pipeline(
+                asked, files, output, layout=layout, context=_context(asked.tokenizer, tokenizer, resource),
+                options=options, on_progress=bar.show,
+            )  # fmt: skip
+    if as_json:
+        print_json(report.model_dump(mode="json"))
+    else:
+        _show_report(report, output)
+
+
+def preview(
+    pipeline: PipelineFile,
+    input_: Input,
+    rows: Annotated[int, typer.Option(min=1, max=1000)] = 20,
+    random: Annotated[bool, typer.Option(help="Draw rows evenly instead of taking the first.")] = False,
+    tokenizer: Tokenizer = None,
+    resource: Resources = None,
+    data_format: Format = None,
+    column: Columns = None,
+    as_json: Json = False,
+) -> None:
+    """Show what every step would do to some rows; nothing is written."""
+    with told():
+        from trellis_data.pipeline.document import load_pipeline_file
+        from trellis_data.pipeline.preview import preview as preview_pipeline
+
+        asked = load_pipeline_file(pipeline)
+        files = find_rows(input_).files
+        shown = preview_pipeline(
+            asked, files, rows=rows, at_random=random,
+            layout=find_layout(files, asked, name=data_format, columns=column),
+            context=_context(asked.tokenizer, tokenizer, resource), characters=300,
+        )  # fmt: skip
+    if as_json:
+        print_json(shown.model_dump(mode="json"))
+        return
+    for step in shown.steps:
+        _show_step(step)
+
+
+def operators(
+    operator: Annotated[str | None, typer.Argument(help="Id of an operator, to see its parameters.")] = None,
+    as_json: Json = False,
+) -> None:
+    """What steps a pipeline can have."""
+    with told():
+        from trellis_data.catalogue import describe, find_operator
+        from trellis_data.catalogue import operators as all_operators
+
+        if operator is None:
+            described = [describe(each) for each in all_operators().values()]
+        else:
+            described = [describe(find_operator(operator))]
+    if as_json:
+        print_json(described if operator is None else described[0])
+    elif operator is None:
+        print_table(
+            ("id", "group", "title", "what it does"),
+            [(each["id"], each["group"], each["title"]["en"], each["help"]["en"]) for each in described],
+        )
+    else:
+        _show_operator(described[0])
+
+
+def stats(
+    path: Annotated[list[Path], typer.Argument(help="Parquet files, a folder of them, or a run's folder.")],
+    tokenizer: Tokenizer = None,
+    data_format: Format = None,
+    column: Columns = None,
+    as_json: Json = False,
+) -> None:
+    """Count rows, lengths, turns, languages, duplicates."""
+    found = summarise_rows(find_rows(path), tokenizer, data_format, column)
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+        return
+    duplicates = "unknown" if found.duplicates is None else f"{found.duplicates:,}"
+    out.print(f"{found.rows:,} rows, {found.format.value}, {duplicates} of them the same as one before")
+    lengths = [("characters", found.characters), ("tokens", found.tokens), ("turns", found.turns)]
+    print_table(
+        ("length", "least", "half below", "9 of 10 below", "most"),
+        [
+            (name, each.least, f"{each.quantile(0.5):.0f}", f"{each.quantile(0.9):.0f}", each.most)
+            for name, each in lengths
+            if each is not None and each.count
+        ],
+    )
+    for title, counts in (("speakers", found.roles), ("languages", found.languages)):
+        if counts:
+            out.print(
+                f"{title}: " + ", ".join(f"{name} {count:,}" for name, count in counts.items()), markup=False
+            )
+    print_table(
+        ("column", "type", "values", "nulls", "empty"),
+        [(each.name, each.type, each.values, each.nulls, each.empty) for each in found.columns],
+    )
+
+
+def summarise_rows(
+    rows: Rows, tokenizer: Path | None = None, name: str | None = None, columns: list[str] | None = None
+) -> Any:
+    """The statistics of rows, with a word on what is being done."""
+    with told(), err.status("counting") as status:
+        from trellis_data.statistics.collect import Depth, summarise
+
+        done = 0
+
+        def tick(count: int) -> None:
+            nonlocal done
+            done += count
+            status.update(f"counting: {done:,} rows")
+
+        return summarise(rows.splits, layout_of(rows, name, columns), Depth(tokenizer=tokenizer), tick)
+
+
+def layout_of(rows: Rows, name: str | None, columns: list[str] | None) -> Any:
+    """What the columns mean: stated, else as the run says that wrote them, else detected."""
+    if rows.report and not name and not columns:
+        return rows.report.layout
+    return find_layout(rows.files, name=name, columns=columns)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `trellis data`."""
+    app.command("import")(import_rows)
+    for command in (detect, run, preview, operators, stats):
+        app.command()(command)
+
+
+class _Bar:
+    """A progress bar on stderr; nothing where nobody looks."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+        )
+        self._progress = Progress(*columns, console=err, disable=quiet or not err.is_terminal, transient=True)
+        self._task = self._progress.add_task("starting", total=None, rate="")
+
+    def __enter__(self) -> "_Bar":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def show(self, now: Any) -> None:
+        """Show how far a run is."""
+        what = f"{now.stage}/{now.stages} {now.phase}: {', '.join(now.steps)}"
+        rate = f"{now.rows_done:,} of {now.rows:,} rows, {now.rows_per_s:,.0f}/s"
+        self._progress.update(
+            self._task, description=what, completed=now.rows_done, total=now.rows, rate=rate
+        )
+
+
+def _context(stated: str | None, tokenizer: Path | None, resources: list[str] | None) -> "Context":
+    from trellis_data.operator import Context
+
+    folder = tokenizer or (Path(stated) if stated else None)
+    if folder and not folder.is_dir():
+        raise Problem(f"the tokenizer's folder {folder} is not there", hint="name one with --tokenizer")
+    named: dict[str, Path] = {}
+    for each in resources or []:
+        name, equals, path = each.partition("=")
+        if not equals or not Path(path).exists():
+            raise Problem(f"--resource takes NAME=PATH of a file, not '{each}'", exit_code=ExitCode.USAGE)
+        named[name] = Path(path)
+    return Context(tokenizer=folder, resources=named)
+
+
+def _show_report(report: "RunReport", folder: Path) -> None:
+    print_table(
+        ("step", "rows", "changed", "dropped", "why", "time"),
+        [
+            (
+                step.name,
+                f"{step.rows_in:,}",
+                f"{step.changed:,}",
+                f"{step.dropped:,}",
+                ", ".join(f"{reason} {count:,}" for reason, count in step.reasons.items()),
+                duration(step.seconds),
+            )
+            for step in report.steps
+        ],
+    )
+    memory = size(report.peak_memory_bytes)
+    out.print(
+        f"{report.rows_in:,} rows in, {report.rows_out:,} out, {report.seconds:.1f} s, at most {memory}"
+    )
+    for split, output in report.outputs.items():
+        out.print(
+            f"  {split}: {output.rows:,} rows, {size(output.size_bytes)} in {folder / 'output' / split}"
+        )
+    if report.dropped:
+        out.print(f"  dropped rows with their reasons: {folder / 'dropped'}")
+
+
+def _show_step(step: "PreviewStep") -> None:
+    lines = []
+    for row in step.rows:
+        if row.state == "dropped":
+            lines.append(f"  row {row.position} dropped ({row.reason}): {_line(row.before)}")
+        elif row.state == "changed":
+            lines.append(f"  row {row.position}: {_line(row.before)}")
+            lines += [f"  {' ' * len(str(row.position))}  → {_line(after)}" for after in row.after]
+    report = step.report
+    head = f"{report.rows_in} rows, {report.changed} changed, {report.dropped} dropped"
+    out.print(f"[bold]{escape(report.name)}[/bold]  {head}", soft_wrap=True)
+    for line in lines:
+        out.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _show_operator(described: dict[str, Any]) -> None:
+    out.print(f"[bold]{described['id']}[/bold]  {described['title']['en']} / {described['title']['zh']}")
+    out.print(described["help"]["en"], markup=False)
+    out.print(described["help"]["zh"], markup=False)
+    rows = []
+    for name, about in described["params"].get("properties", {}).items():
+        extra = about.get("help_texts", {})
+        default = json.dumps(about["default"], ensure_ascii=False) if "default" in about else "required"
+        rows.append((name, default, _bounds(about), extra.get("en", about.get("description", ""))))
+    print_table(("parameter", "default", "values", "what it does"), rows)
+
+
+def _bounds(about: dict[str, Any]) -> str:
+    """What a parameter may be, in a few words."""
+    options = about.get("anyOf", [about])
+    said = []
+    for option in options:
+        if "enum" in option:
+            said.append(" | ".join(map(str, option["enum"])))
+            continue
+        bounds = [
+            f"{sign} {option[key]}"
+            for key, sign in (
+                ("minimum", "≥"),
+                ("exclusiveMinimum", ">"),
+                ("maximum", "≤"),
+                ("exclusiveMaximum", "<"),
+            )
+            if key in option
+        ]
+        said.append(" ".join([option.get("type", "object"), *bounds]))
+    return " or ".join(said)
+
+
+def _line(row: dict[str, Any]) -> str:
+    text = json.dumps(row, ensure_ascii=False)
+    return text if len(text) <= 400 else f"{text[:400]}…"

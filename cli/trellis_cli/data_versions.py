@@ -1,0 +1,212 @@
+"""`trellis data commit | log | diff | tag | branch | rollback | checkout | verify | gc`: local versions."""
+
+import getpass
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from trellis_cli.data_runs import Tokenizer, layout_of, summarise_rows
+from trellis_cli.output import Json, age, out, print_json, print_table, size
+from trellis_cli.rows_input import Columns, Format, find_rows, told
+
+if TYPE_CHECKING:
+    from trellis_data.versions.records import Version
+    from trellis_data.versions.store import Store
+
+StoreFolder = Annotated[Path, typer.Option("--store", envvar="TRELLIS_STORE", help="Folder of the versions.")]
+Revision = Annotated[str, typer.Argument(help="Branch, tag, or the first eight digits of an id.")]
+Branch = Annotated[str, typer.Option(help="Branch that moves.")]
+Author = Annotated[str | None, typer.Option(help="Default who is logged in.")]
+
+
+def commit(
+    path: Annotated[list[Path], typer.Argument(help="A run's folder, Parquet files, or a folder of them.")],
+    store: StoreFolder,
+    message: Annotated[str, typer.Option("--message", "-m")],
+    branch: Branch = "main",
+    author: Author = None,
+    data_format: Format = None,
+    column: Columns = None,
+    tokenizer: Tokenizer = None,
+    statistics: Annotated[bool, typer.Option(help="Count what the version holds.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Record rows as the next version; what other versions hold already is not stored again."""
+    rows = find_rows(path)
+    counted = summarise_rows(rows, tokenizer, data_format, column) if statistics else None
+    with told():
+        from trellis_data.versions.records import Provenance
+        from trellis_data.versions.store import Entry, Store
+
+        provenance = Provenance()
+        if rows.report:
+            document = path[0] / "pipeline.yaml"
+            provenance = Provenance(pipeline=document.read_text(), pipeline_hash=rows.report.pipeline_hash)
+        entry = Entry(
+            message,
+            author or getpass.getuser(),
+            layout_of(rows, data_format, column),
+            provenance,
+            counted.model_dump(mode="json") if counted else None,
+        )
+        made = Store.create(store).record(rows.splits, entry, branch=branch)
+    if as_json:
+        print_json(_plain(made))
+    else:
+        out.print(f"{made.id[:12]}  {_rows(made)}", markup=False)
+
+
+def log(revision: Revision = "main", *, store: StoreFolder, as_json: Json = False) -> None:
+    """A version and those before it, newest first."""
+    with told():
+        opened = _open(store)
+        history = list(opened.history(revision))
+        names: dict[str, list[str]] = {}
+        for kind in ("branches", "tags"):
+            for name, commit_id in opened.refs.all(kind).items():
+                names.setdefault(commit_id, []).append(name)
+    if as_json:
+        print_json([{**_plain(each), "names": names.get(each.id, [])} for each in history])
+        return
+    print_table(
+        ("version", "age", "author", "rows", "names", "message"),
+        [
+            (
+                each.id[:12],
+                age(each.commit.time),
+                each.commit.author,
+                _rows(each),
+                ", ".join(names.get(each.id, [])),
+                each.commit.message,
+            )
+            for each in history
+        ],
+    )
+
+
+def diff(
+    before: Revision,
+    after: Revision = "main",
+    *,
+    store: StoreFolder,
+    key: Annotated[
+        str | None, typer.Option(help="Column that tells rows apart, to see changed ones.")
+    ] = None,
+    rows: Annotated[int, typer.Option(min=0, max=1000, help="Rows of each kind to show.")] = 5,
+    as_json: Json = False,
+) -> None:
+    """What differs between two versions."""
+    with told():
+        from trellis_data.versions.differences import Kind, compare, read_difference
+
+        opened = _open(store)
+        found = compare(opened, opened.version(before), opened.version(after), key)
+        kinds: tuple[Kind, ...] = ("added", "removed", "changed")
+        pages = {
+            split: {kind: read_difference(opened, found, split, kind, limit=rows) for kind in kinds}
+            for split in found.splits
+        }
+    if as_json:
+        print_json({**found.model_dump(mode="json"), "rows": json.loads(json.dumps(pages, default=str))})
+        return
+    print_table(
+        ("split", "added", "removed", "changed", "same"),
+        [(split, each.added, each.removed, each.changed, each.same) for split, each in found.splits.items()],
+    )
+    for column in found.columns:
+        out.print(f"column {column.name}: {column.before or 'none'} → {column.after or 'none'}", markup=False)
+    for split, page in pages.items():
+        for old, new in (pair for kind in kinds for pair in page[kind]):
+            for sign, row in (("-", old), ("+", new)):
+                if row is not None:
+                    line = f"{sign} {split}: {json.dumps(row, ensure_ascii=False, default=str)[:300]}"
+                    out.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def tag(name: str, revision: Revision = "main", *, store: StoreFolder) -> None:
+    """Give a version a name that stays."""
+    with told():
+        _open(store).tag(name, revision)
+
+
+def branch(name: str, revision: Revision = "main", *, store: StoreFolder) -> None:
+    """Let a new branch begin at a version."""
+    with told():
+        _open(store).branch(name, revision)
+
+
+def rollback(
+    revision: Revision,
+    *,
+    store: StoreFolder,
+    branch: Branch = "main",
+    author: Author = None,
+    as_json: Json = False,
+) -> None:
+    """Record the rows of an old version as the next one; nothing of the history is lost."""
+    with told():
+        made = _open(store).roll_back(revision, branch=branch, author=author or getpass.getuser())
+    if as_json:
+        print_json(_plain(made))
+    else:
+        out.print(f"{made.id[:12]}  {_rows(made)}", markup=False)
+
+
+def checkout(
+    folder: Annotated[Path, typer.Argument(help="New folder for the rows as Parquet.")],
+    revision: Revision = "main",
+    *,
+    store: StoreFolder,
+) -> None:
+    """Write a version as Parquet files, a folder a split."""
+    with told():
+        from trellis_data.versions.checkout import check_out
+
+        opened = _open(store)
+        files = check_out(opened, opened.version(revision), folder)
+    for split, paths in files.items():
+        out.print(f"{folder / split}: {len(paths)} files", markup=False)
+
+
+def verify(store: StoreFolder) -> None:
+    """Read every version and compare it with what was stored."""
+    from trellis_cli.errors import Problem
+
+    with told():
+        from trellis_data.versions.upkeep import verify as verify_store
+
+        problems = verify_store(_open(store))
+    if problems:
+        raise Problem("\n".join(problems))
+    out.print("every version is whole")
+
+
+def gc(store: StoreFolder) -> None:
+    """Remove what no branch and no tag leads to."""
+    with told():
+        from trellis_data.versions.upkeep import collect_garbage
+
+        gone = collect_garbage(_open(store))
+    out.print(f"{gone.files} files removed, {size(gone.size_bytes)}")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `trellis data`."""
+    for command in (commit, log, diff, tag, branch, rollback, checkout, verify, gc):
+        app.command()(command)
+
+
+def _open(folder: Path) -> "Store":
+    from trellis_data.versions.store import Store
+
+    return Store(folder)
+
+
+def _plain(version: "Version") -> dict[str, Any]:
+    return {"id": version.id, **version.commit.model_dump(mode="json")}
+
+
+def _rows(version: "Version") -> str:
+    return ", ".join(f"{split} {rows:,}" for split, rows in version.commit.rows.items())

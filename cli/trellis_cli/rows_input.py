@@ -1,0 +1,172 @@
+"""What commands on local data take as rows: a run's folder, Parquet files, or other files to read first."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.output import err
+
+if TYPE_CHECKING:
+    from trellis_contracts.pipeline import Pipeline
+    from trellis_data.formats.detection import Candidate
+    from trellis_data.layout import Layout
+    from trellis_data.pipeline.report import RunReport
+
+Format = Annotated[
+    str | None, typer.Option("--format", help="Format of the rows; by default what is detected.")
+]
+Columns = Annotated[
+    list[str] | None, typer.Option("--column", help="Column of a role, as ROLE=COLUMN; may be repeated.")
+]
+_DETECTED_ROWS = 200
+#: Codes that say that the request is wrong rather than the rows.
+_USAGE = ("pipeline_", "operator_", "param_", "name_", "version_", "column_", "store_missing", "folder_taken")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Parquet files by split, and the run that wrote them if one did."""
+
+    splits: dict[str, list[Path]]
+    report: "RunReport | None" = None
+
+    @property
+    def files(self) -> list[Path]:
+        """All files in order."""
+        return [path for paths in self.splits.values() for path in paths]
+
+
+@contextlib.contextmanager
+def told() -> Iterator[None]:
+    """Problems of the data factory become those of the command line."""
+    from trellis_data.operator import OperatorProblem
+    from trellis_data.pipeline.problem import PipelineProblem
+    from trellis_data.reading.problems import UnreadableFile
+    from trellis_data.reading.sources import SourceUnavailable
+    from trellis_data.versions.records import StoreProblem
+
+    try:
+        yield
+    except (PipelineProblem, OperatorProblem, StoreProblem, UnreadableFile, SourceUnavailable) as problem:
+        code = ExitCode.USAGE if problem.code.startswith(_USAGE) else ExitCode.FAILED
+        raise Problem(problem.message, exit_code=code) from problem
+
+
+def find_rows(paths: Sequence[Path], imported: Path | None = None) -> Rows:
+    """The rows of files and folders; what is no Parquet is read into ``imported`` first, once."""
+    from trellis_data.pipeline.report import RunReport
+
+    if len(paths) == 1 and (paths[0] / "report.json").exists():
+        report = RunReport.model_validate_json((paths[0] / "report.json").read_text())
+        return Rows(report.files(paths[0]), report)
+    if len(paths) == 1 and (folders := _split_folders(paths[0])):
+        return Rows(folders)
+    missing = [str(path) for path in paths if not path.exists()]
+    if missing:
+        raise Problem(f"there is no {', '.join(missing)}", exit_code=ExitCode.USAGE)
+    if files := _parquet_files(paths):
+        return Rows({"train": files})
+    if imported is None or len(paths) != 1:
+        raise Problem(
+            "Parquet files are needed here",
+            hint="trellis data import FILE --to FOLDER reads files of other kinds",
+            exit_code=ExitCode.USAGE,
+        )
+    if not imported.exists():
+        report = import_into(str(paths[0]), imported)
+        if report.quarantined:
+            err.print(
+                f"[yellow]{report.quarantined:,} rows cannot be read:[/yellow] {imported}/quarantine.jsonl"
+            )
+    return Rows({"train": sorted(imported.glob("*.parquet"))})
+
+
+def import_into(source: str, folder: Path) -> Any:
+    """Read a file, a folder, ``hub:ID[@REVISION]`` or ``s3://…`` into a folder; the report."""
+    from trellis_data.reading.importing import import_rows
+    from trellis_data.reading.sources import HubSource, LocalSource, S3Source, Source
+
+    chosen: Source
+    if source.startswith("hub:"):
+        repository, _, revision = source.removeprefix("hub:").partition("@")
+        chosen = HubSource(repository, revision=revision or "main")
+    elif source.startswith("s3://"):
+        chosen = S3Source(source)
+    else:
+        chosen = LocalSource(Path(source))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with told(), err.status(f"reading {chosen.describe()}") as status:
+        return import_rows(
+            chosen,
+            folder,
+            progress=lambda now: status.update(
+                f"reading {now.file}: {now.rows:,} rows, {now.quarantined:,} in quarantine"
+            ),
+        )
+
+
+def find_layout(
+    files: Sequence[Path],
+    pipeline: "Pipeline | None" = None,
+    *,
+    name: str | None = None,
+    columns: Sequence[str] | None = None,
+) -> "Layout":
+    """What the columns mean: what is stated on the command line or in the pipeline, else what is detected."""
+    from trellis_contracts.pipeline import Pipeline, Step
+    from trellis_contracts.recipe import DataFormat
+    from trellis_data.layout import Layout
+    from trellis_data.pipeline.check import stated_layout
+    from trellis_data.pipeline.units import schema_of
+
+    stated: dict[str, Any] = {"format": name} if name else {}
+    if columns:
+        stated["columns"] = dict(_role(each) for each in columns)
+    if stated or pipeline is None:
+        pipeline = Pipeline.model_validate({"name": "-", "steps": [Step(operator="-")], **stated})
+    with told():
+        if layout := stated_layout(pipeline, schema_of(files)):
+            return layout
+    likeliest = next(iter(detect_formats(files)), None)
+    return Layout(likeliest.format, likeliest.columns) if likeliest else Layout(DataFormat.UNKNOWN)
+
+
+def detect_formats(files: Sequence[Path]) -> "list[Candidate]":
+    """What the first rows may be, the likeliest first."""
+    from trellis_data.formats.detection import detect
+    from trellis_data.pipeline.preview import sample
+    from trellis_data.pipeline.units import schema_of
+
+    with told():
+        first, _ = sample(files, schema_of(files), _DETECTED_ROWS, None)
+        return detect(first)
+
+
+def _role(text: str) -> tuple[str, str]:
+    role, equals, column = text.partition("=")
+    if not equals or not role or not column:
+        raise Problem(f"--column takes ROLE=COLUMN, not '{text}'", exit_code=ExitCode.USAGE)
+    return role, column
+
+
+def _split_folders(path: Path) -> dict[str, list[Path]]:
+    """Parquet files of the folders in a folder, where it holds nothing but such folders."""
+    if not path.is_dir() or any(path.glob("*.parquet")):
+        return {}
+    folders = {each.name: sorted(each.glob("*.parquet")) for each in sorted(path.iterdir()) if each.is_dir()}
+    return folders if folders and all(folders.values()) else {}
+
+
+def _parquet_files(paths: Sequence[Path]) -> list[Path]:
+    files: list[Path] = []
+    for path in paths:
+        found = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+        if not found or any(each.suffix != ".parquet" for each in found):
+            return []
+        files += found
+    return files

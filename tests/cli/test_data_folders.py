@@ -1,0 +1,174 @@
+"""`trellis data` on local files, as scripts use it: exit codes, JSON, and a run that goes on after a kill."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+PIPELINE = """\
+name: clean
+steps:
+  - operator: html
+  - operator: empty_answers
+  - operator: exact_duplicates
+  - operator: split
+"""
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "trellis_cli", "data", *map(str, arguments)]
+
+
+def trellis(*arguments: object) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        command(*arguments),
+        env={**os.environ, "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+
+
+def answer_of(*arguments: object) -> Any:
+    done = trellis(*arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Path:
+    file = tmp_path / "rows.jsonl"
+    rows = [
+        {"id": i, "prompt": f"<b>What</b> is {i % 450}?", "answer": f"It is {i % 450}." if i % 5 else ""}
+        for i in range(500)
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows) + "{broken\n")
+    return file
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path) -> Path:
+    file = tmp_path / "pipeline.yaml"
+    file.write_text(PIPELINE)
+    return file
+
+
+def test_a_file_is_imported_detected_and_counted(raw: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "raw"
+
+    report = answer_of("import", raw, "--to", folder)
+    again = trellis("import", raw, "--to", folder)
+
+    assert (report["rows"], report["quarantined"]) == (500, 1)
+    assert (again.returncode, "already" in again.stderr) == (2, True)
+    assert answer_of("detect", folder)[0]["format"] == "prompt-answer"
+    statistics = answer_of("stats", folder)
+    assert (statistics["rows"], statistics["duplicates"]) == (500, 0)
+
+
+def test_a_pipeline_runs_on_a_file_of_any_kind_and_its_rows_become_versions(
+    raw: Path, pipeline: Path, tmp_path: Path
+) -> None:
+    folder, store = tmp_path / "run", tmp_path / "versions"
+
+    done = trellis("run", pipeline, "-i", raw, "-o", folder, "--processes", 1)
+    report = answer_of("run", pipeline, "-i", raw, "-o", folder)
+
+    assert done.returncode == 0, done.stderr
+    assert "empty_answer 100" in done.stdout
+    assert "1 rows cannot be read" in done.stderr
+    assert [step["dropped"] for step in report["steps"]] == [0, 100, 40, 0]
+    assert report["rows_out"] == 360
+
+    first = answer_of("commit", folder / "imported", "--store", store, "-m", "raw")
+    second = answer_of("commit", folder, "--store", store, "-m", "clean", "--author", "Ada")
+    assert second["parents"] == [first["id"]]
+    assert sum(second["rows"].values()) == 360
+    assert "exact_duplicates" in second["provenance"]["pipeline"]
+    assert trellis("tag", "v1", first["id"][:8], "--store", store).returncode == 0
+    assert [each["names"] for each in answer_of("log", "--store", store)] == [["main"], ["v1"]]
+    found = answer_of("diff", "v1", "main", "--store", store, "--key", "id", "--rows", 1)
+    assert found["total"]["removed"] + found["total"]["changed"] == 500
+    back = answer_of("rollback", "v1", "--store", store)
+    assert back["tree"] == first["tree"]
+    assert trellis("checkout", tmp_path / "out", "v1", "--store", store).returncode == 0
+    assert sum(pq.read_metadata(path).num_rows for path in (tmp_path / "out" / "train").iterdir()) == 500
+    assert trellis("verify", "--store", store).returncode == 0
+    assert trellis("gc", "--store", store).returncode == 0
+
+
+def test_a_preview_shows_steps_and_writes_nothing(raw: Path, pipeline: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "raw"
+    answer_of("import", raw, "--to", folder)
+    before = sorted(tmp_path.rglob("*"))
+
+    shown = answer_of("preview", pipeline, "-i", folder, "--rows", 3)
+    for_people = trellis("preview", pipeline, "-i", folder, "--rows", 3)
+
+    assert [row["state"] for row in shown["steps"][1]["rows"]] == ["dropped", "kept", "kept"]
+    assert "row 0 dropped (empty_answer)" in for_people.stdout
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_operators_explain_themselves() -> None:
+    listed = answer_of("operators")
+    one = trellis("operators", "minhash_duplicates")
+
+    assert {"html", "minhash_duplicates", "split"} <= {each["id"] for each in listed}
+    assert "threshold" in one.stdout
+    assert trellis("operators", "minhush").returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name: x\nsteps:\n  - operator: htlm\n", "did you mean 'html'"),
+        ("name: x\nsteps:\n  - operator: split\n    params: {mode: sideways}\n", "steps.0.params.mode"),
+        ("name: x\nsteps: [", "line 2"),
+    ],
+)
+def test_a_wrong_pipeline_is_wrong_usage_and_says_where(
+    raw: Path, tmp_path: Path, text: str, said: str
+) -> None:
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text(text)
+
+    done = trellis("run", wrong, "-i", raw, "-o", tmp_path / "run")
+
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_what_is_not_there_is_told(tmp_path: Path, pipeline: Path) -> None:
+    for arguments in (
+        ("log", "--store", tmp_path),
+        ("stats", tmp_path / "missing"),
+        ("preview", pipeline, "-i", tmp_path / "missing"),
+    ):
+        done = trellis(*arguments)
+        assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
+
+
+@pytest.mark.faults
+def test_a_killed_run_goes_on_when_it_is_called_again(raw: Path, pipeline: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    process = subprocess.Popen(command("run", pipeline, "-i", raw, "-o", folder))
+    deadline = time.monotonic() + 90
+    while not (folder / "stages" / "00" / "units").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait(30)
+    was_done = (folder / "report.json").exists()
+
+    report = answer_of("run", pipeline, "-i", raw, "-o", folder)
+
+    assert not was_done
+    assert report["rows_out"] == 360

@@ -1,6 +1,7 @@
 """Loads the recipes: one YAML file each, what several of them share in ``catalogue/shared``."""
 
-from functools import lru_cache
+from collections.abc import Iterator
+from functools import lru_cache, reduce
 from pathlib import Path
 from typing import Any
 
@@ -38,15 +39,20 @@ def _recipes() -> dict[str, Recipe]:
 
 
 def _load(path: Path) -> Recipe:
-    content = _read(path)
-    shared = content.pop("shared", [])
     base: dict[str, Any] = {}
-    for name in [shared] if isinstance(shared, str) else shared:
-        base = _merge(base, _read(CATALOGUE / "shared" / f"{name}.yaml"))
-    recipe = Recipe.model_validate(_merge(base, content))
+    recipe = Recipe.model_validate(reduce(_merge, _layers(path), base))
     if recipe.id != path.stem:
         raise ValueError(f"{path.name} holds the recipe '{recipe.id}'; file and id must agree.")
     return recipe
+
+
+def _layers(path: Path) -> Iterator[dict[str, Any]]:
+    """What the file shares, which may share in turn, and then the file itself: later ones win."""
+    content = _read(path)
+    shared = content.pop("shared", [])
+    for name in [shared] if isinstance(shared, str) else shared:
+        yield from _layers(CATALOGUE / "shared" / f"{name}.yaml")
+    yield content
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -1,0 +1,10 @@
+"""What speaks against a request, as tests look at it."""
+
+from collections.abc import Iterable
+
+from trellis_recipes.issues import Issue
+
+
+def codes(issues: Iterable[Issue]) -> list[str]:
+    """The codes, in their order."""
+    return [issue.code for issue in issues]

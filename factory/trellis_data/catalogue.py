@@ -23,6 +23,7 @@ _MODULES: tuple[str, ...] = (
     "trellis_data.dedup.exact",
     "trellis_data.dedup.minhash",
     "trellis_data.dedup.simhash",
+    "trellis_data.dedup.semantic",
     "trellis_data.scoring.judge",
     "trellis_data.scoring.quality",
     "trellis_data.scoring.difficulty",

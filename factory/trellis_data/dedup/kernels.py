@@ -243,3 +243,64 @@ def sign(shingles, factors, terms, signature):
             value = np.uint32(factors[index] * shingle + terms[index])
             if value < signature[index]:
                 signature[index] = value
+
+
+@njit(cache=True, nogil=True)
+def grams(data, offsets, blanks, folded, size, bits):
+    """Hashes (``bits`` bits, uint32) of the different runs of ``size`` characters of each text, and how many.
+
+    Case, width and the amount of white space do not count; a text shorter than a run is one run.
+    """
+    rows = len(offsets) - 1
+    flat = np.empty(offsets[rows] - offsets[0] + 1, dtype=np.uint32)
+    counts = np.empty(rows, dtype=np.int64)
+    characters = np.empty(_longest(offsets), dtype=np.uint64)
+    shingles = np.empty(_longest(offsets), dtype=np.uint64)
+    used = 0
+    for row in range(rows):
+        at, stop = offsets[row], offsets[row + 1]
+        length = 0
+        while at < stop:
+            code, at = _code_point(data, at)
+            if code < _PLANE:
+                code = np.uint32(32) if blanks[code] else np.uint32(folded[code])
+            if code == 32 and (length == 0 or characters[length - 1] == 32):
+                continue
+            characters[length] = np.uint64(code)
+            length += 1
+        if length > 0 and characters[length - 1] == 32:
+            length -= 1
+        for index in range(length):
+            characters[index] = _mix(characters[index] + _ONE)
+        count = shingles_of(characters, length, size, shingles)
+        mine = flat[used : used + count]
+        for index in range(count):
+            mine[index] = np.uint32(shingles[index] >> np.uint64(64 - bits))
+        mine.sort()
+        kept = min(1, count)
+        for index in range(1, count):
+            if mine[index] != mine[index - 1]:
+                mine[kept] = mine[index]
+                kept += 1
+        counts[row] = kept
+        used += kept
+    return flat[:used], counts
+
+
+@njit(cache=True, nogil=True)
+def project(flat, starts, weights, size, seed):
+    """Sums of weighted runs, each at four random places with a random sign; float32, rows × size."""
+    rows = len(starts) - 1
+    out = np.zeros((rows, size), dtype=np.float32)
+    for row in range(rows):
+        for at in range(starts[row], starts[row + 1]):
+            weight = weights[flat[at]]
+            value = _mix(np.uint64(flat[at]) * _WORD_FACTOR + np.uint64(seed))
+            for _ in range(4):
+                place = np.int64((value & np.uint64(0x7FFF)) % np.uint64(size))
+                if value & np.uint64(0x8000):
+                    out[row, place] += weight
+                else:
+                    out[row, place] -= weight
+                value >>= np.uint64(16)
+    return out

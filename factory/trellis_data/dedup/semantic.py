@@ -1,0 +1,186 @@
+"""Duplicates by meaning: rows whose embeddings point almost the same way.
+
+The embeddings come from a column of the rows, a NumPy file, an OpenAI-style endpoint, or, where there is no
+model, from the characters of the texts (TF-IDF): that finds texts that are worded alike, whatever the order,
+and no paraphrases.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from pydantic import model_validator
+from trellis_contracts.recipe import Text
+
+from trellis_data.dedup.clusters import apply_clusters, settle_clusters
+from trellis_data.dedup.columns import ColumnWriter
+from trellis_data.dedup.sources import DuplicateParams, check_score, survey_rows
+from trellis_data.layout import Batch, Layout
+from trellis_data.operator import GlobalOperator, OperatorProblem, knob
+from trellis_data.outcome import Outcome
+
+#: Name under which a run is given the file of vectors.
+RESOURCE = "embeddings"
+_SIZE_FILE = "size.json"
+_PAIRS_AT_ONCE = 1 << 14
+
+
+class SemanticParams(DuplicateParams):
+    """Parameters of ``semantic_duplicates``."""
+
+    source: Literal["lexical", "column", "file", "endpoint"] = knob(
+        "lexical",
+        title=Text(en="Embeddings from", zh="向量来源"),
+        help=Text(
+            en="The characters of the texts, a column of vectors, the file 'embeddings' (.npy, one vector "
+            "a row of this step's input), or an OpenAI-style endpoint.",
+            zh="文本字符、向量列、文件 embeddings（.npy，本步骤输入的每行一个向量），或 OpenAI 风格的接口。",
+        ),
+    )
+    vector_column: str | None = knob(
+        None,
+        title=Text(en="Column of vectors", zh="向量列"),
+        help=Text(en="Lists of numbers of one length.", zh="长度一致的数字列表。"),
+    )
+    url: str | None = knob(
+        None,
+        title=Text(en="Endpoint", zh="接口地址"),
+        help=Text(
+            en="Address up to the version, such as https://host/v1.",
+            zh="到版本号为止的地址，如 https://host/v1。",
+        ),
+        pattern=r"^https?://",
+    )
+    model: str | None = knob(
+        None,
+        title=Text(en="Model", zh="模型"),
+        help=Text(en="Name of the embedding model there.", zh="该接口上的向量模型名称。"),
+    )
+    key_variable: str | None = knob(
+        None,
+        title=Text(en="Key", zh="密钥"),
+        help=Text(
+            en="Environment variable of the workers that holds the endpoint's key: EMBEDDING_KEY or "
+            "EMBEDDING_…_KEY.",
+            zh="工作进程中保存接口密钥的环境变量：EMBEDDING_KEY 或 EMBEDDING_…_KEY。",
+        ),
+        # No other variable: a pipeline must not send a secret that is meant for something else.
+        pattern=r"^EMBEDDING_([A-Z0-9_]+_)?KEY$",
+    )
+    threshold: float = knob(
+        0.9,
+        title=Text(en="Cosine", zh="余弦相似度"),
+        help=Text(
+            en="Rows whose vectors have at least this cosine are duplicates.",
+            zh="向量余弦相似度达到该值的行视为重复。",
+        ),
+        ge=0.3,
+        le=1.0,
+    )
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.source == "column" and not self.vector_column:
+            raise ValueError("embeddings from a column need 'vector_column'")
+        if self.source == "endpoint" and not (self.url and self.model):
+            raise ValueError("embeddings from an endpoint need 'url' and 'model'")
+        return self
+
+
+class SemanticDuplicates(GlobalOperator):
+    """Keeps one row of those whose embeddings are close."""
+
+    id: ClassVar[str] = "semantic_duplicates"
+    title: ClassVar[Text] = Text(en="Duplicates by meaning", zh="语义去重")
+    help: ClassVar[Text] = Text(
+        en="Keeps one row of each cluster of rows whose embeddings are close.",
+        zh="对向量相近的行只保留一行。",
+    )
+    group: ClassVar[Any] = "deduplicate"
+    Params: ClassVar[Any] = SemanticParams
+
+    params: SemanticParams
+
+    def check(self, schema: pa.Schema, layout: Layout) -> None:  # noqa: ARG002 - all layouts have texts
+        check_score(schema, self.params)
+        if self.params.source == "file" and RESOURCE not in self.context.resources:
+            raise OperatorProblem("vectors_missing", f"The run names no file '{RESOURCE}' with the vectors.")
+        name = self.params.vector_column
+        if self.params.source != "column" or name is None:
+            return
+        if name not in schema.names:
+            raise OperatorProblem(
+                "column_missing", f"There is no column '{name}'; the columns are {', '.join(schema.names)}."
+            )
+        kind = schema.field(name).type
+        if not _is_list(kind) or not (
+            pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type)
+        ):
+            raise OperatorProblem("column_not_vectors", f"Column '{name}' holds {kind}, no lists of numbers.")
+
+    def survey(self, batches: Iterator[Batch], folder: Path) -> None:
+        from trellis_data.dedup.embeddings import write_grams
+
+        size = 0
+        with ColumnWriter(folder) as writer:
+            for batch in batches:
+                texts = survey_rows(writer, batch, self.params)
+                if self.params.source == "lexical":
+                    write_grams(writer, texts)
+                    continue
+                vectors = self._vectors(batch, texts)
+                if size not in (0, vectors.shape[1]):
+                    raise OperatorProblem(
+                        "vectors_differ", f"There are vectors of {size} and of {vectors.shape[1]} numbers."
+                    )
+                size = vectors.shape[1]
+                writer.append("vectors", vectors.astype(np.float16))
+        (folder / _SIZE_FILE).write_text(json.dumps(size))
+
+    def settle(self, surveys: Sequence[Path], folder: Path) -> dict[str, Any]:
+        from trellis_data.dedup.embeddings import project_grams
+        from trellis_data.dedup.nearest import Vectors, join_close
+
+        if self.params.source == "lexical":
+            vectors = Vectors([folder], project_grams(surveys, folder, self.context.seed % (1 << 32)))
+        else:
+            sizes = {json.loads((survey / _SIZE_FILE).read_text()) for survey in surveys} - {0}
+            if len(sizes) > 1:
+                raise OperatorProblem("vectors_differ", f"There are vectors of {sorted(sizes)} numbers.")
+            vectors = Vectors(surveys, max(sizes, default=0))
+        parents, told = join_close(vectors, self.params.threshold, self.context.seed)
+
+        def similarity(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+            out = np.empty(len(rows), dtype=np.float32)
+            for first in range(0, len(rows), _PAIRS_AT_ONCE):
+                some = slice(first, first + _PAIRS_AT_ONCE)
+                unique, back = np.unique(others[some], return_inverse=True)
+                out[some] = (vectors.at(rows[some]) * vectors.at(unique)[back]).sum(axis=1)
+            return out
+
+        findings = settle_clusters(surveys, folder, parents, self.params.keep, similarity)
+        (folder / "vectors").unlink(missing_ok=True)
+        return findings | told
+
+    def apply(self, batch: Batch, settled: Path) -> Outcome:
+        return apply_clusters(batch, settled, "semantic_duplicate")
+
+    def _vectors(self, batch: Batch, texts: pl.Series) -> np.ndarray:
+        from trellis_data.dedup import embeddings
+
+        params = self.params
+        if params.source == "column" and params.vector_column:
+            return embeddings.of_column(batch.table.column(params.vector_column), params.vector_column)
+        if params.source == "file":
+            return embeddings.of_file(self.context.resources[RESOURCE], batch.start, len(batch))
+        return embeddings.of_endpoint(
+            texts.to_list(), params.url or "", params.model or "", params.key_variable
+        )
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))

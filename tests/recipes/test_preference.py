@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from trellis_contracts.recipe import Engine
-from trellis_recipes import trl_checks
 from trellis_recipes.catalogue import get_recipe, list_recipes
+from trellis_recipes.checks import preference
 from trellis_recipes.compose import ComposeRequest, Composition, compose
 from trellis_recipes.trl_schema import CONFIG_CLASSES, load_trl_schema
 
@@ -88,7 +88,7 @@ def test_an_own_setting_reaches_the_trainer(request_for: Build) -> None:
 def test_what_cannot_run_is_refused_before_launch(
     choices: dict, code: str, request_for: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trl_checks.importlib.util, "find_spec", lambda _name: object())
+    monkeypatch.setattr(preference.importlib.util, "find_spec", lambda _name: object())
 
     assert codes(compose(request_for(recipe="dpo", **choices)).errors) == [code]
 
@@ -97,7 +97,7 @@ def test_quantisation_without_its_package_is_refused(
     request_for: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load_trl_schema("dpo")
-    monkeypatch.setattr(trl_checks.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(preference.importlib.util, "find_spec", lambda _name: None)
     params = {"quantize_base": True, "lora_rank": 8}
 
     composition = compose(request_for(recipe="dpo", platform="cuda", params=params))

@@ -10,13 +10,13 @@ from trellis_contracts.recipe import Engine
 from trellis_recipes.checks.algorithm import check_algorithm
 from trellis_recipes.checks.batches import check_batches, check_lengths
 from trellis_recipes.checks.model import check_rl_model
+from trellis_recipes.checks.preference import check_preference
 from trellis_recipes.checks.reward import check_reward
 from trellis_recipes.checks.rows import check_rows
 from trellis_recipes.checks.supervised import check_supervised
 from trellis_recipes.findings import Findings
 from trellis_recipes.knobs import Value
 from trellis_recipes.request import ComposeRequest
-from trellis_recipes.trl_checks import check_preference
 
 __all__ = ["Findings", "check_config"]
 
@@ -31,9 +31,10 @@ def check_config(
 ) -> Findings:
     """Findings on a resolved configuration; ``holds_out`` where validation rows come off the training."""
     findings = Findings()
-    if engine in (Engine.VERL_PPO, Engine.VERL_SFT):
-        held_out = knobs.get("validation_rows") if holds_out else 0
-        check_rows(findings, config, request, held_out if isinstance(held_out, int) else 0)
+    held_out = knobs.get("validation_rows") if holds_out else 0
+    batch = knobs["batch_size"] if engine is Engine.TRL else config["data"]["train_batch_size"]
+    if isinstance(batch, int):
+        check_rows(findings, request, batch=batch, held_out=held_out if isinstance(held_out, int) else 0)
     if engine is Engine.VERL_PPO:
         check_batches(findings, config, request.gpus)
         check_lengths(findings, config)
@@ -43,5 +44,5 @@ def check_config(
     elif engine is Engine.VERL_SFT:
         check_supervised(findings, config, request)
     elif engine is Engine.TRL:
-        check_preference(findings, config, knobs, request, holds_out=holds_out)
+        check_preference(findings, config, knobs, request)
     return findings

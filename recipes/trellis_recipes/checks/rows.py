@@ -1,23 +1,40 @@
-"""Whether there are enough rows for one step."""
-
-from typing import Any
+"""Whether there are enough rows for one step, and whether a step splits evenly."""
 
 from trellis_contracts.recipe import DataFormat
 
 from trellis_recipes.catalogue import get_recipe
-from trellis_recipes.findings import Findings
+from trellis_recipes.findings import Findings, largest_divisor
 from trellis_recipes.request import ComposeRequest
 
 
-def check_rows(findings: Findings, config: dict[str, Any], request: ComposeRequest, held_out: int) -> None:
+def check_rows(findings: Findings, request: ComposeRequest, *, batch: int, held_out: int) -> None:
     """Rows left for training against the rows of a step."""
     if request.row_count is None or get_recipe(request.recipe).trains_on is DataFormat.TEXT:
         return  # one document may fill many blocks: only the tokenizer can tell
-    rows, batch = request.row_count - held_out, config["data"]["train_batch_size"]
+    rows = request.row_count - held_out
     if rows < batch:
         rest = f" after {held_out} are held out for validation" if held_out else ""
         findings.error(
             "too_few_rows",
             "params.batch_size",
             f"The dataset has {max(rows, 0)} rows for training{rest}, fewer than the {batch} of one step.",
+        )
+
+
+def check_split(findings: Findings, *, batch: int, micro: int | None, gpus: int, unit: str) -> None:
+    """A step over GPUs and passes; ``micro`` is None where passes are filled by tokens."""
+    if batch % gpus:
+        findings.error(
+            "batch_not_divisible",
+            "params.batch_size",
+            f"{batch} {unit} cannot be split evenly over {gpus} GPUs.",
+        )
+        return
+    per_gpu = batch // gpus
+    if micro is not None and (micro < 1 or per_gpu % micro):
+        findings.error(
+            "micro_batch_not_divisor",
+            "params.micro_batch_size",
+            f"The {per_gpu} {unit} of a step on one GPU cannot be split into passes of {micro}.",
+            str(largest_divisor(per_gpu, micro)),
         )

@@ -3,7 +3,8 @@
 import importlib.util
 from typing import Any
 
-from trellis_recipes.findings import Findings, largest_divisor, warn_of_adapter
+from trellis_recipes.checks.rows import check_split
+from trellis_recipes.findings import Findings, warn_of_adapter
 from trellis_recipes.knobs import Value
 from trellis_recipes.request import ComposeRequest
 from trellis_recipes.trl_mapping import whole
@@ -20,47 +21,12 @@ def check_preference(
     config: dict[str, Any],
     knobs: dict[str, Value],
     request: ComposeRequest,
-    *,
-    holds_out: bool,
 ) -> None:
     """Findings on the resolved settings of one of TRL's trainers."""
-    _check_batches(findings, config, knobs, request, holds_out=holds_out)
+    batch, micro = whole(knobs["batch_size"], 1), config["per_device_train_batch_size"]
+    check_split(findings, batch=batch, micro=micro, gpus=request.gpus, unit="rows")
     _check_loss(findings, config, knobs, request)
     _check_model(findings, config, knobs, request)
-
-
-def _check_batches(
-    findings: Findings,
-    config: dict[str, Any],
-    knobs: dict[str, Value],
-    request: ComposeRequest,
-    *,
-    holds_out: bool,
-) -> None:
-    micro, gpus = config["per_device_train_batch_size"], request.gpus
-    batch = whole(knobs["batch_size"], 1)
-    held_out = whole(knobs.get("validation_rows"), 0) if holds_out else 0
-    if batch % gpus:
-        findings.error(
-            "batch_not_divisible",
-            "params.batch_size",
-            f"{batch} rows cannot be split evenly over {gpus} GPUs.",
-        )
-    elif (batch // gpus) % micro:
-        findings.error(
-            "micro_batch_not_divisor",
-            "params.micro_batch_size",
-            f"The {batch // gpus} rows of a step on one GPU cannot be split into passes of {micro}.",
-            str(largest_divisor(batch // gpus, micro)),
-        )
-    if request.row_count is not None and request.row_count - held_out < batch:
-        rest = f" after {held_out} are held out for validation" if held_out else ""
-        findings.error(
-            "too_few_rows",
-            "params.batch_size",
-            f"The dataset has {max(request.row_count - held_out, 0)} rows for training{rest}, "
-            f"fewer than the {batch} of one step.",
-        )
 
 
 def _check_loss(

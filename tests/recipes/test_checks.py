@@ -50,6 +50,7 @@ Build = Callable[..., ComposeRequest]
             "tokens_per_pass_too_small",
         ),
         ({"recipe": "ppo", "params": {"critic_warmup": 31}}, "policy_never_trained"),
+        ({"recipe": "ppo", "overrides": {"critic.model.lora_rank": 8}}, "critic_adapter_unsupported"),
         ({"overrides": {"trainer.critic_warmup": 3}}, "warmup_without_critic"),
         ({"recipe": "ppo", "overrides": {"critic.use_dynamic_bsz": True}}, "ineffective_key"),
         ({"recipe": "dapo", "params": {"overlong_buffer": 17}}, "overlong_buffer_too_long"),

@@ -8,6 +8,7 @@ export const zhByIssue: Readonly<Record<string, string>> = {
   bad_pattern: '正则表达式无效。',
   batch_not_divisible: '批大小不能在这些 GPU 上平均分配。',
   changes_algorithm: '此设置是该算法的定义；改动后就不再是这个算法。',
+  critic_adapter_unsupported: '引擎不能在价值网络上训练适配器：其全部权重都会被训练。',
   estimator_needs_sync: 'ReMax 需要同步训练模式，才能与同一步中策略最可能的回答比较。',
   estimator_not_supported: '训练器不会收集该优势估计方法所需的数据。',
   filter_metric_unknown: '回答中没有报告这个指标，无法据此筛选。',

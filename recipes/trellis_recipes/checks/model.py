@@ -1,7 +1,8 @@
-"""Checks the adapter and how the sampler is spread over the GPUs."""
+"""Checks the adapters and how the sampler is spread over the GPUs."""
 
 from typing import Any
 
+from trellis_recipes.checks.batches import has_critic
 from trellis_recipes.findings import Findings, largest_divisor, warn_of_adapter
 
 #: Largest rank that vLLM accepts.
@@ -20,6 +21,14 @@ def check_rl_model(findings: Findings, config: dict[str, Any], gpus: int) -> Non
         )
     if model["lora_rank"]:
         warn_of_adapter(findings)
+    if has_critic(config) and config["critic"]["model"]["lora_rank"]:
+        # verl declares every adapter to be a causal model's; PEFT refuses that for a model with a value head.
+        findings.error(
+            "critic_adapter_unsupported",
+            "overrides.critic.model.lora_rank",
+            "The engine cannot put an adapter on a critic: its weights are all trained.",
+            "0",
+        )
     parallel = rollout["tensor_model_parallel_size"] * rollout["data_parallel_size"]
     if gpus % parallel:
         findings.error(

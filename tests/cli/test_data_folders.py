@@ -1,7 +1,8 @@
 """`trellis data` on local files, as scripts use it: exit codes, JSON, and a run that goes on after a kill."""
 
+import contextlib
+import io
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from trellis_cli.main import main
 
 PIPELINE = """\
 name: clean
@@ -27,14 +29,21 @@ def command(*arguments: object) -> list[str]:
 
 
 def trellis(*arguments: object) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        command(*arguments),
-        env={**os.environ, "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
+    """The command in this process: starting it takes longer than most of these, and is tested elsewhere."""
+    told, said = io.StringIO(), io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(told),
+        contextlib.redirect_stderr(said),
+    ):
+        patch.setenv("COLUMNS", "200")
+        patch.setattr(sys, "argv", ["trellis", "data", *map(str, arguments)])
+        try:
+            main()
+            code = 0
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return subprocess.CompletedProcess([], code, told.getvalue(), said.getvalue())
 
 
 def answer_of(*arguments: object) -> Any:

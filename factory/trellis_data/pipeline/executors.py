@@ -101,13 +101,16 @@ class ProcessExecutor:
 
     def run(self, tasks: Sequence[Task], watch: Watch) -> None:
         if len(tasks) == 1 and self.processes > 1:
-            # What cannot be shared out gets every core, in a process of its own.
+            # What cannot be shared out gets every core, in a process of its own; the idle ones go, because
+            # they would hold memory that it needs.
+            self.peak_bytes = max(self.peak_bytes, self._held())
+            self.close()
             alone = ProcessExecutor(1)
             try:
                 alone.run(tasks, watch)
             finally:
                 alone.close()
-                self.peak_bytes = max(self.peak_bytes, self._held() + alone.peak_bytes)
+                self.peak_bytes = max(self.peak_bytes, alone.peak_bytes)
             return
         while len(self._workers) < min(self.processes, len(tasks)):
             self._workers.append(_start(self._threads))

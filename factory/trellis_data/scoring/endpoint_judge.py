@@ -56,19 +56,28 @@ class EndpointJudge:
         known = {digest: Verdict(score) for digest, score in store.find(set(digests)).items()}
         open_ = {digest: text for digest, text in zip(digests, questions, strict=True) if digest not in known}
         if open_:
-            client = self._connect()
-            with client, ThreadPoolExecutor(self.concurrency) as pool:
-                verdicts = pool.map(lambda text: self._grade(client, text), open_.values())
-                for digest, verdict in zip(open_, verdicts, strict=True):
-                    known[digest] = verdict
-                    if verdict.score is not None:
-                        store.add(digest, verdict.score)
+            known.update(self._ask(open_, store))
         return [known[digest] for digest in digests]
 
     @property
     def spent(self) -> float:
         """Dollars that calls have cost so far."""
         return self._ledger().spent
+
+    def _ask(self, questions: dict[bytes, str], store: GradeStore) -> dict[bytes, Verdict]:
+        """Stretch by stretch: where the endpoint refuses, what follows is not asked."""
+        found: dict[bytes, Verdict] = {}
+        client = self._connect()
+        with client, ThreadPoolExecutor(self.concurrency) as pool:
+            digests = list(questions)
+            for start in range(0, len(digests), 4 * self.concurrency):
+                stretch = digests[start : start + 4 * self.concurrency]
+                verdicts = pool.map(lambda digest: self._grade(client, questions[digest]), stretch)
+                for digest, verdict in zip(stretch, verdicts, strict=True):
+                    found[digest] = verdict
+                    if verdict.score is not None:
+                        store.add(digest, verdict.score)
+        return found
 
     def _grade(self, client: "openai.OpenAI", question: str) -> Verdict:
         import openai

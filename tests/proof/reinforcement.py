@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trellis_contracts.attempt import REWARDS_FILE
+from trellis_contracts.rewards import RewardResources
 from trellis_testing.engine_runs import EngineRun, compose_job, run_engine
 from trellis_testing.proof_report import report_proof
 from trellis_testing.starter import Starter
 
 SEED = 0
-STEPS = 8
+STEPS = 6
 #: Steps at the end whose rewards are compared.
 COMPARED_STEPS = 3
 #: What every run shares, so that it can be held against one control: the prompts of each step and how
@@ -53,7 +55,7 @@ SAMPLING = (
 #: In standard errors, and in reward: what noise cannot give.
 REQUIRED_ERRORS, REQUIRED_GAIN = 3.0, 0.05
 #: Where the runs that are resumed by a test leave a checkpoint.
-SAVED_STEP = 4
+SAVED_STEP = 3
 #: Metrics that depend on the machine and not on what is computed.
 OF_THE_MACHINE = ("timing", "perf/", "actor/perf/", "critic/perf/")
 #: Metrics of the difference between the sampler's probabilities and the trainer's.
@@ -71,10 +73,10 @@ PARAMS: dict[str, dict[str, Any]] = {
     "remax": {"mini_batch_size": MINI_BATCH},
     "reinforce_plus_plus": {"mini_batch_size": MINI_BATCH},
     "reinforce_plus_plus_baseline": {},
-    "opo": {"mini_batch_size": MINI_BATCH},
+    "opo": {},
     "cispo": {},
     "sapo": {},
-    "gpg": {"mini_batch_size": MINI_BATCH},
+    "gpg": {},
 }
 
 
@@ -102,12 +104,23 @@ class ReinforcementRuns:
         self._runs: dict[str, EngineRun] = {}
 
     def run(
-        self, recipe: str, name: str | None = None, *, validate: bool = False, **params: Any
+        self,
+        recipe: str,
+        name: str | None = None,
+        *,
+        validate: bool = False,
+        resources: RewardResources | None = None,
+        **params: Any,
     ) -> EngineRun:
-        """A run from the taught starter; the same name gives the same run."""
+        """A run from the taught starter; the same name gives the same run.
+
+        ``resources`` are what its rewards need, handed over as the platform does.
+        """
         name = name or recipe
         if name not in self._runs:
             job = self.compose(recipe, name, validate=validate, **params)
+            if resources is not None:
+                (job.folder / REWARDS_FILE).write_text(resources.model_dump_json())
             self._runs[name] = run_engine(job, environment=self._join_ray())
         return self._runs[name]
 
@@ -181,12 +194,24 @@ def read_responses(run: EngineRun, step: int) -> tuple[dict[str, Any], ...]:
     return _read_scores(run.folder / "scores" / f"{step}.jsonl")
 
 
-def scores_by_prompt(run: EngineRun, step: int) -> dict[str, list[float]]:
+def as_scored(response: dict[str, Any]) -> float:
+    """What a response was rewarded with."""
+    return float(response["score"])
+
+
+def scores_by_prompt(
+    run: EngineRun, step: int, score: Callable[[dict[str, Any]], float] = as_scored
+) -> dict[str, list[float]]:
     """The scores of each prompt's responses at a step."""
     groups: dict[str, list[float]] = defaultdict(list)
     for response in read_responses(run, step):
-        groups[response["uid"].rsplit("_", 2)[0]].append(response["score"])
+        groups[response["uid"].rsplit("_", 2)[0]].append(score(response))
     return dict(groups)
+
+
+def question_of(prompt: str) -> str:
+    """The question in a prompt as the chat template wrote it, less its marks."""
+    return prompt.removeprefix("user\n").removesuffix("\nassistant\n")
 
 
 def held_out_accuracy(run: EngineRun) -> float:
@@ -196,16 +221,23 @@ def held_out_accuracy(run: EngineRun) -> float:
     return run.curve(accuracy)[STEPS]
 
 
-def measure_gain(run: EngineRun, control: EngineRun, *, steps: int = COMPARED_STEPS) -> Gain:
+def measure_gain(
+    run: EngineRun,
+    control: EngineRun,
+    *,
+    steps: int = COMPARED_STEPS,
+    score: Callable[[dict[str, Any]], float] = as_scored,
+) -> Gain:
     """Compare the mean rewards of the last steps prompt by prompt.
 
     Both runs answered the same prompts, so the difficulty of a prompt cancels out and the
-    error of the mean difference follows from how the differences scatter.
+    error of the mean difference follows from how the differences scatter. ``score`` stands
+    in for the scores of a control that was rewarded for something else.
     """
     pairs: list[tuple[float, float]] = []
     last = max(run.curve("critic/score/mean"))
     for step in range(last - steps + 1, last + 1):
-        ours, theirs = scores_by_prompt(run, step), scores_by_prompt(control, step)
+        ours, theirs = scores_by_prompt(run, step), scores_by_prompt(control, step, score)
         assert ours.keys() == theirs.keys(), "the runs did not answer the same prompts"
         pairs += [(statistics.fmean(ours[prompt]), statistics.fmean(theirs[prompt])) for prompt in ours]
     differences = [trained - control for trained, control in pairs]
@@ -216,18 +248,25 @@ def measure_gain(run: EngineRun, control: EngineRun, *, steps: int = COMPARED_ST
     )
 
 
-def answers(run: EngineRun, step: int) -> list[tuple[str, str, str, float]]:
+def answers(
+    run: EngineRun, step: int, score: Callable[[dict[str, Any]], float] = as_scored
+) -> list[tuple[str, str, str, float]]:
     """What was asked, answered and scored at a step."""
-    return [(each["uid"], each["input"], each["output"], each["score"]) for each in read_responses(run, step)]
+    return [(each["uid"], each["input"], each["output"], score(each)) for each in read_responses(run, step)]
 
 
-def expect_gain(name: str, run: EngineRun, control: EngineRun) -> None:
+def expect_gain(
+    name: str,
+    run: EngineRun,
+    control: EngineRun,
+    score: Callable[[dict[str, Any]], float] = as_scored,
+) -> None:
     """The comparison is fair, and the run was rewarded more than the control by what noise cannot give."""
     assert sampling_of(run) == sampling_of(control)
     assert list(run.curve("critic/score/mean")) == list(range(1, STEPS + 1))
     # Before anything was learned, both answered the same prompts with the same words.
-    assert answers(run, 1) == answers(control, 1)
-    gain = measure_gain(run, control)
+    assert answers(run, 1) == answers(control, 1, score)
+    gain = measure_gain(run, control, score=score)
     report_proof(
         name,
         measure="mean reward",

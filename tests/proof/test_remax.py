@@ -9,7 +9,7 @@ import pytest
 from trellis_testing.engine_runs import EngineRun
 from trellis_testing.starter import Starter
 
-from .reinforcement import STEPS, ReinforcementRuns, run_of, scores_by_prompt
+from .reinforcement import STEPS, ReinforcementRuns, question_of, run_of, scores_by_prompt
 
 pytestmark = [pytest.mark.proves("remax"), pytest.mark.train, pytest.mark.timeout(1800)]
 
@@ -65,9 +65,8 @@ def answer_greedily(model_folder: Path, prompts: list[str]) -> list[str]:
     model = AutoModelForCausalLM.from_pretrained(model_folder, dtype=torch.float32)
     answers = []
     for prompt in prompts:
-        question = prompt.removeprefix("user\n").removesuffix("\nassistant\n")
         text = tokenizer.apply_chat_template(
-            [{"role": "user", "content": question}], tokenize=False, add_generation_prompt=True
+            [{"role": "user", "content": question_of(prompt)}], tokenize=False, add_generation_prompt=True
         )
         tokens = tokenizer(text, return_tensors="pt")
         with torch.no_grad():

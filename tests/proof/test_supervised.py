@@ -121,6 +121,7 @@ def _base_name(name: str) -> str:
     return name.removeprefix("base_model.model.").replace(".base_layer.", ".")
 
 
+@pytest.mark.whole_set
 def test_packed_and_padded_conversations_give_the_same_losses(runs: SupervisedRuns, full: EngineRun) -> None:
     """No attention from one conversation to another, and nothing of padding in the mean."""
     padded = runs.get("sft_padded", "sft", packing=False, micro_batch_size=8, save_every=0)
@@ -134,6 +135,7 @@ def test_packed_and_padded_conversations_give_the_same_losses(runs: SupervisedRu
                 assert padded.curve(key)[step] == pytest.approx(value, rel=1e-3), (key, step)
 
 
+@pytest.mark.whole_set
 def test_continued_pre_training_lowers_the_perplexity_of_held_out_documents(runs: SupervisedRuns) -> None:
     run = runs.get("cpt", "cpt", **BLOCKS, save_every=0)
     control = runs.get("cpt_control", "cpt", **BLOCKS, learning_rate=0, total_steps=6, save_every=0)
@@ -143,7 +145,7 @@ def test_continued_pre_training_lowers_the_perplexity_of_held_out_documents(runs
     assert Path(run.checkpoint()["hf_path"]).is_dir()
 
 
-@pytest.mark.parametrize("step", [INSIDE, END_OF_EPOCH])
+@pytest.mark.parametrize("step", [INSIDE, pytest.param(END_OF_EPOCH, marks=pytest.mark.whole_set)])
 def test_a_resumed_run_ends_bit_by_bit_like_one_never_stopped(
     step: int, runs: SupervisedRuns, full: EngineRun
 ) -> None:

@@ -121,6 +121,12 @@ class _Reporting:
         super()._load_from_checkpoint(weights, model)  # type: ignore[misc]
         self._restore_token_count(Path(resume_from_checkpoint))
 
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        if self.args.device.type == "cpu":
+            # accelerate numbers the CPU of a rank, and torch restores nothing to a numbered one.
+            self.args._setup_devices = torch.device("cpu")
+        super()._load_optimizer_and_scheduler(checkpoint)  # type: ignore[misc]
+
     def _restore_token_count(self, checkpoint: Path) -> None:
         """TRL counts the tokens that it has trained on, and forgets the number at a restart."""
         if not hasattr(self, "_total_train_tokens"):

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -66,7 +67,7 @@ def preview(
 
     Global steps see the sample alone: two duplicates are found only if both are in it.
     """
-    context = context or Context(seed=pipeline.seed)
+    context = replace(context or Context(), seed=pipeline.seed)
     schema = schema_of(inputs)
     if problems := check(pipeline, schema, layout, context):
         lines = [f"{each.field}: {each.message}" for each in problems]

@@ -15,10 +15,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from trellis_contracts.attempt import EVENTS_FOLDER, PREPARED_FOLDER, SPEC_FILE, TRAIN_FILE
-from trellis_contracts.recipe import DataFormat
+from trellis_contracts.recipe import DataFormat, Engine
 from trellis_contracts.spec import DataSource, JobSpec, ModelSource
 from trellis_recipes.catalogue import get_recipe
 from trellis_recipes.compose import ComposeRequest, Composition, compose
+from trellis_recipes.platform_defaults import environment
 
 from trellis_cli.bench.grpo_shapes import Shape
 from trellis_cli.bench.grpo_steps import STEP, Split, split_ours, split_trl
@@ -31,6 +32,8 @@ LEARNING_RATE = 2e-4
 SEED = 1
 SAMPLERS = ("transformers", "vllm")
 PATIENCE_S = 900.0
+#: Ray lets other processes of the machine go first, and TRL's would not.
+SAME_PRIORITY = {"RAY_worker_niceness": "0"}
 LENGTH_KEY = "response_length/mean"
 DATA_FILE = "rl_train"
 
@@ -79,7 +82,7 @@ def run_ours(shape: Shape, folder: Path) -> Split:
     spec_file.write_text(spec.model_dump_json())
     _run("-m", "trellis_train.data", str(spec_file), log=folder / "data.log")
     # Bare of a cluster's address: it starts one of its own.
-    _run("-m", "trellis_train.engines.ppo", str(spec_file), log=attempt / "log")
+    _run("-m", "trellis_train.engines.ppo", str(spec_file), log=attempt / "log", env=SAME_PRIORITY)
     metrics = read_metrics(attempt)
     lengths = {event["values"][LENGTH_KEY] for event in metrics}
     if lengths != {float(shape.response_tokens)}:
@@ -181,11 +184,8 @@ def run_trl(shape: Shape, folder: Path, sampler: str) -> Split:
     }
     file = folder / f"trl-{sampler}.json"
     file.write_text(json.dumps(settings))
-    # It samples with our plugin for vLLM's CPU build and shares cores as ours does.
-    environment = _trl_environment()
-    answer = _run(
-        "-m", "trellis_train.comparison.trl_grpo", str(file), log=file.with_suffix(".log"), env=environment
-    )
+    module = "trellis_train.comparison.trl_grpo"
+    answer = _run("-m", module, str(file), log=file.with_suffix(".log"), env=_trl_environment())
     times = json.loads(answer.splitlines()[-1])
     if set(times["tokens"]) != {shape.tokens}:
         raise Problem(f"TRL sampled {times['tokens']} tokens a step, not {shape.tokens}")
@@ -193,10 +193,9 @@ def run_trl(shape: Shape, folder: Path, sampler: str) -> Split:
 
 
 def _trl_environment() -> dict[str, str]:
-    from trellis_contracts.recipe import Engine
-    from trellis_recipes.platform_defaults import environment
-
-    return environment(Engine.VERL_PPO, "cpu") | environment(Engine.TRL, "cpu")
+    """Our plugin for vLLM's CPU build; how threads wait is left as it is best for a trainer alone."""
+    ours = environment(Engine.VERL_PPO, "cpu") | environment(Engine.TRL, "cpu")
+    return {name: value for name, value in ours.items() if not name.startswith("OMP_")}
 
 
 def _run(*arguments: str, log: Path, env: Mapping[str, str] | None = None) -> str:

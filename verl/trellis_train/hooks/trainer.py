@@ -10,6 +10,7 @@ from trellis_contracts.events import Phase, ProgressEvent, Split
 
 from trellis_train.hooks.checkpoints import describe_checkpoint, locate_step
 from trellis_train.hooks.clock import now
+from trellis_train.hooks.columns import send_trained_columns
 from trellis_train.hooks.reward_errors import check_rewards
 from trellis_train.hooks.rollouts import collect_rollouts
 from trellis_train.hooks.signals import collect_signals
@@ -114,6 +115,7 @@ class _ReportingTrainer:
 
     def on_init_end(self) -> None:
         super().on_init_end()  # type: ignore[misc]
+        send_trained_columns(self)
         self._leave_if_asked()
 
     def on_train_begin(self) -> None:

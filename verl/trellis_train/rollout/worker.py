@@ -13,6 +13,7 @@ from typing import Any
 import ray
 import transfer_queue as tq
 from hydra.utils import get_class, instantiate
+from omegaconf import OmegaConf
 from verl.experimental.agent_loop import agent_loop
 from verl.experimental.agent_loop.single_turn_agent_loop import SingleTurnAgentLoop
 from verl.experimental.reward_loop.reward_loop import RewardLoopWorker
@@ -37,8 +38,9 @@ class AgentLoopWorker(WorkerTQ):
     reward_loop_worker_handles: list[Any] | None
     _local_rewards: LocalRewardWorker | None = None
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, config: Any, llm_client: Any, *args: Any, **kwargs: Any) -> None:
+        config = llm_client.config = without_references(config)
+        super().__init__(config, llm_client, *args, **kwargs)
         self._news = News()
         # verl's module converts rows and puts them; conversion moves into the grouped put.
         agent_loop_tq.tq = GroupingQueue(tq, list_of_dict_to_tensordict, self._news.settle)
@@ -121,6 +123,11 @@ class AgentLoopManager(agent_loop_tq.AgentLoopManagerTQ):
     def wait_for_news(self, timeout_s: float) -> None:
         """Return when prompts have reached a terminal status since the last call, or after ``timeout_s``."""
         self._news.wait(self.agent_loop_workers, timeout_s)
+
+
+def without_references(config: Any) -> Any:
+    """``config`` with references to other keys resolved: verl reads it several times a request."""
+    return OmegaConf.create(OmegaConf.to_container(config, resolve=True))
 
 
 _single_turn: SharedSingleTurnLoop | None = None

@@ -15,6 +15,8 @@ def find_gsm8k_answer(text: str) -> str | None:
 
 def find_boxed(text: str) -> str | None:
     r"""The content of the last complete ``\boxed{...}``, braces inside it balanced; or None."""
+    if r"\boxed{" not in text:
+        return None
     # In one pass: a text that opens thousands of boxes and closes none must not take minutes.
     last, open_braces = (-1, -1), list[int]()
     for brace in _BRACE.finditer(text):

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from trellis_cli.bench.data import run, sides
+from trellis_cli.bench.data import conversion, run, sides
 from trellis_cli.bench.data.corpus import SHINGLE, chunks, write_corpus
 from trellis_cli.bench.data.measure import Usage, measure
 from trellis_cli.errors import Problem
@@ -77,3 +77,12 @@ def test_a_side_that_fails_or_hangs_is_told_with_its_output(tmp_path: Path) -> N
         measure(["sh", "-c", "echo no such thing; exit 3"], tmp_path / "log", 30)
     with pytest.raises(Problem, match="longer than 0"):
         measure(["sleep", "60"], tmp_path / "log", 0.2)
+
+
+def test_every_conversion_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversion, "ROWS", 2000)
+
+    speeds = conversion.measure_conversion()
+
+    assert len(speeds) == len(conversion.CONVERSIONS)
+    assert min(speeds.values()) > 1000

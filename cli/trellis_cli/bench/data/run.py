@@ -1,10 +1,10 @@
 """The data factory's figures, all from one run on two cores over one corpus.
 
-What is alike for all sides: the corpus in two Parquet files, the cleaning (wrong decoding by ftfy, NFC, control
-characters, spaces, no texts under 20 characters), runs of five words, the number of hash functions and how they
-are cut into bands, two processes, and that the rows which stay are written out. What is not: ours compares the
-candidates' runs of words before it merges them, the others merge whatever meets in a band; their false merges
-come from that.
+What is alike for all sides: the corpus in two Parquet files, the cleaning (wrong decoding by ftfy, NFC,
+control characters, spaces, no texts under 20 characters), runs of five words, the number of hash functions
+and how they are cut into bands, two processes, and that the rows which stay are written out. What is not:
+ours compares the candidates' runs of words before it merges them, the others merge whatever meets in a
+band; their false merges come from that.
 """
 
 import tempfile

@@ -33,6 +33,8 @@ class Objects:
     def __init__(self, root: Path) -> None:
         self._folder = root / "objects"
         self.unfinished = root / "unfinished"
+        #: Folders whose entries a version relies on and a loss of power might still take.
+        self._unsynced: set[Path] = set()
 
     def prepare(self) -> None:
         """Make the folders."""
@@ -42,6 +44,7 @@ class Objects:
     def put_chunk(self, chunk: Chunk) -> str:
         """Store a chunk unless it is there; its id."""
         chunk_id = chunk_id_of(chunk.table.schema, chunk.digests)
+        self._unsynced.add(self.path(chunk_id, ROWS).parent)
         # The digests are written last: where they are, the rows are.
         if not self.path(chunk_id, DIGESTS).exists():
             self._put(self.path(chunk_id, ROWS), lambda path: _write_rows(path, chunk.table))
@@ -53,9 +56,16 @@ class Objects:
         text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()
         document_id = hashlib.sha256(text).hexdigest()
         path = self.path(document_id, DOCUMENT)
+        self._unsynced.add(path.parent)
         if not path.exists():
             self._put(path, lambda place: _write_bytes(place, text))
         return document_id
+
+    def sync(self) -> None:
+        """Everything that was put is on disk; before anything leads to it."""
+        for folder in self._unsynced:
+            sync(folder)
+        self._unsynced.clear()
 
     def document(self, document_id: str) -> Any:
         """A JSON value; raises ``StoreProblem`` where it is missing or not what was stored."""
@@ -93,7 +103,6 @@ class Objects:
         write(unfinished)
         sync(unfinished)
         os.replace(unfinished, path)
-        sync(path.parent)
 
     def _read(self, object_id: str, suffix: str) -> bytes:
         try:

@@ -206,6 +206,7 @@ class Store:
             provenance=entry.provenance,
         )
         commit_id = self.objects.put_document(commit.model_dump(mode="json"))
+        self.objects.sync()
         self.refs.move("branches", branch, expected=tip, to=commit_id)
         return Version(commit_id, commit)
 

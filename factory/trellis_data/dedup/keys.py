@@ -32,7 +32,9 @@ def sorted_keys(column: Column, taken: np.ndarray, shift: int = 0, bits: int = 3
     parts = max(1, -(-len(column) // PART_ROWS))
     edges = [number * (1 << bits) // parts for number in range(parts + 1)]
     for low, high in pairwise(edges):
-        pieces = []
+        # Room for all of them; what a part leaves of it is never touched and takes no memory.
+        keys = np.empty(int(taken.sum()), dtype=np.uint64)
+        used = 0
         for first, values in column.pieces():
             hashes = (values >> values.dtype.type(shift)).astype(np.uint32, copy=False)
             if bits < 32:
@@ -40,9 +42,7 @@ def sorted_keys(column: Column, taken: np.ndarray, shift: int = 0, bits: int = 3
             wanted = taken[first : first + len(values)]
             if parts > 1:
                 wanted = wanted & (hashes >= low) & (hashes < high)
-            keys = np.empty(len(values), dtype=np.uint64)
-            pieces.append(keys[: joining.make_keys(hashes, wanted, first, keys)])
-        together = np.concatenate(pieces) if pieces else np.empty(0, np.uint64)
-        del pieces
-        together.sort()
-        yield together
+            used += joining.make_keys(hashes, wanted, first, keys[used:])
+        keys = keys[:used]
+        keys.sort()
+        yield keys

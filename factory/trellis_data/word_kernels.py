@@ -93,11 +93,11 @@ def _room(count):
 
 
 @njit(cache=True, nogil=True)
-def repetition(data, offsets, kinds, folded):
+def repetition(data, offsets, kinds, folded, least):
     """For each text: words (int64), and shares of what is said again (texts × MEASURES, float32).
 
     The shares: lines that stood before, their characters; characters of the most frequent run of 2, 3 and 4
-    words where it occurs more than once; characters of the runs of 5 to 10 words that stood before.
+    words where it occurs at least ``least`` times; characters of the runs of 5 to 10 words that stood before.
     """
     texts = len(offsets) - 1
     shares = np.zeros((texts, MEASURES), dtype=np.float32)
@@ -122,14 +122,17 @@ def repetition(data, offsets, kinds, folded):
         if _NEWLINE in data[offsets[row] : offsets[row + 1]]:
             stamp += 1
             _again_lines(data, offsets[row], offsets[row + 1], keys, stamps, stamp, shares[row])
+        times = 1
         for size in (2, 3, 4):
             stamp += 1
-            top = _top_run(words, sizes, count, size, keys[:part], stamps[:part], stamp, values[:part])
+            top, times = _top_run(
+                words, sizes, count, size, keys[:part], stamps[:part], stamp, values[:part], least
+            )
             shares[row, TOP_2 + size - 2] = min(1.0, top / total)
-            if top == 0:
+            if times == 1:
                 break
         for size in range(5, 11):
-            if shares[row, TOP_4] == 0:
+            if times == 1:
                 break
             stamp += 1
             again = _run_again(words, sizes, count, size, keys[:part], stamps[:part], stamp)
@@ -182,18 +185,21 @@ def _run_hash(words, first, size):
 
 
 @njit(cache=True, nogil=True)
-def _top_run(words, sizes, count, size, keys, stamps, stamp, values):
-    """Characters that the run of ``size`` words takes which takes the most, among those that occur again."""
-    best = 0
+def _top_run(words, sizes, count, size, keys, stamps, stamp, values, least):
+    """Characters of the run of ``size`` words that takes the most, of those that occur ``least`` times; and
+    how often any run occurs at most."""
+    best, most = 0, 1
     for first in range(count - size + 1):
         key = _run_hash(words, first, size)
         slot = _slot(keys, stamps, stamp, key)
         if stamps[slot] == stamp:
             values[slot] += 1
-            best = max(best, values[slot] * sizes[first : first + size].sum())
+            most = max(most, values[slot])
+            if values[slot] >= least:
+                best = max(best, values[slot] * sizes[first : first + size].sum())
         else:
             stamps[slot], keys[slot], values[slot] = stamp, key, 1
-    return best
+    return best, most
 
 
 @njit(cache=True, nogil=True)

@@ -55,9 +55,12 @@ def hashes_of(words: list[str]) -> np.ndarray:
     return hashes
 
 
-def repetition_shares(texts: pl.Series) -> tuple[np.ndarray, np.ndarray]:
-    """For each text its words and the shares of what is said again (``word_kernels.repetition``)."""
+def repetition_shares(texts: pl.Series, least: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    """For each text its words and the shares of what is said again (``word_kernels.repetition``).
+
+    A most frequent run of words counts where it occurs ``least`` times.
+    """
     from trellis_data.word_kernels import repetition
 
-    counts, shares = repetition(*buffers(head(texts)), *tables())
+    counts, shares = repetition(*buffers(head(texts)), *tables(), least)
     return counts, shares

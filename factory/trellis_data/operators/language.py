@@ -11,10 +11,13 @@ from trellis_contracts.recipe import Text
 from trellis_data.layout import Batch, Layout
 from trellis_data.operator import Context, OperatorProblem, TextParams, knob
 from trellis_data.operators.language_detection import CODES, UNKNOWN, LanguageDetection
-from trellis_data.operators.text_operator import CODE, TextOperator
+from trellis_data.operators.text_operator import CODE, TextOperator, put
 from trellis_data.operators.urls import URL
 from trellis_data.outcome import Outcome, dropping
 from trellis_data.texts import row_texts
+
+#: TeX: between dollars or brackets, and single commands.
+_FORMULA = r"(?s)\$\$.*?\$\$|\$[^$\n]*\$|\\\[.*?\\\]|\\\(.*?\\\)|\\[a-zA-Z]+"
 
 
 class LanguageParams(TextParams):
@@ -121,6 +124,8 @@ class Language(TextOperator):
         # Code and addresses are cut from somewhat more than the sample, so that enough is left of it.
         sample = texts.str.slice(0, self.params.characters * 3)
         sample = sample.str.replace_all(CODE, " ").str.replace_all(URL, " ")
+        formulas = np.flatnonzero(sample.str.contains_any(["$", "\\"]).to_numpy())
+        sample = put(sample, formulas, sample.gather(formulas).str.replace_all(_FORMULA, " "))
         codes, confidences = self._detection.detect(sample.str.slice(0, self.params.characters))
         drop: dict[str, np.ndarray] = {}
         for code in np.unique(codes):

@@ -25,6 +25,8 @@ _WEIGHT = 3
 #: Common words decide where so many are of one language, a share of all, and twice as many as of the next.
 _LEAST_VOTES, _LEAST_SHARE, _LEAST_LEAD = 3, 0.12, 2.0
 
+#: ... or so many, where no other language has one.
+_LEAST_ALONE = 2
 #: A word or two (``printf hello``) are in a language only where that is nearly certain.
 _FEW_WORDS, _LEAST_OF_FEW = 4, 0.95
 
@@ -92,6 +94,7 @@ class LanguageDetection:
         best = counted[lines, order[:, 0]]
         next_best = counted[lines, order[:, 1]] if len(self._voting) > 1 else np.zeros_like(best)
         sure = (best >= _LEAST_VOTES) & (best >= _LEAST_SHARE * words) & (best >= _LEAST_LEAD * next_best)
+        sure |= (best >= _LEAST_ALONE) & (next_best == 0)
         codes[open_[sure]] = np.array(self._voting, dtype=object)[order[sure, 0]]
         confidences[open_[sure]] = best[sure] / (best[sure] + next_best[sure])
 

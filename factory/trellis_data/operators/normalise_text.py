@@ -19,8 +19,9 @@ from trellis_data.operators.text_operator import (
 )
 from trellis_data.outcome import Outcome
 
-#: One of these stands in every text of wrongly decoded UTF-8: what its first bytes become.
-_MAYBE_MISREAD = "[\u0080-\u052f\u201a\u201e\u221a\u2500-\u25ff]"
+#: Wrongly decoded UTF-8 has at least two odd characters in a row, the first of which was a first byte, or one
+#: of those before a space that was a byte of its own.
+_MAYBE_MISREAD = "[\u0080-\u052f\u201a\u201e\u221a\u2500-\u25ff][^\u0000-\u007f]|[\u00c2\u00c3] "
 #: Characters of which some are not in form NFC: all but the usual ones of Latin, Chinese and Korean.
 _MAYBE_NOT_NFC = (
     "[^\u0000-\u02ff\u2010-\u2027\u3001-\u3029\u3030-\u3098\u309b-\u30ff\u3400-\u4dbf\u4e00-\u9fff"

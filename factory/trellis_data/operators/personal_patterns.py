@@ -101,7 +101,8 @@ _KEY_ASSIGNED = re.compile(
 #: Bits a character; words of languages and names of variables have less, random keys more.
 _LEAST_ENTROPY = 3.2
 _CHINESE_MOBILE = re.compile(
-    r"(?<![0-9A-Za-z.])(?:(?:\+|00)?86[ -]?)?1[3-9]\d(?:([ -]?)\d{4}\1\d{4})(?![0-9A-Za-z])(?!\.\d)"
+    r"(?<![0-9A-Za-z.])(?<!\d-)(?:(?:\+|00)?86[ -]?)?1[3-9]\d(?:([ -]?)\d{4}\1\d{4})"
+    r"(?![0-9A-Za-z])(?![.=-]\d)"
 )
 _CHINESE_LANDLINE = re.compile(
     r"(?<![0-9A-Za-z.-])(?:\+86[ -]?)?(?:0(?:10|2\d|[3-9]\d{2})[- ]|[(（]0(?:10|2\d|[3-9]\d{2})[)）] ?)"
@@ -117,7 +118,7 @@ _AT_HOME = re.compile(
 
 
 def find_personal(text: str, kinds: list[Kind], *, regions: list[str], private_addresses: bool) -> list[Span]:
-    """Where personal data of these kinds stand, in order; of two that overlap the more certain kind."""
+    """Where personal data of these kinds stand; of two that overlap the more certain kind."""
     finders: dict[Kind, Callable[[], Iterator[tuple[int, int]]]] = {
         "key": lambda: _keys(text),
         "email": lambda: _whole(_EMAIL, text, lambda _: True),

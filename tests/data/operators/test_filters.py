@@ -135,6 +135,8 @@ def test_rows_without_an_answer_by_their_format_are_refused_and_not_all_dropped(
         ("Сколько яблок осталось у Ивана, если он отдал три?", "ru"),
         ("كم عدد التفاحات المتبقية لدى جون", "ar"),
         ("```python\nfor item in items:\n    print(item)\n```\n结果如下所示，请检查输出是否正确", "zh"),
+        ("Compute $1-2+3-4+5- \\dots +99-100$ and let $z = 2 + \\sqrt{2}$.", "en"),
+        ("Why did the solar nebula heat up as it collapsed?", "en"),
         ("x^2 + y^2 = 1", "und"),
         ("12345", "und"),
         ("", "und"),
@@ -179,7 +181,26 @@ def test_an_unknown_code_of_a_language_is_refused() -> None:
     ],
 )
 def test_repetitive_texts_are_dropped(text: str, reason: str | None) -> None:
-    assert run("repetition", documents(text)).reasons == ({} if reason is None else {0: reason})
+    found = run("repetition", documents(text), rules="web").reasons
+
+    assert found == ({} if reason is None else {0: reason})
+
+
+def test_solutions_may_repeat_their_terms_but_not_go_round_in_circles() -> None:
+    solution = (
+        "Natalia sold 48 clips in April. She sold 48 / 2 = 24 clips in May. She sold 48 + 24 = 72 clips in "
+        "April and May. So she sold 72 clips."
+    )
+    circle = "Let me check that again. The answer is 72, so the answer is 72. " * 12
+
+    assert run("repetition", documents(solution, circle)).keep.tolist() == [True, False]
+
+
+def test_a_limit_of_ones_own_takes_the_place_of_the_rules() -> None:
+    quoting = documents(f"{SENTENCES} As was said: {SENTENCES[:90]}")
+
+    assert run("repetition", quoting).keep.all()
+    assert run("repetition", quoting, again_5=0.05).reasons == {0: "repeated_again_5"}
 
 
 def test_shares_of_repetition_are_those_that_can_be_counted_by_hand() -> None:

@@ -1,0 +1,73 @@
+"""What every way of finding duplicates must bear: no rows, one row, one enormous row, any cut into shards."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from trellis_cli.bench.data.corpus import chunks
+from trellis_data.catalogue import find_operator
+from trellis_data.layout import Batch
+from trellis_data.operator import Context
+from trellis_testing.global_operators import TEXTS, run_global
+
+OPERATORS = ["exact_duplicates", "minhash_duplicates", "simhash_duplicates", "semantic_duplicates", "split"]
+
+
+def make(name: str) -> Any:
+    operator = find_operator(name)
+    return operator(operator.Params(), Context(seed=3))
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_no_rows_are_no_problem(name: str, tmp_path: Path) -> None:
+    operator = make(name)
+    empty = pa.table({"text": pa.array([], pa.string())})
+    survey, settled = tmp_path / "survey", tmp_path / "settled"
+    survey.mkdir()
+    settled.mkdir()
+
+    operator.survey(iter([Batch(empty, TEXTS)]), survey)
+    operator.settle([survey], settled)
+
+    assert len(operator.apply(Batch(empty, TEXTS), settled).keep) == 0
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_a_shard_that_yields_nothing_changes_nothing(name: str, tmp_path: Path) -> None:
+    operator = make(name)
+    full, empty, settled = (tmp_path / each for each in ("full", "empty", "settled"))
+    for folder in (full, empty, settled):
+        folder.mkdir()
+    batch = Batch(pa.table({"text": ["one text", "another text", "one text"]}), TEXTS)
+
+    operator.survey(iter([]), empty)
+    operator.survey(iter([batch]), full)
+    operator.settle([empty, full], settled)
+
+    keep = operator.apply(batch, settled).keep
+    assert keep.tolist() == ([True] * 3 if name == "split" else [True, True, False])
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_an_enormous_text_among_small_ones_is_a_row_like_others(name: str, tmp_path: Path) -> None:
+    words = " ".join(f"w{number * 7919 % 100_003}" for number in range(300_000))
+    table = pa.table({"text": [words, "small", words, "字" * 100_000, "other"]})
+
+    ran = run_global(make(name), table, tmp_path)
+
+    assert ran.keep.tolist() == ([True] * 5 if name == "split" else [True, True, False, True, True])
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_the_cut_into_shards_and_batches_changes_nothing(name: str, tmp_path: Path) -> None:
+    ((documents, _),) = list(chunks(1500, 8))
+    table = pa.table({"text": documents})
+
+    one = run_global(make(name), table, tmp_path / "one", shards=1, size=1500)
+    many = run_global(make(name), table, tmp_path / "many", shards=7, size=64)
+
+    assert np.array_equal(one.keep, many.keep)
+    assert one.table.equals(many.table)
+    assert one.findings == many.findings

@@ -193,9 +193,8 @@ def run_trl(shape: Shape, folder: Path, sampler: str) -> Split:
 
 
 def _trl_environment() -> dict[str, str]:
-    """Our plugin for vLLM's CPU build; how threads wait is left as it is best for a trainer alone."""
-    ours = environment(Engine.VERL_PPO, "cpu") | environment(Engine.TRL, "cpu")
-    return {name: value for name, value in ours.items() if not name.startswith("OMP_")}
+    """Our plugin for vLLM's CPU build, and threads that wait as ours do: spinning, they starve each other."""
+    return environment(Engine.VERL_PPO, "cpu") | environment(Engine.TRL, "cpu")
 
 
 def _run(*arguments: str, log: Path, env: Mapping[str, str] | None = None) -> str:

@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     from trellis_data.pipeline.report import RunReport
 
 PipelineFile = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="YAML; see docs/data.md.")]
+_PARQUET = "Parquet files, a folder of them, a run's folder, or STORE@REVISION"
 Input = Annotated[
     list[Path],
-    typer.Option("--input", "-i", help="Parquet files or a folder of them, or one file to read first."),
+    typer.Option("--input", "-i", help=f"{_PARQUET}, or a file to read first."),
 ]
 Tokenizer = Annotated[
     Path | None, typer.Option(help="Folder of the model whose tokenizer counts; default the pipeline's.")
@@ -113,15 +114,15 @@ def run(
         from trellis_data.pipeline.runner import run as run_pipeline
 
         asked = load_pipeline_file(pipeline)
-        files = find_rows(input_, output / "imported").files
+        rows = find_rows(input_, output / "imported")
         options = Options(fresh=not resume, executor=executor, dropped=keep_dropped)  # type: ignore[arg-type]
         if processes:
             options = Options(**{**vars(options), "processes": processes})
-        layout = find_layout(files, asked, name=data_format, columns=column)
+        layout = find_layout(rows, asked, name=data_format, columns=column)
         with _Bar(quiet=as_json) as bar:
             report = run_pipeline(
-                asked, files, output, layout=layout, context=_context(asked.tokenizer, tokenizer, resource),
-                options=options, on_progress=bar.show,
+                asked, rows.files, output, layout=layout, options=options, on_progress=bar.show,
+                context=_context(asked.tokenizer, tokenizer, resource),
             )  # fmt: skip
     if as_json:
         print_json(report.model_dump(mode="json"))
@@ -146,10 +147,10 @@ def preview(
         from trellis_data.pipeline.preview import preview as preview_pipeline
 
         asked = load_pipeline_file(pipeline)
-        files = find_rows(input_).files
+        found = find_rows(input_)
         shown = preview_pipeline(
-            asked, files, rows=rows, at_random=random,
-            layout=find_layout(files, asked, name=data_format, columns=column),
+            asked, found.files, rows=rows, at_random=random,
+            layout=find_layout(found, asked, name=data_format, columns=column),
             context=_context(asked.tokenizer, tokenizer, resource), characters=300,
         )  # fmt: skip
     if as_json:
@@ -184,7 +185,7 @@ def operators(
 
 
 def stats(
-    path: Annotated[list[Path], typer.Argument(help="Parquet files, a folder of them, or a run's folder.")],
+    path: Annotated[list[Path], typer.Argument(help=f"{_PARQUET}.")],
     tokenizer: Tokenizer = None,
     data_format: Format = None,
     column: Columns = None,
@@ -231,14 +232,9 @@ def summarise_rows(
             done += count
             status.update(f"counting: {done:,} rows")
 
-        return summarise(rows.splits, layout_of(rows, name, columns), Depth(tokenizer=tokenizer), tick)
-
-
-def layout_of(rows: Rows, name: str | None, columns: list[str] | None) -> Any:
-    """What the columns mean: stated, else as the run says that wrote them, else detected."""
-    if rows.report and not name and not columns:
-        return rows.report.layout
-    return find_layout(rows.files, name=name, columns=columns)
+        return summarise(
+            rows.splits, find_layout(rows, name=name, columns=columns), Depth(tokenizer=tokenizer), tick
+        )
 
 
 def register(app: typer.Typer) -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trellis_cli.data_runs import Tokenizer, layout_of, summarise_rows
+from trellis_cli.data_runs import Tokenizer, summarise_rows
 from trellis_cli.output import Json, age, out, print_json, print_table, size
-from trellis_cli.rows_input import Columns, Format, find_rows, told
+from trellis_cli.rows_input import Columns, Format, find_layout, find_rows, told
 
 if TYPE_CHECKING:
     from trellis_data.versions.records import Version
@@ -30,6 +30,9 @@ def commit(
     data_format: Format = None,
     column: Columns = None,
     tokenizer: Tokenizer = None,
+    made_from: Annotated[
+        list[str] | None, typer.Option("--from", help="Version that the rows were made of; may be repeated.")
+    ] = None,
     statistics: Annotated[bool, typer.Option(help="Count what the version holds.")] = True,
     as_json: Json = False,
 ) -> None:
@@ -40,18 +43,19 @@ def commit(
         from trellis_data.versions.records import Provenance
         from trellis_data.versions.store import Entry, Store
 
-        provenance = Provenance()
+        opened = Store.create(store)
+        provenance = Provenance(inputs=[opened.version(each).id for each in made_from or []])
         if rows.report:
-            document = path[0] / "pipeline.yaml"
-            provenance = Provenance(pipeline=document.read_text(), pipeline_hash=rows.report.pipeline_hash)
+            provenance.pipeline = (path[0] / "pipeline.yaml").read_text()
+            provenance.pipeline_hash = rows.report.pipeline_hash
         entry = Entry(
             message,
             author or getpass.getuser(),
-            layout_of(rows, data_format, column),
+            find_layout(rows, name=data_format, columns=column),
             provenance,
             counted.model_dump(mode="json") if counted else None,
         )
-        made = Store.create(store).record(rows.splits, entry, branch=branch)
+        made = opened.record(rows.splits, entry, branch=branch)
     if as_json:
         print_json(_plain(made))
     else:

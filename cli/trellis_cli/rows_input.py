@@ -30,9 +30,10 @@ _USAGE = ("pipeline_", "operator_", "param_", "name_", "version_", "column_", "s
 
 @dataclass(frozen=True)
 class Rows:
-    """Parquet files by split, and the run that wrote them if one did."""
+    """Parquet files by split, what their columns mean where that is known, and the run that wrote them."""
 
     splits: dict[str, list[Path]]
+    layout: "Layout | None" = None
     report: "RunReport | None" = None
 
     @property
@@ -63,7 +64,9 @@ def find_rows(paths: Sequence[Path], imported: Path | None = None) -> Rows:
 
     if len(paths) == 1 and (paths[0] / "report.json").exists():
         report = RunReport.model_validate_json((paths[0] / "report.json").read_text())
-        return Rows(report.files(paths[0]), report)
+        return Rows(report.files(paths[0]), report.layout, report)
+    if len(paths) == 1 and (version := _version_rows(str(paths[0]))):
+        return version
     if len(paths) == 1 and (folders := _split_folders(paths[0])):
         return Rows(folders)
     missing = [str(path) for path in paths if not path.exists()]
@@ -111,13 +114,13 @@ def import_into(source: str, folder: Path) -> Any:
 
 
 def find_layout(
-    files: Sequence[Path],
+    rows: Rows,
     pipeline: "Pipeline | None" = None,
     *,
     name: str | None = None,
     columns: Sequence[str] | None = None,
 ) -> "Layout":
-    """What the columns mean: what is stated on the command line or in the pipeline, else what is detected."""
+    """What the columns mean: stated on the command line or in the pipeline, else known, else detected."""
     from trellis_contracts.pipeline import Pipeline, Step
     from trellis_contracts.recipe import DataFormat
     from trellis_data.layout import Layout
@@ -130,9 +133,9 @@ def find_layout(
     if stated or pipeline is None:
         pipeline = Pipeline.model_validate({"name": "-", "steps": [Step(operator="-")], **stated})
     with told():
-        if layout := stated_layout(pipeline, schema_of(files)):
+        if layout := stated_layout(pipeline, schema_of(rows.files)) or rows.layout:
             return layout
-    likeliest = next(iter(detect_formats(files)), None)
+    likeliest = next(iter(detect_formats(rows.files)), None)
     return Layout(likeliest.format, likeliest.columns) if likeliest else Layout(DataFormat.UNKNOWN)
 
 
@@ -152,6 +155,20 @@ def _role(text: str) -> tuple[str, str]:
     if not equals or not role or not column:
         raise Problem(f"--column takes ROLE=COLUMN, not '{text}'", exit_code=ExitCode.USAGE)
     return role, column
+
+
+def _version_rows(text: str) -> Rows | None:
+    """The rows of ``STORE[@REVISION]``, or None where that is no store of versions."""
+    from trellis_data.versions.rows import files_of
+    from trellis_data.versions.store import MAIN, Store
+
+    folder, _, revision = (text, "", MAIN) if Path(text).exists() else text.rpartition("@")
+    if not folder or not (Path(folder) / "refs").is_dir():
+        return None
+    with told():
+        store = Store(Path(folder))
+        version = store.version(revision)
+        return Rows(files_of(store, version), store.tree(version.commit.tree).layout)
 
 
 def _split_folders(path: Path) -> dict[str, list[Path]]:

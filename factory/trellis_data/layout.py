@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 from trellis_contracts.recipe import DataFormat
+from trellis_contracts.rows import FORMAT_ROLES
 
 
 @dataclass(frozen=True)
@@ -11,7 +12,13 @@ class Layout:
     """A format, and the columns that play its roles (``trellis_contracts.rows.FORMAT_ROLES``)."""
 
     format: DataFormat
+    #: In the order of the format's roles, however they were named: texts of a row join in this order.
     columns: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        order = {role.name: index for index, role in enumerate(FORMAT_ROLES[self.format])}
+        ordered = sorted(self.columns.items(), key=lambda item: (order.get(item[0], len(order)), item[0]))
+        object.__setattr__(self, "columns", dict(ordered))
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,15 @@ def test_parts_of_plain_columns_can_be_asked_for(where: Any, expected: list[str]
     assert texts_of(batch, where)["text"].to_list() == expected
 
 
+def test_the_order_in_which_roles_are_named_does_not_matter() -> None:
+    table = pa.table({"answer": ["a"], "question": ["q"]})
+    named = {"answer": "answer", "prompt": "question"}
+
+    joined = row_texts(Batch(table, Layout(DataFormat.PROMPT_ANSWER, named)))
+
+    assert joined.to_list() == ["q\na"] == row_texts(Batch(table, QUESTIONS)).to_list()
+
+
 def test_without_a_format_every_text_counts() -> None:
     table = pa.table({"one": ["x"], "n": [1], "two": ["y"]})
 

@@ -6,6 +6,7 @@ the one or two row groups of 1,024 rows that it lies in, however many rows there
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from trellis_contracts.recipe import DataFormat, Strict
 from trellis_data.layout import Batch, Layout
 from trellis_data.pipeline.shards import conform
 from trellis_data.texts import any_in_row, texts_of
+from trellis_data.versions.objects import ROWS
 from trellis_data.versions.records import ChunkRef, Split, StoreProblem, Tree, Version
 from trellis_data.versions.store import Store
 
@@ -80,6 +82,18 @@ def stream_rows(store: Store, version: Version, split: str, rows: int = 8192) ->
         with store.objects.rows(chunk.id) as file:
             for batch in file.iter_batches(rows):
                 yield conform(pa.Table.from_batches([batch]), schema)
+
+
+def files_of(store: Store, version: Version) -> dict[str, list[Path]]:
+    """The Parquet files that hold the rows of each split, in order, for a pipeline to read.
+
+    They are the store's own: not to be changed. Columns may be in another order than the version's.
+    """
+    tree = store.tree(version.commit.tree)
+    return {
+        name: [store.objects.path(chunk.id, ROWS) for chunk in split.chunks]
+        for name, split in tree.splits.items()
+    }
 
 
 def find_rows(

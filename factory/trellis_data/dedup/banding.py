@@ -9,7 +9,7 @@ import numpy as np
 from trellis_data.dedup import joining
 from trellis_data.dedup.bands import Bands
 from trellis_data.dedup.columns import Column, Ragged
-from trellis_data.dedup.keys import new_forest, sorted_keys
+from trellis_data.dedup.keys import join_equal, sorted_keys
 
 #: Pairs that wait at most before they are compared.
 PENDING_PAIRS = 1 << 22
@@ -23,14 +23,15 @@ class NearDuplicates:
     def __init__(self, surveys: Sequence[Path], threshold: float, bands: Bands) -> None:
         self._surveys, self._threshold, self._bands = surveys, threshold, bands
         self._shingles = Ragged(surveys, "shingles", np.uint32)
-        self._parents = new_forest(len(self._shingles))
+        self._parents = np.empty(0, dtype=np.uint32)
         #: Pairs whose similarity was computed, and those that reached the threshold.
         self.compared = 0
         self.joined = 0
 
     def join(self) -> np.ndarray:
         """For each row the first row of its cluster."""
-        self._join_identical()
+        # Rows of equal tokens have the same set: there is nothing to compare.
+        _, self._parents = join_equal(Column(self._surveys, "whole", np.uint64))
         # One of several identical rows stands for all of them.
         taken = self._parents == np.arange(len(self._parents), dtype=np.uint32)
         taken &= np.diff(self._shingles.offsets) > 0
@@ -56,15 +57,6 @@ class NearDuplicates:
             self._similarity_of_block(rows[start:stop], others[start:stop], out[start:stop])
             start = stop
         return out
-
-    def _join_identical(self) -> None:
-        """Join rows of equal tokens: their sets are the same, there is nothing to compare."""
-        wholes = Column(self._surveys, "whole", np.uint64)
-        values = wholes.whole()
-        taken = values != 0
-        for keys in sorted_keys(wholes, taken, shift=32):
-            joining.join_equals(keys, values, self._parents)
-        joining.flatten(self._parents)
 
     def _sorted_bands(self, taken: np.ndarray) -> Iterator[np.ndarray]:
         """Sorted keys of every band; the next are read and sorted while the last are worked on."""

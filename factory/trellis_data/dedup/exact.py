@@ -4,20 +4,20 @@ Survey writes one 64-bit hash a row, settling sorts the hashes. Among ten millio
 that any two share a hash is below one in 300,000.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import pyarrow as pa
+import polars as pl
 from trellis_contracts.recipe import Text
 
-from trellis_data.dedup.clusters import apply_clusters, settle_clusters
+from trellis_data.dedup.clusters import settle_clusters
 from trellis_data.dedup.columns import Column, ColumnWriter
-from trellis_data.dedup.sources import DuplicateParams, TextBuffers, check_score, survey_rows
-from trellis_data.layout import Batch, Layout
-from trellis_data.operator import GlobalOperator, knob
-from trellis_data.outcome import Outcome
+from trellis_data.dedup.deduplicator import Deduplicator
+from trellis_data.dedup.sources import DuplicateParams, TextBuffers
+from trellis_data.layout import Batch
+from trellis_data.operator import knob
 
 
 class ExactParams(DuplicateParams):
@@ -33,7 +33,7 @@ class ExactParams(DuplicateParams):
     )
 
 
-class ExactDuplicates(GlobalOperator):
+class ExactDuplicates(Deduplicator):
     """Keeps one row of those with the same text."""
 
     id: ClassVar[str] = "exact_duplicates"
@@ -41,33 +41,19 @@ class ExactDuplicates(GlobalOperator):
     help: ClassVar[Text] = Text(
         en="Keeps one row of those with the same text.", zh="对文本相同的行只保留一行。"
     )
-    group: ClassVar[Any] = "deduplicate"
+    reason: ClassVar[str] = "exact_duplicate"
     Params: ClassVar[Any] = ExactParams
 
     params: ExactParams
 
-    def check(self, schema: pa.Schema, layout: Layout) -> None:  # noqa: ARG002 - all layouts have texts
-        check_score(schema, self.params)
-
-    def survey(self, batches: Iterator[Batch], folder: Path) -> None:
-        with ColumnWriter(folder) as writer:
-            for batch in batches:
-                writer.append("hash", self._hashes(TextBuffers.of(survey_rows(writer, batch, self.params))))
+    def write(self, writer: ColumnWriter, batch: Batch, texts: pl.Series) -> None:  # noqa: ARG002
+        writer.append("hash", self._hashes(TextBuffers.of(texts)))
 
     def settle(self, surveys: Sequence[Path], folder: Path) -> dict[str, Any]:
-        from trellis_data.dedup import joining
-        from trellis_data.dedup.keys import new_forest, sorted_keys
+        from trellis_data.dedup.keys import join_equal
 
-        column = Column(surveys, "hash", np.uint64)
-        values = column.whole()
-        parents = new_forest(len(column))
-        for keys in sorted_keys(column, values != 0, shift=32):
-            joining.join_equals(keys, values, parents)
-        joining.flatten(parents)
+        _, parents = join_equal(Column(surveys, "hash", np.uint64))
         return settle_clusters(surveys, folder, parents, self.params.keep, _all_alike)
-
-    def apply(self, batch: Batch, settled: Path) -> Outcome:
-        return apply_clusters(batch, settled, "exact_duplicate")
 
     def _hashes(self, texts: TextBuffers) -> np.ndarray:
         from trellis_data.dedup import alphabet, kernels

@@ -23,6 +23,16 @@ def new_forest(rows: int) -> np.ndarray:
     return np.arange(rows, dtype=np.uint32)
 
 
+def join_equal(column: Column) -> tuple[np.ndarray, np.ndarray]:
+    """All hashes of a column, and the forest in which rows of equal hash are one tree; 0 is no hash."""
+    values = column.whole()
+    parents = new_forest(len(column))
+    for keys in sorted_keys(column, values != 0, shift=32):
+        joining.join_equals(keys, values, parents)
+    joining.flatten(parents)
+    return values, parents
+
+
 def sorted_keys(column: Column, taken: np.ndarray, shift: int = 0, bits: int = 32) -> Iterator[np.ndarray]:
     """Sorted keys ``hash << 32 | row`` of the rows that are taken, in parts of bounded size.
 

@@ -14,21 +14,22 @@ components.
 Memory: about 30 bytes a row while settling, whatever the texts' length.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import pyarrow as pa
+import polars as pl
 from trellis_contracts.recipe import Text
 
 from trellis_data.dedup.bands import Bands, choose_bands
-from trellis_data.dedup.clusters import apply_clusters, settle_clusters
+from trellis_data.dedup.clusters import settle_clusters
 from trellis_data.dedup.columns import ColumnWriter, Ragged
-from trellis_data.dedup.sources import DuplicateParams, TextBuffers, check_score, survey_rows
-from trellis_data.layout import Batch, Layout
-from trellis_data.operator import Context, GlobalOperator, knob
-from trellis_data.outcome import Outcome
+from trellis_data.dedup.deduplicator import Deduplicator
+from trellis_data.dedup.sources import DuplicateParams, TextBuffers
+from trellis_data.layout import Batch
+from trellis_data.operator import Context, knob
 
 
 class MinHashParams(DuplicateParams):
@@ -67,7 +68,7 @@ class MinHashParams(DuplicateParams):
     )
 
 
-class MinHashDuplicates(GlobalOperator):
+class MinHashDuplicates(Deduplicator):
     """Keeps one row of those that share most of their shingles."""
 
     id: ClassVar[str] = "minhash_duplicates"
@@ -76,7 +77,7 @@ class MinHashDuplicates(GlobalOperator):
         en="Keeps one row of each cluster of rows that share most of their runs of words.",
         zh="对大部分词片段相同的行只保留一行。",
     )
-    group: ClassVar[Any] = "deduplicate"
+    reason: ClassVar[str] = "near_duplicate"
     Params: ClassVar[Any] = MinHashParams
 
     params: MinHashParams
@@ -85,14 +86,12 @@ class MinHashDuplicates(GlobalOperator):
         super().__init__(params, context)
         self.bands = choose_bands(params.threshold, params.permutations)
 
-    def check(self, schema: pa.Schema, layout: Layout) -> None:  # noqa: ARG002 - all layouts have texts
-        check_score(schema, self.params)
+    def write(self, writer: ColumnWriter, batch: Batch, texts: pl.Series) -> None:  # noqa: ARG002
+        self._sketcher.write(writer, TextBuffers.of(texts))
 
-    def survey(self, batches: Iterator[Batch], folder: Path) -> None:
-        sketcher = Sketcher(self.params.shingle, self.bands, self.context.seed)
-        with ColumnWriter(folder) as writer:
-            for batch in batches:
-                sketcher.write(writer, TextBuffers.of(survey_rows(writer, batch, self.params)))
+    @cached_property
+    def _sketcher(self) -> "Sketcher":
+        return Sketcher(self.params.shingle, self.bands, self.context.seed)
 
     def settle(self, surveys: Sequence[Path], folder: Path) -> dict[str, Any]:
         from trellis_data.dedup.banding import NearDuplicates
@@ -107,9 +106,6 @@ class MinHashDuplicates(GlobalOperator):
             "pairs_compared": near.compared,
             "pairs_similar": near.joined,
         }
-
-    def apply(self, batch: Batch, settled: Path) -> Outcome:
-        return apply_clusters(batch, settled, "near_duplicate")
 
 
 class Sketcher:

@@ -16,12 +16,12 @@ import pyarrow as pa
 from pydantic import model_validator
 from trellis_contracts.recipe import Text
 
-from trellis_data.dedup.clusters import apply_clusters, settle_clusters
+from trellis_data.dedup.clusters import settle_clusters
 from trellis_data.dedup.columns import ColumnWriter
-from trellis_data.dedup.sources import DuplicateParams, check_score, survey_rows
+from trellis_data.dedup.deduplicator import Deduplicator
+from trellis_data.dedup.sources import DuplicateParams
 from trellis_data.layout import Batch, Layout
-from trellis_data.operator import GlobalOperator, OperatorProblem, knob
-from trellis_data.outcome import Outcome
+from trellis_data.operator import OperatorProblem, knob
 
 #: Name under which a run is given the file of vectors.
 RESOURCE = "embeddings"
@@ -91,7 +91,7 @@ class SemanticParams(DuplicateParams):
         return self
 
 
-class SemanticDuplicates(GlobalOperator):
+class SemanticDuplicates(Deduplicator):
     """Keeps one row of those whose embeddings are close."""
 
     id: ClassVar[str] = "semantic_duplicates"
@@ -100,13 +100,13 @@ class SemanticDuplicates(GlobalOperator):
         en="Keeps one row of each cluster of rows whose embeddings are close.",
         zh="对向量相近的行只保留一行。",
     )
-    group: ClassVar[Any] = "deduplicate"
+    reason: ClassVar[str] = "semantic_duplicate"
     Params: ClassVar[Any] = SemanticParams
 
     params: SemanticParams
 
-    def check(self, schema: pa.Schema, layout: Layout) -> None:  # noqa: ARG002 - all layouts have texts
-        check_score(schema, self.params)
+    def check(self, schema: pa.Schema, layout: Layout) -> None:
+        super().check(schema, layout)
         if self.params.source == "file" and RESOURCE not in self.context.resources:
             raise OperatorProblem("vectors_missing", f"The run names no file '{RESOURCE}' with the vectors.")
         name = self.params.vector_column
@@ -123,23 +123,23 @@ class SemanticDuplicates(GlobalOperator):
             raise OperatorProblem("column_not_vectors", f"Column '{name}' holds {kind}, no lists of numbers.")
 
     def survey(self, batches: Iterator[Batch], folder: Path) -> None:
+        self._size = 0
+        super().survey(batches, folder)
+        (folder / _SIZE_FILE).write_text(json.dumps(self._size))
+
+    def write(self, writer: ColumnWriter, batch: Batch, texts: pl.Series) -> None:
         from trellis_data.dedup.embeddings import write_grams
 
-        size = 0
-        with ColumnWriter(folder) as writer:
-            for batch in batches:
-                texts = survey_rows(writer, batch, self.params)
-                if self.params.source == "lexical":
-                    write_grams(writer, texts)
-                    continue
-                vectors = self._vectors(batch, texts)
-                if size not in (0, vectors.shape[1]):
-                    raise OperatorProblem(
-                        "vectors_differ", f"There are vectors of {size} and of {vectors.shape[1]} numbers."
-                    )
-                size = vectors.shape[1]
-                writer.append("vectors", vectors.astype(np.float16))
-        (folder / _SIZE_FILE).write_text(json.dumps(size))
+        if self.params.source == "lexical":
+            write_grams(writer, texts)
+            return
+        vectors = self._vectors(batch, texts)
+        if self._size not in (0, vectors.shape[1]):
+            raise OperatorProblem(
+                "vectors_differ", f"There are vectors of {self._size} and of {vectors.shape[1]} numbers."
+            )
+        self._size = vectors.shape[1]
+        writer.append("vectors", vectors.astype(np.float16))
 
     def settle(self, surveys: Sequence[Path], folder: Path) -> dict[str, Any]:
         from trellis_data.dedup.embeddings import project_grams
@@ -165,9 +165,6 @@ class SemanticDuplicates(GlobalOperator):
         findings = settle_clusters(surveys, folder, parents, self.params.keep, similarity)
         (folder / "vectors").unlink(missing_ok=True)
         return findings | told
-
-    def apply(self, batch: Batch, settled: Path) -> Outcome:
-        return apply_clusters(batch, settled, "semantic_duplicate")
 
     def _vectors(self, batch: Batch, texts: pl.Series) -> np.ndarray:
         from trellis_data.dedup import embeddings

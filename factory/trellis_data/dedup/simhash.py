@@ -6,21 +6,21 @@ eight bytes a row, but what it promises is a distance of fingerprints, not a sha
 a small distance.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import pyarrow as pa
+import polars as pl
 from trellis_contracts.recipe import Text
 
-from trellis_data.dedup.clusters import apply_clusters, settle_clusters
+from trellis_data.dedup.clusters import settle_clusters
 from trellis_data.dedup.columns import Column, ColumnWriter
-from trellis_data.dedup.sources import DuplicateParams, TextBuffers, check_score, survey_rows
-from trellis_data.layout import Batch, Layout
-from trellis_data.operator import GlobalOperator, knob
-from trellis_data.outcome import Outcome
+from trellis_data.dedup.deduplicator import Deduplicator
+from trellis_data.dedup.sources import DuplicateParams, TextBuffers
+from trellis_data.layout import Batch
+from trellis_data.operator import knob
 
 #: Rows of a block that a row is compared with at most; bounds the time where a block is very common.
 WINDOW = 4096
@@ -54,7 +54,7 @@ class SimHashParams(DuplicateParams):
     )
 
 
-class SimHashDuplicates(GlobalOperator):
+class SimHashDuplicates(Deduplicator):
     """Keeps one row of those whose fingerprints are close."""
 
     id: ClassVar[str] = "simhash_duplicates"
@@ -63,33 +63,24 @@ class SimHashDuplicates(GlobalOperator):
         en="Keeps one row of each cluster of rows whose 64-bit fingerprints differ in few bits.",
         zh="对 64 位指纹仅相差少数几位的行只保留一行。",
     )
-    group: ClassVar[Any] = "deduplicate"
+    reason: ClassVar[str] = "near_duplicate"
     Params: ClassVar[Any] = SimHashParams
 
     params: SimHashParams
 
-    def check(self, schema: pa.Schema, layout: Layout) -> None:  # noqa: ARG002 - all layouts have texts
-        check_score(schema, self.params)
-
-    def survey(self, batches: Iterator[Batch], folder: Path) -> None:
+    def write(self, writer: ColumnWriter, batch: Batch, texts: pl.Series) -> None:  # noqa: ARG002
         from trellis_data.dedup.alphabet import tables
         from trellis_data.dedup.kernels import simhashes
 
-        with ColumnWriter(folder) as writer:
-            for batch in batches:
-                texts = TextBuffers.of(survey_rows(writer, batch, self.params))
-                writer.append("hash", simhashes(texts.data, texts.offsets, *tables(), self.params.shingle))
+        buffers = TextBuffers.of(texts)
+        writer.append("hash", simhashes(buffers.data, buffers.offsets, *tables(), self.params.shingle))
 
     def settle(self, surveys: Sequence[Path], folder: Path) -> dict[str, Any]:
         from trellis_data.dedup import joining
-        from trellis_data.dedup.keys import new_forest, sorted_keys
+        from trellis_data.dedup.keys import join_equal, sorted_keys
 
         column = Column(surveys, "hash", np.uint64)
-        values = column.whole()
-        parents = new_forest(len(column))
-        for keys in sorted_keys(column, values != 0, shift=32):
-            joining.join_equals(keys, values, parents)
-        joining.flatten(parents)
+        values, parents = join_equal(column)
         # One of several rows with the same fingerprint stands for all of them.
         taken = (parents == np.arange(len(parents), dtype=np.uint32)) & (values != 0)
         left_out = 0
@@ -103,9 +94,6 @@ class SimHashDuplicates(GlobalOperator):
 
         findings = settle_clusters(surveys, folder, parents, self.params.keep, similarity)
         return findings | {"comparisons_left_out": int(left_out)}
-
-    def apply(self, batch: Batch, settled: Path) -> Outcome:
-        return apply_clusters(batch, settled, "near_duplicate")
 
 
 def blocks(distance: int) -> list[tuple[int, int]]:

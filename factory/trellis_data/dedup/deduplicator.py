@@ -1,0 +1,39 @@
+"""What all operators that find duplicates have in common: survey of texts, survivors, dropping the others."""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import polars as pl
+import pyarrow as pa
+
+from trellis_data.dedup.clusters import apply_clusters
+from trellis_data.dedup.columns import ColumnWriter
+from trellis_data.dedup.sources import check_score, survey_rows
+from trellis_data.layout import Batch, Layout
+from trellis_data.operator import GlobalOperator
+from trellis_data.outcome import Outcome
+
+
+class Deduplicator(GlobalOperator):
+    """Keeps one row of each cluster; what makes a cluster is the subclass's business."""
+
+    group: ClassVar[Any] = "deduplicate"
+    #: Code of the reason for which rows are dropped.
+    reason: ClassVar[str]
+
+    def check(self, schema: pa.Schema, layout: Layout) -> None:  # noqa: ARG002 - all layouts have texts
+        check_score(schema, self.params)
+
+    def survey(self, batches: Iterator[Batch], folder: Path) -> None:
+        with ColumnWriter(folder) as writer:
+            for batch in batches:
+                self.write(writer, batch, survey_rows(writer, batch, self.params))
+
+    def apply(self, batch: Batch, settled: Path) -> Outcome:
+        return apply_clusters(batch, settled, self.reason)
+
+    @abstractmethod
+    def write(self, writer: ColumnWriter, batch: Batch, texts: pl.Series) -> None:
+        """Append what settling needs of the batch's rows, whose texts are ``texts``."""

@@ -114,6 +114,9 @@ class _Guarded(io.RawIOBase):
         super().__init__()
         self._unpacked = unpacked
         self._stream = stream
+        # Reading on until a buffer is full would lose what came before the damage.
+        at_once = isinstance(stream, gzip.GzipFile | zipfile.ZipExtFile)
+        self._read = stream.read1 if at_once else stream.read  # type: ignore[attr-defined]
         self._limit = max(_HARMLESS_BYTES, packed_bytes * _MAX_RATIO)
         self._count = 0
 
@@ -125,7 +128,7 @@ class _Guarded(io.RawIOBase):
         if self._unpacked.damage:
             return 0
         try:
-            data = self._stream.read(min(len(view), _STEP_BYTES))
+            data = self._read(min(len(view), _STEP_BYTES))
         except _DAMAGE as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # the disk's fault

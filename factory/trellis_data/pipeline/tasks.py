@@ -9,9 +9,8 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -203,32 +202,31 @@ def _batches(unit: Unit, work: Work, layout: Layout) -> Iterator[tuple[Batch, np
         yield Batch(work.schema.empty_table(), layout, unit.start), np.empty(0, dtype=np.int64)
 
 
-@lru_cache(maxsize=64)
-def _rebuild(operator: str, params: str, context: str) -> Operator:
-    module, _, name = operator.partition(":")
+#: Operators of this process, the latest last.
+_MADE: dict[tuple[str, str, str], Operator] = {}
+_MOST_MADE = 64
+
+
+def _build(plan: StepPlan, context: Context) -> Operator:
+    module, _, name = plan.operator.partition(":")
     found: type[Operator] = getattr(importlib.import_module(module), name)
-    raw: dict[str, Any] = json.loads(context)
-    known = Context(
-        seed=raw["seed"],
-        tokenizer=Path(raw["tokenizer"]) if raw["tokenizer"] else None,
-        resources={key: Path(value) for key, value in raw["resources"].items()},
-    )
-    return found(found.Params.model_validate_json(params), known)
+    return found(found.Params.model_validate_json(plan.params), context)
 
 
 def _operator(plan: StepPlan, context: Context) -> Operator:
     """The step's operator, made once in a process: its constructor may read large files."""
-    key = {
-        "seed": context.seed,
-        "tokenizer": str(context.tokenizer) if context.tokenizer else None,
-        "resources": {name: str(path) for name, path in context.resources.items()},
-    }
+    key = (plan.operator, plan.params, repr(context))
+    if key in _MADE:
+        return _MADE[key]
+    if len(_MADE) == _MOST_MADE:
+        del _MADE[next(iter(_MADE))]
     try:
-        return _rebuild(plan.operator, plan.params, json.dumps(key, sort_keys=True))
+        _MADE[key] = _build(plan, context)
     except OperatorProblem as problem:
         raise PipelineProblem(
             problem.code, f"Step '{plan.name}': {problem.message}", step=plan.name
         ) from problem
+    return _MADE[key]
 
 
 def _sources(outcome: Outcome, rows: int) -> np.ndarray:

@@ -5,11 +5,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
+from trellis_contracts.pipeline import Pipeline, Step
 from trellis_contracts.rewards import JudgeEndpoint
 from trellis_data.layout import Batch
 from trellis_data.operator import Context, OperatorProblem
 from trellis_data.outcome import Outcome
+from trellis_data.pipeline.runner import Options, run
 from trellis_data.scoring.endpoint_judge import EndpointJudge
 from trellis_data.scoring.judge import Judge, JudgeParams
 from trellis_data.scoring.scorer import Pair, Verdict
@@ -149,3 +152,23 @@ def test_an_unknown_judge_is_refused_before_the_run() -> None:
         outlined.check(batch.table.schema, batch.layout)
 
     assert caught.value.code == "judge_unknown"
+
+
+def test_a_pipeline_takes_its_judges_along_into_other_processes(
+    endpoint: ChatEndpoint, judge_of: Any, tmp_path: Path
+) -> None:
+    rows, path = answers(("q", "a"), ("q", "b")), tmp_path / "rows.parquet"
+    pq.write_table(rows.table, path)
+    step = Step(operator="judge", params={"scorer": "strict"})
+
+    report = run(
+        Pipeline(name="judged", steps=[step]),
+        [path],
+        tmp_path / "work",
+        layout=rows.layout,
+        context=Context(scorers={"strict": judge_of()}),
+        options=Options(processes=2),
+    )
+
+    assert report.steps[0].changed == 2
+    assert len(endpoint.requests) == 2

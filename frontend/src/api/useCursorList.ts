@@ -53,12 +53,7 @@ export function useCursorList<T extends { id: string }>(
       return typeof wish === 'function' ? wish(joined(firstPage)) : wish
     },
     watch: options.watch,
-    onReset: () => {
-      generation += 1
-      later.value = []
-      moreError.value = null
-      isLoadingMore.value = false
-    },
+    onReset: forget,
   })
 
   const items = computed(() => joined(first.data.value))
@@ -79,10 +74,17 @@ export function useCursorList<T extends { id: string }>(
     }
   }
 
-  /** Forgets the pages that were loaded by hand, so that what was deleted is gone from them too. */
-  async function reload(): Promise<void> {
+  /** Forgets the pages that were loaded by hand, and the one that is being loaded. */
+  function forget(): void {
     generation += 1
     later.value = []
+    moreError.value = null
+    isLoadingMore.value = false
+  }
+
+  /** Reads anew, so that what was deleted is gone from all pages. */
+  async function reload(): Promise<void> {
+    forget()
     await first.refresh()
   }
 

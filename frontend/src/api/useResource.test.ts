@@ -121,6 +121,25 @@ describe('useCursorList', () => {
     end()
   })
 
+  it('can load another page after a reload that came in between', async () => {
+    let answer: () => void = () => undefined
+    const { it: list, end } = run(() =>
+      useCursorList((cursor) =>
+        cursor === undefined ? Promise.resolve({ items: [{ id: '1' }], next_cursor: 'two' }) : new Promise<never>((_, reject) => { answer = reject }),
+      ),
+    )
+    await vi.advanceTimersByTimeAsync(0)
+    const page = list.loadMore()
+
+    await list.reload()
+    answer()
+    await page
+
+    expect(list.isLoadingMore.value).toBe(false)
+    expect(list.moreError.value).toBe(null)
+    end()
+  })
+
   it('reads again while what is there asks for it', async () => {
     let isDone = false
     const load = vi.fn(() => Promise.resolve({ items: [{ id: isDone ? 'done' : 'waiting' }] }))

@@ -159,6 +159,22 @@ def test_settled_prompts_are_told_of_once_they_can_be_read(status: str, expected
     assert told == expected
 
 
+def test_prompts_whose_status_could_not_be_put_are_not_told_of() -> None:
+    class Broken(RecordingQueue):
+        async def async_kv_batch_put(self, **_: Any) -> None:
+            raise ConnectionError("no storage")
+
+    told: list[int] = []
+    put = GroupingQueue(Broken(), list, told.append).async_kv_put(
+        key="p", partition_id="train", tag={"status": "finished"}
+    )
+
+    with pytest.raises(ConnectionError):
+        asyncio.run(put)
+
+    assert told == []
+
+
 def test_outside_a_prompt_nothing_waits() -> None:
     recording = RecordingQueue()
 

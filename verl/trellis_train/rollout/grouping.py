@@ -111,7 +111,9 @@ class GroupingQueue:
                 delivery.error = error
             finally:
                 delivery.done.set()
-        if settled := sum(tag.get("status") in TERMINAL for tag in delivery.statuses.values()):
+        settled = sum(tag.get("status") in TERMINAL for tag in delivery.statuses.values())
+        # After an error verl puts another status for each prompt, and that one counts.
+        if settled and delivery.error is None:
             self._on_settled(settled)
 
     async def _put_rows(self, rows: list[Row], partition: str) -> None:

@@ -114,7 +114,7 @@ def run(
         from trellis_data.pipeline.runner import run as run_pipeline
 
         asked = load_pipeline_file(pipeline)
-        rows = find_rows(input_, output / "imported")
+        rows = find_rows(input_, output / "imported", anew=not resume)
         options = Options(fresh=not resume, executor=executor, dropped=keep_dropped)  # type: ignore[arg-type]
         if processes:
             options = Options(**{**vars(options), "processes": processes})

@@ -1,6 +1,8 @@
 """What commands on local data take as rows: a run's folder, Parquet files, or other files to read first."""
 
 import contextlib
+import json
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +26,8 @@ Columns = Annotated[
     list[str] | None, typer.Option("--column", help="Column of a role, as ROLE=COLUMN; may be repeated.")
 ]
 _DETECTED_ROWS = 200
+#: In a folder of imported rows: what they were read from.
+_STAMP_FILE = "source.json"
 #: Codes that say that the request is wrong rather than the rows.
 _USAGE = ("pipeline_", "operator_", "param_", "name_", "version_", "column_", "store_missing", "folder_taken")
 
@@ -58,8 +62,11 @@ def told() -> Iterator[None]:
         raise Problem(problem.message, exit_code=code) from problem
 
 
-def find_rows(paths: Sequence[Path], imported: Path | None = None) -> Rows:
-    """The rows of files and folders; what is no Parquet is read into ``imported`` first, once."""
+def find_rows(paths: Sequence[Path], imported: Path | None = None, *, anew: bool = False) -> Rows:
+    """The rows of files and folders; what is no Parquet is read into ``imported`` first, once.
+
+    Rows of another source that lie there already are replaced where ``anew``, and refused otherwise.
+    """
     from trellis_data.pipeline.report import RunReport
 
     if len(paths) == 1 and (paths[0] / "report.json").exists():
@@ -80,13 +87,38 @@ def find_rows(paths: Sequence[Path], imported: Path | None = None) -> Rows:
             hint="trellis data import FILE --to FOLDER reads files of other kinds",
             exit_code=ExitCode.USAGE,
         )
-    if not imported.exists():
-        report = import_into(str(paths[0]), imported)
-        if report.quarantined:
-            err.print(
-                f"[yellow]{report.quarantined:,} rows cannot be read:[/yellow] {imported}/quarantine.jsonl"
-            )
+    _import_once(paths[0], imported, anew=anew)
     return Rows({"train": sorted(imported.glob("*.parquet"))})
+
+
+def _import_once(source: Path, folder: Path, *, anew: bool) -> None:
+    """Read ``source`` into ``folder``, unless just that was done before."""
+    from trellis_data.reading.importing import REPORT_FILE
+
+    stamp, state = folder / _STAMP_FILE, _state_of(source)
+    if stamp.exists() and stamp.read_text() == state:
+        return
+    if stamp.exists() and not anew:
+        raise Problem(
+            f"{folder} holds the rows of another file, or of one that has changed since",
+            hint="choose another --output, or begin anew with --no-resume",
+            exit_code=ExitCode.USAGE,
+        )
+    if folder.exists() and not (folder / REPORT_FILE).exists():
+        raise Problem(f"{folder} is in the way: no run has written it", hint="choose another --output")
+    # Without a stamp it is of a command that was killed before any row of it was used.
+    shutil.rmtree(folder, ignore_errors=True)
+    report = import_into(str(source), folder)
+    stamp.write_text(state)
+    if report.quarantined:
+        err.print(f"[yellow]{report.quarantined:,} rows cannot be read:[/yellow] {folder}/quarantine.jsonl")
+
+
+def _state_of(source: Path) -> str:
+    """What tells a file, or a folder of files, from others and from itself before a change."""
+    files = sorted(path for path in source.rglob("*") if path.is_file()) if source.is_dir() else [source]
+    looks = [(path, path.stat()) for path in files]
+    return json.dumps([[str(path.resolve()), look.st_size, look.st_mtime_ns] for path, look in looks])
 
 
 def import_into(source: str, folder: Path) -> Any:

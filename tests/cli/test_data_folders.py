@@ -118,6 +118,20 @@ def test_a_pipeline_runs_on_a_file_of_any_kind_and_its_rows_become_versions(
     assert trellis("gc", "--store", store).returncode == 0
 
 
+def test_rows_of_one_file_are_never_taken_for_those_of_another(
+    raw: Path, pipeline: Path, tmp_path: Path
+) -> None:
+    folder, other = tmp_path / "run", tmp_path / "other.jsonl"
+    other.write_text('{"prompt": "What?", "answer": "That."}\n')
+    answer_of("run", pipeline, "-i", raw, "-o", folder)
+
+    refused = trellis("run", pipeline, "-i", other, "-o", folder)
+    anew = answer_of("run", pipeline, "-i", other, "-o", folder, "--no-resume")
+
+    assert (refused.returncode, "another file" in refused.stderr) == (2, True), refused.stderr
+    assert anew["rows_in"] == 1
+
+
 def test_a_preview_shows_steps_and_writes_nothing(raw: Path, pipeline: Path, tmp_path: Path) -> None:
     folder = tmp_path / "raw"
     answer_of("import", raw, "--to", folder)

@@ -7,7 +7,7 @@ from trellis_contracts.spec import JobSpec
 
 from trellis_train.engines import initial_weights, isolation
 from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE
-from trellis_train.platform.activation import is_cpu_platform
+from trellis_train.platform.activation import THREADS_VARIABLE, is_cpu_platform, threads_of_slot
 
 #: Logical CPUs of a cluster of our own. verl's bundles want 3 a slot, TransferQueue's storage and
 #: the runner want theirs; with too few, the run waits silently and for ever.
@@ -37,7 +37,7 @@ def job_environment(spec: JobSpec) -> dict[str, str]:
 
 def _cpu_threads(slots: int) -> dict[str, str]:
     """All cores for each of the processes that take turns on them; Ray gives an actor one thread."""
-    return {"OMP_NUM_THREADS": str(max(1, len(os.sched_getaffinity(0)) // slots))}
+    return {THREADS_VARIABLE: str(threads_of_slot(slots))}
 
 
 def connect(config: Any, spec: JobSpec) -> None:

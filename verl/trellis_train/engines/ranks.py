@@ -12,11 +12,11 @@ from pathlib import Path
 from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_STOPPED, EXIT_SUCCEEDED, JobSpec
 
 from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE, Spool
+from trellis_train.platform.activation import THREADS_VARIABLE, threads_of_slot
 
 PRODUCER = "trainer"
 #: Set by torchrun; without it, this process is the only one or the one that starts the others.
 RANK_VARIABLE = "RANK"
-THREADS_VARIABLE = "OMP_NUM_THREADS"
 #: Left by the first rank (number 0) when the run was stopped.
 STOPPED_FILE = "stopped"
 #: Left by the rank that failed first; the others fail in its wake, for want of its answers.
@@ -78,7 +78,7 @@ def _launch(spec: JobSpec, command: list[str]) -> int:
     from torch.distributed.run import parse_args, run
 
     if spec.platform == "cpu":
-        os.environ.setdefault(THREADS_VARIABLE, str(max(1, _count_cores() // spec.gpus)))
+        os.environ.setdefault(THREADS_VARIABLE, str(threads_of_slot(spec.gpus)))
     options = ["--standalone", "--nnodes=1", f"--nproc-per-node={spec.gpus}", "-m"]
     try:
         run(parse_args([*options, *command]))
@@ -90,8 +90,3 @@ def _launch(spec: JobSpec, command: list[str]) -> int:
             raise RankDied(f"rank {rank} of {spec.gpus} was killed by {name}") from None
         return EXIT_RANK_FAILED
     return EXIT_SUCCEEDED
-
-
-def _count_cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0))

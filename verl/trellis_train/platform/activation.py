@@ -1,14 +1,20 @@
-"""Whether this process is to run on the CPU platform."""
+"""Whether this process is to run on the CPU platform, and on how many threads."""
 
 import os
 
 PLATFORM_VARIABLE = "VERL_PLATFORM"
 CPU = "cpu"
+THREADS_VARIABLE = "OMP_NUM_THREADS"
 
 
 def is_cpu_platform() -> bool:
     """Whether ``VERL_PLATFORM=cpu`` was asked for; the shims do nothing otherwise."""
     return os.environ.get(PLATFORM_VARIABLE, "").strip().lower() == CPU
+
+
+def threads_of_slot(slots: int) -> int:
+    """Threads for each of ``slots`` processes that compute at the same time on the cores of this one."""
+    return max(1, len(os.sched_getaffinity(0)) // slots)
 
 
 def assert_cpu_platform() -> None:

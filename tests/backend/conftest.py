@@ -7,6 +7,7 @@ Every test runs on SQLite, and on PostgreSQL too where a server answers
 import os
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,28 +52,39 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
-@pytest.fixture(scope="session")
-def _postgres_url() -> Iterator[str]:
-    """A database of our own on the server, dropped in the end."""
+@contextmanager
+def _new_postgres() -> Iterator[str]:
+    """The URL of a database of our own on the server, dropped in the end."""
     assert POSTGRES is not None
     name = f"trellis_test_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(POSTGRES, autocommit=True) as connection:
         connection.execute(f'CREATE DATABASE "{name}"')
-    yield make_url(POSTGRES).set(database=name).render_as_string(hide_password=False)
-    with psycopg.connect(POSTGRES, autocommit=True) as connection:
-        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+    try:
+        yield make_url(POSTGRES).set(database=name).render_as_string(hide_password=False)
+    finally:
+        with psycopg.connect(POSTGRES, autocommit=True) as connection:
+            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+@pytest.fixture(params=BACKENDS)
+def unmigrated(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    """A database without tables, for tests of migrations."""
+    with _new_postgres() if request.param == "postgresql" else nullcontext() as url:
+        database = Database(Settings(data_root=tmp_path, database_url=url))
+        yield database
+        database.dispose()
 
 
 @pytest.fixture(scope="session", params=BACKENDS)
 def migrated(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     """One database a backend, migrated from empty."""
     root = tmp_path_factory.mktemp("database")
-    url = request.getfixturevalue("_postgres_url") if request.param == "postgresql" else None
-    settings = Settings(data_root=root, database_url=url)
-    upgrade(settings)
-    database = Database(settings)
-    yield database
-    database.dispose()
+    with _new_postgres() if request.param == "postgresql" else nullcontext() as url:
+        settings = Settings(data_root=root, database_url=url)
+        upgrade(settings)
+        database = Database(settings)
+        yield database
+        database.dispose()
 
 
 @pytest.fixture

@@ -107,9 +107,8 @@ def test_sqlite_looks_descendants_up_in_an_index(tmp_path: Path, condition: str,
     assert index in str(plan)
 
 
-def test_the_lineage_of_models_from_before_is_indexed_too(tmp_path: Path) -> None:
-    old = Database(Settings(data_root=tmp_path))
-    with old.engine.begin() as connection:
+def test_the_lineage_of_models_from_before_is_indexed_too(unmigrated: Database) -> None:
+    with unmigrated.engine.begin() as connection:
         command.upgrade(make_config(connection), "0007_job_data_columns")
         connection.execute(
             text(
@@ -122,6 +121,5 @@ def test_the_lineage_of_models_from_before_is_indexed_too(tmp_path: Path) -> Non
         command.upgrade(make_config(connection), "head")
 
         row = connection.execute(text("SELECT parent_model_id, source_job_id, source_step FROM models")).one()
-    old.dispose()
 
     assert tuple(row) == ("mdl_base", "job_a", 7)

@@ -1,4 +1,4 @@
-"""Says whether code can be isolated on this machine (else exit code 1): ``python -m trellis_train.sandbox``."""
+"""Whether code can be isolated on this machine (else exit code 1): ``python -m trellis_train.sandbox``."""
 
 import sys
 

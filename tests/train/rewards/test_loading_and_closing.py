@@ -34,11 +34,11 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return started
 
 
-def mixture_of(code: str, folder: Path) -> Mixture:
+def mixture_of(code: str, folder: Path, *, timeout_s: float = 5.0) -> Mixture:
     path = folder / "mine.py"
     path.write_text(code)
     source = RewardFileSource(name="mine", path=str(path), sha256=hashlib.sha256(code.encode()).hexdigest())
-    options = {"file": "rwf_mine", "timeout_s": 5.0, "memory_mb": 256}
+    options = {"file": "rwf_mine", "timeout_s": timeout_s, "memory_mb": 256}
     place = ScoringPlace(RewardResources(files={"rwf_mine": source}), folder=folder)
     return Mixture.parse([{"name": "python", "options": options}], place)
 
@@ -62,6 +62,14 @@ def test_a_file_that_does_not_load_is_tried_once_and_ends_the_use_of_the_reward(
         "The reward file 'mine' cannot be used: the code cannot be loaded: "
         "ModuleNotFoundError: No module named 'no_such_module' (line 1)."
     }
+
+
+def test_a_file_that_is_slow_to_load_gets_a_second_try(starts: list[str], tmp_path: Path) -> None:
+    mixture = mixture_of("import time\ntime.sleep(60)", tmp_path, timeout_s=0.5)
+
+    with pytest.raises(RewardUnusable, match="loading the code took too long"):
+        asyncio.run(mixture.load())
+    assert len(starts) == 2
 
 
 def test_loading_names_the_reward_that_cannot_be_used(tmp_path: Path) -> None:

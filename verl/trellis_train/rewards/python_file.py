@@ -68,13 +68,22 @@ class PythonFileScorer:
         """A file that does not load would fail every response, each after the same wait: once is enough."""
         with self._loading:
             if not self._has_loaded and self._problem is None:
-                try:
-                    self._sessions[0].open()
-                    self._has_loaded = True
-                except CodeNotLoaded as error:
-                    self._problem = f"The reward file '{self._name}' cannot be used: {error}."
+                self._problem = self._load()
+                self._has_loaded = self._problem is None
         if self._problem is not None:
             raise RewardUnusable(self._problem)
+
+    def _load(self) -> str | None:
+        """Why the file cannot be used. A busy machine may be slow once, so slowness gets a second try."""
+        for tries_left in (1, 0):
+            try:
+                self._sessions[0].open()
+            except CodeNotLoaded as error:
+                if error.was_slow and tries_left:
+                    continue
+                return f"The reward file '{self._name}' cannot be used: {error}."
+            break
+        return None
 
 
 def read_value(reply: dict[str, Any]) -> float:

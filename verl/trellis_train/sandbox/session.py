@@ -20,7 +20,7 @@ from trellis_train.sandbox.command import (
     package_folders,
     require_sandbox,
 )
-from trellis_train.sandbox.errors import CodeNotLoaded, SandboxError
+from trellis_train.sandbox.errors import CodeNotLoaded, SandboxError, TooSlow
 from trellis_train.sandbox.limits import Limits
 from trellis_train.sandbox.output import BoundedLog
 
@@ -107,7 +107,8 @@ class _Process:
             self._receive(time.monotonic() + limits.wall_s, "loading the code")
         except SandboxError as error:
             self.end()
-            raise CodeNotLoaded(f"the code cannot be loaded: {error}") from None
+            was_slow = isinstance(error, TooSlow)
+            raise CodeNotLoaded(f"the code cannot be loaded: {error}", was_slow=was_slow) from None
 
     def _start(self, code: bytes, mode: str, requests: int, answers: int) -> subprocess.Popen[bytes]:
         arguments = [HARNESS_INSIDE, mode, self._limits.as_argument(), json.dumps(package_folders())]
@@ -142,7 +143,7 @@ class _Process:
         while b"\n" not in self._unread:
             left_s = deadline - time.monotonic()
             if left_s <= 0 or not select.select([self._answers], [], [], left_s)[0]:
-                raise SandboxError(f"{what} took too long (limit {self._limits.wall_s:g} s) and was ended")
+                raise TooSlow(f"{what} took too long (limit {self._limits.wall_s:g} s) and was ended")
             chunk = os.read(self._answers, MAX_ANSWER_BYTES)
             if not chunk:
                 raise SandboxError(self._explain_end())

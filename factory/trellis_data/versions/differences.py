@@ -230,6 +230,9 @@ def _spill_keys(
             if len(at):
                 with store.objects.rows(chunk.id) as file:
                     keys = file.read(columns=[key]).take(pa.array(at))
+                # A row without a key is nobody's counterpart.
+                is_keyed = keys.column(0).is_valid()
+                keys, at = keys.filter(is_keyed), at[is_keyed.to_numpy()]
                 frame = _frame(digest_rows(keys)[0], number, at + start)
                 for bucket, writer in enumerate(writers):
                     mine = frame.filter(pl.col("high") % len(writers) == bucket)

@@ -98,7 +98,9 @@ class Objects:
                 yield folder.name + path.stem, path
 
     def _put(self, path: Path, write: Callable[[Path], None]) -> None:
-        path.parent.mkdir(exist_ok=True)
+        if not path.parent.exists():
+            path.parent.mkdir(exist_ok=True)
+            self._unsynced.add(self._folder)
         unfinished = self.unfinished / uuid.uuid4().hex
         write(unfinished)
         sync(unfinished)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from trellis_data.versions.records import StoreProblem
-from trellis_data.whole_files import sync, write_whole
+from trellis_data.whole_files import UNFINISHED, sync, write_whole
 
 RefKind = Literal["branches", "tags"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -36,7 +36,7 @@ class Refs:
 
     def all(self, kind: RefKind) -> dict[str, str]:
         """All names of a kind with their commits."""
-        found = sorted(each.name for each in (self._folder / kind).iterdir() if _NAME.fullmatch(each.name))
+        found = sorted(each.name for each in (self._folder / kind).iterdir() if _is_name(each.name))
         return {name: commit for name in found if (commit := self.get(kind, name))}
 
     def move(self, kind: RefKind, name: str, *, expected: str | None, to: str | None) -> None:
@@ -58,6 +58,12 @@ class Refs:
             else:
                 write_whole(path, to + "\n")
 
+    def sweep(self) -> None:
+        """Remove what killed writers left; whoever moves a name meanwhile waits."""
+        with locked(self._root / "refs.lock"):
+            for path in self._folder.glob(f"*/*{UNFINISHED}*"):
+                path.unlink()
+
     def _path(self, kind: RefKind, name: str) -> Path:
         check_name(name)
         return self._folder / kind / name
@@ -65,8 +71,13 @@ class Refs:
 
 def check_name(name: str) -> None:
     """Raise ``StoreProblem`` where this cannot name a branch, a tag or a split."""
-    if not _NAME.fullmatch(name):
+    if not _is_name(name):
         raise StoreProblem("name_unfit", f"'{name[:100]}' is no name: letters, digits, '.', '_' and '-' are.")
+
+
+def _is_name(name: str) -> bool:
+    """Whether it is one; files that are still being written have a mark that no name may have."""
+    return _NAME.fullmatch(name) is not None and UNFINISHED not in name
 
 
 @contextlib.contextmanager

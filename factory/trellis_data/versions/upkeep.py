@@ -35,6 +35,7 @@ def collect_garbage(store: Store, keep: Iterable[str] = (), *, wait_s: float = 6
                 path.unlink()
         for path in store.objects.unfinished.iterdir():
             path.unlink()
+        store.refs.sweep()
         shutil.rmtree(store.root / "differences", ignore_errors=True)
     return Collected(files=files, size_bytes=size)
 

@@ -108,3 +108,10 @@ def test_a_key_that_a_version_lacks_is_told(store: Store, record: Record) -> Non
         compare(store, version, version, key="uid")
 
     assert caught.value.code == "column_unknown"
+
+
+def test_rows_without_a_key_are_never_taken_for_each_other(store: Store, record: Record) -> None:
+    one, two, three = make_rows(3)
+    before, after = record([one, {**two, "id": None}]), record([one, {**three, "id": None}])
+
+    assert compare(store, before, after, key="id").total == Counts(added=1, removed=1, same=1)

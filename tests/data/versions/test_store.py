@@ -240,3 +240,16 @@ def test_a_version_is_checked_out_as_files_whole_or_not_at_all(
 def test_a_folder_without_versions_is_told(tmp_path: Path) -> None:
     with pytest.raises(StoreProblem, match="holds no versions"):
         Store(tmp_path)
+
+
+def test_what_a_killed_writer_leaves_of_a_branch_is_no_branch(store: Store, record: Record) -> None:
+    made = record(make_rows(10))
+    left = store.root / "refs" / "branches" / "main.unfinished-0123456789abcdef0123456789abcdef"
+    left.write_text(made.id[:20])
+
+    assert store.refs.all("branches") == {"main": made.id}
+    assert verify(store) == []
+    collect_garbage(store)
+    assert not left.exists()
+    with pytest.raises(StoreProblem, match="no name"):
+        store.branch(left.name, "main")

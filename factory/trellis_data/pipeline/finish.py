@@ -18,7 +18,7 @@ from trellis_data.pipeline.journal import WorkFolder
 from trellis_data.pipeline.ledger import Limits, merge
 from trellis_data.pipeline.report import FunnelBar, Output, RunReport
 from trellis_data.pipeline.shards import ParquetAppender, conform, one_schema
-from trellis_data.pipeline.tasks import FINDINGS, read_seconds
+from trellis_data.pipeline.tasks import FINDINGS, dropped_file, read_seconds
 from trellis_data.whole_files import publishing, whole_folders
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def finish(
             for number, step in enumerate(stage.plans):
                 merged = merge((StepReport.model_validate(part[number]) for part in parts), limits)
                 place = folder.dropped_rows(stage.first + number + 1, step.name)
-                if _gather([unit / f"dropped-{number}.parquet" for unit in units], lost / place.name, limits):
+                if _gather([unit / dropped_file(number) for unit in units], lost / place.name, limits):
                     dropped[step.name] = str(place.relative_to(folder.root))
                 if stage.is_global and number == 0:
                     where = folder.settled(stage.first + 1, step.name)

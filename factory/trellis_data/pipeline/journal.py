@@ -64,9 +64,12 @@ class WorkFolder:
                     "or ask for a fresh start.",
                 )
         else:
-            for name in ("stages", "settled", "dropped", "output"):
-                shutil.rmtree(self.root / name, ignore_errors=True)
+            # First what says that the folder holds a run: one who ends here is begun anew, not gone on with.
+            self._identity.unlink(missing_ok=True)
             self.report.unlink(missing_ok=True)
+            for name in ("stages", "settled", "dropped", "output"):
+                if (self.root / name).exists():
+                    shutil.rmtree(self.root / name)
             write_whole(self._identity, json.dumps(identity, indent=1))
         self.sweep()
 

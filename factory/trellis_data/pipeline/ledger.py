@@ -89,7 +89,9 @@ class Ledger:
         room = len(lost) if limit is None else max(0, limit - self._dropped.rows)
         lost, reasons = lost[:room], reasons[:room]
         if len(lost):
-            rows = batch.table.take(pa.array(lost))
+            # Rows that an earlier run dropped may come again with what was said of them then.
+            own = [name for name in (POSITION, REASON) if name in batch.table.column_names]
+            rows = batch.table.drop_columns(own).take(pa.array(lost))
             rows = rows.append_column(POSITION, pa.array(origins[lost], pa.int64()))
             self._dropped.write(rows.append_column(REASON, pa.array(reasons, pa.string())))
 

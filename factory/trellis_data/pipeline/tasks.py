@@ -85,7 +85,7 @@ class ApplyTask:
         with publishing(self.target) as folder:
             writer = ShardWriter(folder, self.partition_by)
             for ledger, number in zip(ledgers, range(len(ledgers)), strict=True):
-                ledger.open(folder / f"dropped-{number}.parquet")
+                ledger.open(folder / dropped_file(number))
             for batch, origins in _batches(self.unit, self.work, self.steps[0].layout):
                 rows = len(batch)
                 table, origins = self._through(batch, origins, ledgers)
@@ -162,6 +162,11 @@ Task = ApplyTask | SurveyTask | SettleTask
 #: Files of the runner's own in the folders of surveys and decisions.
 FINDINGS = "trellis-findings.json"
 SECONDS = "trellis-seconds.json"
+
+
+def dropped_file(step: int) -> str:
+    """The file of rows that a step of a stage dropped; no split's name begins like this."""
+    return f"_dropped-{step}.parquet"
 
 
 def run_task(task: Task, tick: Tick) -> None:

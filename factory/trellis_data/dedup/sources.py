@@ -96,7 +96,7 @@ def survey_rows(writer: ColumnWriter, batch: Batch, params: DuplicateParams) -> 
     if params.keep == "longest":
         writer.append("rank", texts.str.len_chars().to_numpy().astype(np.float64))
     elif params.keep == "best" and params.score_column is not None:
-        scores = batch.table.column(params.score_column).cast(pa.float64()).to_numpy()
+        scores = batch.table.column(params.score_column).cast(pa.float64(), safe=False).to_numpy()
         writer.append("rank", np.nan_to_num(scores, nan=-np.inf, posinf=np.inf, neginf=-np.inf))
     return texts
 

@@ -19,6 +19,8 @@ from trellis_data.texts import is_conversation, is_text, texts_of
 from trellis_data.words import buffers, tables
 
 _MOST_ITEMS = 500
+#: Column that names the items.
+_MARKS = "contamination"
 _AT_A_TIME = 4096
 #: Longer texts are looked at in pieces that overlap by more than any run of words has characters.
 _PIECE, _OVERLAP = 1_000_000, 10_000
@@ -102,7 +104,7 @@ class Decontaminate(TextOperator):
     def __init__(self, params: DecontaminateParams, context: Context) -> None:
         super().__init__(params, context)
         self._names: list[str] = []
-        hashes, items = [], []
+        hashes, items = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
         for name in params.benchmarks:
             for more, owners in self._runs_of(name):
                 hashes.append(more)
@@ -112,15 +114,18 @@ class Decontaminate(TextOperator):
     def check(self, schema: pa.Schema, layout: Layout) -> None:
         """The benchmarks are there and hold texts."""
         super().check(schema, layout)
+        if self.params.action == "mark" and _MARKS in schema.names:
+            raise OperatorProblem(
+                "column_taken",
+                f"There is a column '{_MARKS}' already; rename it, or name all benchmarks at once.",
+            )
         for name in self.params.benchmarks:
             lines = _scan(self._path(name))
             _text_columns(lines, name, self.params.benchmark_columns)
 
     def schema_after(self, schema: pa.Schema) -> pa.Schema:
         """Marked rows have one more column."""
-        return (
-            schema if self.params.action == "drop" else schema.append(pa.field("contamination", pa.string()))
-        )
+        return schema if self.params.action == "drop" else schema.append(pa.field(_MARKS, pa.string()))
 
     def apply(self, batch: Batch) -> Outcome:
         """Look every run of words up."""
@@ -141,7 +146,7 @@ class Decontaminate(TextOperator):
                 drop[f"contaminated:{benchmark}"] = hits
         else:
             marks = [self._names[item] if item >= 0 else None for item in items]
-            table = table.append_column("contamination", pa.array(marks, pa.string()))
+            table = table.append_column(_MARKS, pa.array(marks, pa.string()))
         outcome = dropping(table, drop)
         return replace(
             outcome,

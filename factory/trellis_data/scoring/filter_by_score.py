@@ -101,8 +101,9 @@ class FilterByScore(GlobalOperator):
         told = scores[~np.isnan(scores)]
         if len(told) == 0:
             return {"rows": len(scores), "scored": 0}
-        counts, edges = np.histogram(told, bins=_BINS)
-        kept = scores[(verdicts == 0) & ~np.isnan(scores)]
+        bounded = np.isfinite(scores)
+        counts, edges = np.histogram(scores[bounded], bins=_BINS)
+        kept = scores[(verdicts == 0) & bounded]
         return {
             "rows": len(scores),
             "scored": len(told),

@@ -40,7 +40,7 @@ def score_column(table: pa.Table, path: str) -> pa.ChunkedArray:
 
 def scores_of(table: pa.Table, path: str) -> np.ndarray:
     """The numbers that ``path`` names (float64); null is NaN."""
-    values: np.ndarray = score_column(table, path).cast(pa.float64()).to_numpy()
+    values: np.ndarray = score_column(table, path).cast(pa.float64(), safe=False).to_numpy()
     return values
 
 

@@ -15,6 +15,7 @@ What stays where it was when rows are appended at the end and the dataset is spl
 """
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -156,7 +157,8 @@ class Split(GlobalOperator):
         known = ~np.isnan(scores)
         if known.any():
             edges = np.quantile(scores[known], np.arange(1, self.params.buckets) / self.params.buckets)
-            strata[known] = np.searchsorted(edges, scores[known], side="right")
+            # From 1: rows without a score are the class 0.
+            strata[known] = np.searchsorted(edges, scores[known], side="right") + 1
         if self.params.counts is not None:
             return assigning.by_counts_in_strata(strata, keys, list(self.params.counts.values()))
         return self._ratios.of(assigning.spread(strata, self.context.seed))
@@ -181,10 +183,23 @@ class Split(GlobalOperator):
 def times_of(values: pl.Series) -> np.ndarray:
     """Times as numbers that grow; NaN where there is none. Texts are read as ISO 8601."""
     if values.dtype == pl.String:
-        values = values.str.to_datetime(time_unit="us", time_zone="UTC", strict=False)
+        return np.array([_moment(text) for text in values], dtype=np.float64)
     if values.dtype.is_temporal():
         values = values.dt.timestamp("us") if values.dtype != pl.Time else values.cast(pl.Int64)
     return values.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+
+
+def _moment(text: str | None) -> float:
+    """Microseconds of a time in any of the ways of ISO 8601, in UTC where it names no zone; NaN of others.
+
+    One by one: what reads whole columns settles on how the first value is written, and takes others for
+    missing.
+    """
+    try:
+        moment = datetime.fromisoformat((text or "").strip())
+    except ValueError:
+        return np.nan
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1e6
 
 
 def _values(batch: Batch, column: str | None) -> pl.Series:

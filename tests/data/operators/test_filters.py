@@ -342,3 +342,24 @@ def test_columns_that_are_not_there_or_hold_no_text_are_refused(name: str) -> No
         with pytest.raises(OperatorProblem) as caught:
             operator(name, columns=[column]).check(table.schema, layout)
         assert caught.value.code == code
+
+
+def test_marks_do_not_stand_in_a_column_that_is_there_already(benchmark: dict[str, Path]) -> None:
+    kind = find_operator("decontaminate")
+    params = kind.Params.model_validate({"benchmarks": ["lines"], "action": "mark"})
+    outlined = kind.outline(params, Context(resources=benchmark))
+    schema = pa.schema({"text": pa.string(), "contamination": pa.string()})
+
+    with pytest.raises(OperatorProblem) as caught:
+        outlined.check(schema, documents("x").layout)
+
+    assert caught.value.code == "column_taken"
+
+
+def test_a_benchmark_without_rows_hits_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "none.parquet"
+    pl.DataFrame({"question": pl.Series([], dtype=pl.String)}).write_parquet(path)
+
+    outcome = run("decontaminate", documents("x y"), benchmarks=["none"], resources={"none": path})
+
+    assert outcome.keep.tolist() == [True]

@@ -295,3 +295,14 @@ def test_an_unreadable_file_leaves_nothing(tmp_path: Path) -> None:
         import_rows(LocalSource(tmp_path / "rows.jsonl"), tmp_path / "out")
 
     assert [each.name for each in tmp_path.iterdir()] == ["rows.jsonl"]
+
+
+@pytest.mark.parametrize("nested", ["[" * 300 + "]" * 300, '{"x":' * 300 + "1" + "}" * 300])
+def test_a_line_that_is_nested_too_deeply_is_refused_alone(nested: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(f'{{"a": 1}}\n{{"b": {nested}}}\n{{"a": 2}}\n')
+
+    report = import_rows(LocalSource(path), tmp_path / "out")
+
+    assert (report.rows, report.quarantined) == (2, 1)
+    assert report.problems[0]["line"] == 2

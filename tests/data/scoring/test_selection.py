@@ -114,3 +114,21 @@ def test_difficulty_comes_from_pass_rates_and_drops_what_teaches_nothing() -> No
 
     assert outcome.reasons == {0: "too_easy", 2: "too_hard", 4: "pass_rate_out_of_range"}
     assert outcome.table["difficulty"].to_pylist() == [0.75, None]
+
+
+def test_a_score_without_bounds_counts_like_any_other(tmp_path: Path) -> None:
+    kept, findings = select(tmp_path, [[float("inf"), 0.5], [float("-inf"), 0.7]], best_share=0.5)
+
+    assert kept == [0, 3]
+    assert findings["scored"] == 4
+
+
+def test_whole_numbers_of_any_size_are_scores(tmp_path: Path) -> None:
+    kind = find_operator("filter_by_score")
+    chosen = kind(kind.Params.model_validate({"score": "at", "best_share": 0.5}), Context())
+    assert isinstance(chosen, GlobalOperator)
+
+    chosen.survey(iter([Batch(pa.table({"at": [1_700_000_000_123_456_789, 2]}), UNKNOWN)]), tmp_path)
+
+    chosen.settle([tmp_path], tmp_path)
+    assert chosen.apply(Batch(pa.table({"at": [1, 2]}), UNKNOWN), tmp_path).keep.tolist() == [True, False]

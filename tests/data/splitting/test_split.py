@@ -231,3 +231,27 @@ def test_an_old_split_is_written_anew(tmp_path: Path) -> None:
 def test_what_cannot_be_split_is_refused(params: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         SplitParams(**params)
+
+
+def test_times_may_be_written_in_all_ways_of_iso_8601(tmp_path: Path) -> None:
+    times = ["2024-01-01", "2024-01-02T05:00:00Z", "2024-01-02 06:00:00", "2024-01-02T09:00:00.5+02:00", "no"]
+
+    names = parts(rows(5, time=times), tmp_path, mode="temporal", by="time", counts={"test": 2})
+
+    assert names == ["train", "train", "test", "test", "train"]
+
+
+def test_rows_without_a_score_are_a_class_of_their_own(tmp_path: Path) -> None:
+    # Of one class, rows this far apart would nearly all go to the same part.
+    low, size = np.arange(40) * 233, 40 * 233
+    scores = np.full(size + 40, np.nan)
+    scores[low], scores[size:] = 0.0, 1.0
+    column = pa.array(scores, pa.float64(), from_pandas=True)
+
+    names = np.array(
+        parts(
+            rows(len(scores), score=column), tmp_path, mode="stratified", by="score", buckets=2, ratios=RATIOS
+        )
+    )
+
+    assert abs((names[low] == "train").sum() - 32) <= 4

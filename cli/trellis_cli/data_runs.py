@@ -1,8 +1,9 @@
 """`trellis data import | detect | run | preview | operators | stats`: the data factory on local files."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.markup import escape
@@ -91,7 +92,8 @@ def run(
     ],
     processes: Annotated[int | None, typer.Option(min=1, help="Default one a core.")] = None,
     executor: Annotated[
-        str, typer.Option(help="processes, inline or ray (RAY_ADDRESS names the cluster).")
+        Literal["processes", "inline", "ray"],
+        typer.Option(help="Where shards are worked on; RAY_ADDRESS names the cluster of ray."),
     ] = "processes",
     tokenizer: Tokenizer = None,
     resource: Resources = None,
@@ -106,8 +108,6 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run a pipeline; one that was interrupted goes on where it stopped."""
-    if executor not in ("processes", "inline", "ray"):
-        raise Problem(f"there is no executor '{executor}'", exit_code=ExitCode.USAGE)
     with told():
         from trellis_data.pipeline.document import load_pipeline_file
         from trellis_data.pipeline.runner import Options
@@ -115,9 +115,9 @@ def run(
 
         asked = load_pipeline_file(pipeline)
         rows = find_rows(input_, output / "imported", anew=not resume)
-        options = Options(fresh=not resume, executor=executor, dropped=keep_dropped)  # type: ignore[arg-type]
+        options = Options(fresh=not resume, executor=executor, dropped=keep_dropped)
         if processes:
-            options = Options(**{**vars(options), "processes": processes})
+            options = replace(options, processes=processes)
         layout = find_layout(rows, asked, name=data_format, columns=column)
         with _Bar(quiet=as_json) as bar:
             report = run_pipeline(

@@ -62,6 +62,23 @@ def test_all_sessions_are_put_at_once_before_the_status_that_lets_them_be_read()
     ]
 
 
+def test_a_prompt_that_is_cancelled_takes_no_other_with_it() -> None:
+    recording = RecordingQueue()
+    queue = GroupingQueue(recording, list)
+
+    async def run_both() -> None:
+        first = asyncio.create_task(run_prompt(queue, "p", {"p_0_0": {"a": 1}}, "finished"))
+        second = asyncio.create_task(run_prompt(queue, "q", {"q_0_0": {"a": 2}}, "finished"))
+        await asyncio.sleep(0)
+        first.cancel()
+        await asyncio.wait_for(second, 5)
+
+    asyncio.run(run_both())
+
+    assert recording.calls[-1] == ("status", ({"q": "finished"}, "train"))
+    assert recording.put_keys == [["q_0_0"]]
+
+
 def test_prompts_that_end_together_are_put_together() -> None:
     recording = RecordingQueue()
 

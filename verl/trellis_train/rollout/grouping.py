@@ -44,8 +44,8 @@ class _Delivery:
 
     rows: list[Row] = field(default_factory=list)
     statuses: dict[str, dict[str, Any]] = field(default_factory=dict)
-    done: asyncio.Event = field(default_factory=asyncio.Event)
-    error: Exception | None = None
+    #: A task of its own: a prompt that is cancelled takes nobody else's delivery with it.
+    task: "asyncio.Task[None] | None" = None
 
 
 class GroupingQueue:
@@ -83,19 +83,15 @@ class GroupingQueue:
     async def async_kv_put(self, *, key: str, partition_id: str, tag: dict[str, Any]) -> None:
         """Put the status of a prompt, after its responses where it is the last; returns when it is there."""
         waiting = self._waiting.get(partition_id)
-        is_first = waiting is None or key in waiting.statuses
-        if waiting is None or is_first:
+        if waiting is None or key in waiting.statuses:
             waiting = self._waiting[partition_id] = _Delivery()
         waiting.statuses[key] = tag
         group = current_group.get()
         if group is not None and tag.get("status") in TERMINAL:
             waiting.rows += group.take()
-        if is_first:
-            await self._deliver(partition_id, waiting)
-        else:
-            await waiting.done.wait()
-        if waiting.error is not None:
-            raise waiting.error
+        if waiting.task is None:
+            waiting.task = asyncio.create_task(self._deliver(partition_id, waiting))
+        await asyncio.shield(waiting.task)
 
     async def _deliver(self, partition: str, delivery: _Delivery) -> None:
         """Put what has gathered when the delivery before is through, so that statuses keep their order."""
@@ -103,17 +99,11 @@ class GroupingQueue:
         async with self._turn:
             if self._waiting.get(partition) is delivery:
                 del self._waiting[partition]
-            try:
-                await self._put_rows(delivery.rows, partition)
-                keys, tags = list(delivery.statuses), list(delivery.statuses.values())
-                await self._queue.async_kv_batch_put(keys=keys, tags=tags, partition_id=partition)
-            except Exception as error:  # noqa: BLE001 - it is raised for each prompt that waits
-                delivery.error = error
-            finally:
-                delivery.done.set()
-        settled = sum(tag.get("status") in TERMINAL for tag in delivery.statuses.values())
-        # After an error verl puts another status for each prompt, and that one counts.
-        if settled and delivery.error is None:
+            await self._put_rows(delivery.rows, partition)
+            keys, tags = list(delivery.statuses), list(delivery.statuses.values())
+            await self._queue.async_kv_batch_put(keys=keys, tags=tags, partition_id=partition)
+        # Not after an error: verl then puts another status for each prompt, and that one counts.
+        if settled := sum(tag.get("status") in TERMINAL for tag in tags):
             self._on_settled(settled)
 
     async def _put_rows(self, rows: list[Row], partition: str) -> None:

@@ -45,5 +45,7 @@ def prune_checkpoints() -> None:
 @app.task(name=tasks.PURGE)
 def purge_deleted() -> None:
     """Remove the files of deleted jobs and failed exports (without a time limit: they are large)."""
-    purge.purge_deleted()
-    leftovers.remove_leftovers()
+    try:
+        purge.purge_deleted()
+    finally:
+        leftovers.remove_leftovers()

@@ -1,7 +1,8 @@
-"""Exact duplicates: rows of the same text, byte by byte or after what does not matter is taken away.
+"""Exact duplicates: rows of the same texts, byte by byte or after what does not matter is taken away.
 
-Survey writes one 64-bit hash a row, settling sorts the hashes. Among ten million different rows the chance
-that any two share a hash is below one in 300,000.
+Survey writes one 64-bit hash a row, settling sorts the hashes. The hash tells columns and turns apart: the
+same words split otherwise between question and answer are another row. Among ten million different rows the
+chance that any two share a hash is below one in 300,000.
 """
 
 from collections.abc import Sequence
@@ -18,6 +19,10 @@ from trellis_data.dedup.deduplicator import Deduplicator
 from trellis_data.dedup.sources import DuplicateParams, TextBuffers
 from trellis_data.layout import Batch
 from trellis_data.operator import knob
+from trellis_data.texts import texts_of
+
+#: Of SplitMix64.
+_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
 
 
 class ExactParams(DuplicateParams):
@@ -47,7 +52,8 @@ class ExactDuplicates(Deduplicator):
     params: ExactParams
 
     def write(self, writer: ColumnWriter, batch: Batch, texts: pl.Series) -> None:  # noqa: ARG002
-        writer.append("hash", self._hashes(TextBuffers.of(texts)))
+        frame = texts_of(batch, self.params.where, self.params.columns)
+        writer.append("hash", _hash_rows(frame, self._hashes(TextBuffers.of(frame["text"])), len(batch)))
 
     def settle(self, surveys: Sequence[Path], folder: Path) -> dict[str, Any]:
         from trellis_data.dedup.keys import join_equal
@@ -66,6 +72,21 @@ class ExactDuplicates(Deduplicator):
         else:
             hashes = kernels.content_hashes(texts.data, texts.offsets, *alphabet.tables())
         return np.asarray(hashes)
+
+
+def _hash_rows(frame: pl.DataFrame, hashes: np.ndarray, rows: int) -> np.ndarray:
+    """One hash a row from those of its texts and of where they stand; 0 where no text says anything."""
+    from trellis_data.dedup import kernels
+
+    place = frame.select(pl.concat_str("field", "speaker", "turn", separator="\0")).to_series()
+    buffers = TextBuffers.of(place)
+    mixed = hashes ^ kernels.byte_hashes(buffers.data, buffers.offsets)
+    mixed = (mixed ^ (mixed >> np.uint64(32))) * _FACTOR
+    mixed ^= mixed >> np.uint64(29)
+    out = np.zeros(rows, dtype=np.uint64)
+    said = hashes != 0
+    np.add.at(out, frame["row"].to_numpy()[said], mixed[said])
+    return out
 
 
 def _all_alike(rows: np.ndarray, others: np.ndarray) -> np.ndarray:  # noqa: ARG001 - a Similarity

@@ -93,8 +93,11 @@ class Split(GlobalOperator):
             )
         findings: dict[str, Any] = {}
         if self.params.mode == "temporal":
-            parts, begins = self._temporal(Column(surveys, "time", np.float64).whole())
+            times = Column(surveys, "time", np.float64).whole()
+            parts, begins = self._temporal(times)
             findings["begins"] = [value if np.isfinite(value) else None for value in begins]
+            # They count as the oldest, which a person ought to know.
+            findings["without_time"] = int(np.isnan(times).sum())
         elif self.params.mode == "stratified":
             parts = self._stratified(surveys, keys)
         else:

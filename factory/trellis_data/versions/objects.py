@@ -45,9 +45,10 @@ class Objects:
         """Store a chunk unless it is there; its id."""
         chunk_id = chunk_id_of(chunk.table.schema, chunk.digests)
         self._unsynced.add(self.path(chunk_id, ROWS).parent)
-        # The digests are written last: where they are, the rows are.
-        if not self.path(chunk_id, DIGESTS).exists():
+        # Rows first; yet a loss of power may take the one rename and leave the other, so both are looked at.
+        if not self.path(chunk_id, ROWS).exists():
             self._put(self.path(chunk_id, ROWS), lambda path: _write_rows(path, chunk.table))
+        if not self.path(chunk_id, DIGESTS).exists():
             self._put(self.path(chunk_id, DIGESTS), lambda path: _write_bytes(path, chunk.digests.tobytes()))
         return chunk_id
 

@@ -7,7 +7,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trellis_contracts.recipe import DataFormat
 from trellis_data.dedup.exact import ExactDuplicates, ExactParams
+from trellis_data.layout import Layout
 from trellis_data.operator import Context
 from trellis_testing.global_operators import run_global
 
@@ -49,3 +51,19 @@ def test_the_first_of_equal_texts_stays(tmp_path_factory: pytest.TempPathFactory
 
     expected = [not text or text not in values[:at] for at, text in enumerate(values)]
     assert ran.keep.tolist() == expected
+
+
+@pytest.mark.parametrize("ignore", ["nothing", "spaces_and_case", "marks"])
+def test_the_same_words_in_other_places_are_another_row(ignore: str, tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "question": ["a\nb", "a", None, "x", "x"],
+            "answer": ["c", "b\nc", "x", None, ""],
+        }
+    )
+    layout = Layout(DataFormat.PROMPT_ANSWER, {"prompt": "question", "answer": "answer"})
+
+    ran = run_global(ExactDuplicates(ExactParams(ignore=ignore), Context()), table, tmp_path, layout=layout)
+
+    # An empty text says as much as none.
+    assert ran.keep.tolist() == [True, True, True, True, False]

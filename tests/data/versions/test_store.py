@@ -253,3 +253,16 @@ def test_what_a_killed_writer_leaves_of_a_branch_is_no_branch(store: Store, reco
     assert not left.exists()
     with pytest.raises(StoreProblem, match="no name"):
         store.branch(left.name, "main")
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "rows"])
+def test_a_chunk_of_which_a_file_was_lost_is_stored_again(store: Store, record: Record, suffix: str) -> None:
+    rows = make_rows(500)
+    version = record({"train": rows})
+    lost = next((store.root / "objects").rglob(f"*.{suffix}"))
+    lost.unlink()
+
+    record({"train": rows, "more": rows[:3]})
+
+    assert lost.exists()
+    assert rows_of(store, version) == rows

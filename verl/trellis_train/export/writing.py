@@ -157,7 +157,10 @@ def _read_header(path: Path) -> tuple[dict[str, str], Counter[torch.dtype]]:
     with safe_open(path, framework="pt") as file:
         for key in file.keys():  # noqa: SIM118 - not a mapping
             part = file.get_slice(key)
-            counts[_TYPES[part.get_dtype()]] += torch.Size(part.get_shape()).numel()
+            name = part.get_dtype()
+            if name not in _TYPES:
+                raise CheckpointMismatch(f"'{key}' is of type {name}, which cannot be exported.")
+            counts[_TYPES[name]] += torch.Size(part.get_shape()).numel()
         return file.metadata() or {}, counts
 
 

@@ -3,12 +3,14 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from trellis_cli.data_context import Judges, Resources, Tokenizer, make_context
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.output import Json, duration, err, out, print_json, print_table, size
 from trellis_cli.rows_input import (
@@ -23,7 +25,6 @@ from trellis_cli.rows_input import (
 )
 
 if TYPE_CHECKING:
-    from trellis_data.operator import Context
     from trellis_data.pipeline.preview import PreviewStep
     from trellis_data.pipeline.report import RunReport
 
@@ -32,12 +33,6 @@ _PARQUET = "Parquet files, a folder of them, a run's folder, or STORE@REVISION"
 Input = Annotated[
     list[Path],
     typer.Option("--input", "-i", help=f"{_PARQUET}, or a file to read first."),
-]
-Tokenizer = Annotated[
-    Path | None, typer.Option(help="Folder of the model whose tokenizer counts; default the pipeline's.")
-]
-Resources = Annotated[
-    list[str] | None, typer.Option("--resource", help="File for operators, as NAME=PATH; may be repeated.")
 ]
 
 
@@ -97,6 +92,7 @@ def run(
     ] = "processes",
     tokenizer: Tokenizer = None,
     resource: Resources = None,
+    judge: Judges = None,
     data_format: Format = None,
     column: Columns = None,
     resume: Annotated[
@@ -122,7 +118,7 @@ def run(
         with _Bar(quiet=as_json) as bar:
             report = run_pipeline(
                 asked, rows.files, output, layout=layout, options=options, on_progress=bar.show,
-                context=_context(asked.tokenizer, tokenizer, resource),
+                context=make_context(asked.tokenizer, tokenizer, resource, judge, grades=output / "judges"),
             )  # fmt: skip
     if as_json:
         print_json(report.model_dump(mode="json"))
@@ -137,6 +133,7 @@ def preview(
     random: Annotated[bool, typer.Option(help="Draw rows evenly instead of taking the first.")] = False,
     tokenizer: Tokenizer = None,
     resource: Resources = None,
+    judge: Judges = None,
     data_format: Format = None,
     column: Columns = None,
     as_json: Json = False,
@@ -148,11 +145,13 @@ def preview(
 
         asked = load_pipeline_file(pipeline)
         found = find_rows(input_)
-        shown = preview_pipeline(
-            asked, found.files, rows=rows, at_random=random,
-            layout=find_layout(found, asked, name=data_format, columns=column),
-            context=_context(asked.tokenizer, tokenizer, resource), characters=300,
-        )  # fmt: skip
+        with TemporaryDirectory() as grades:
+            shown = preview_pipeline(
+                asked, found.files, rows=rows, at_random=random,
+                layout=find_layout(found, asked, name=data_format, columns=column),
+                context=make_context(asked.tokenizer, tokenizer, resource, judge, grades=Path(grades)),
+                characters=300,
+            )  # fmt: skip
     if as_json:
         print_json(shown.model_dump(mode="json"))
         return
@@ -271,21 +270,6 @@ class _Bar:
         self._progress.update(
             self._task, description=what, completed=now.rows_done, total=now.rows, rate=rate
         )
-
-
-def _context(stated: str | None, tokenizer: Path | None, resources: list[str] | None) -> "Context":
-    from trellis_data.operator import Context
-
-    folder = tokenizer or (Path(stated) if stated else None)
-    if folder and not folder.is_dir():
-        raise Problem(f"the tokenizer's folder {folder} is not there", hint="name one with --tokenizer")
-    named: dict[str, Path] = {}
-    for each in resources or []:
-        name, equals, path = each.partition("=")
-        if not equals or not Path(path).exists():
-            raise Problem(f"--resource takes NAME=PATH of a file, not '{each}'", exit_code=ExitCode.USAGE)
-        named[name] = Path(path)
-    return Context(tokenizer=folder, resources=named)
 
 
 def _show_report(report: "RunReport", folder: Path) -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trellis_cli.data_runs import Tokenizer, summarise_rows
+from trellis_cli.data_context import Tokenizer
+from trellis_cli.data_runs import summarise_rows
 from trellis_cli.output import Json, age, out, print_json, print_table, size
 from trellis_cli.rows_input import Columns, Format, find_layout, find_rows, told
 

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from trellis_cli.main import main
+from trellis_testing.chat_endpoint import running_chat_endpoint
 
 PIPELINE = """\
 name: clean
@@ -143,6 +144,41 @@ def test_a_preview_shows_steps_and_writes_nothing(raw: Path, pipeline: Path, tmp
     assert [row["state"] for row in shown["steps"][1]["rows"]] == ["dropped", "kept", "kept"]
     assert "row 0 dropped (empty_answer)" in for_people.stdout
     assert sorted(tmp_path.rglob("*")) == before
+
+
+JUDGE = """
+base_url: {url}
+model: judge-model
+requests_per_minute: 60000
+input_price: 1.0
+output_price: 2.0
+max_cost: {max_cost}
+"""
+
+
+def test_a_judge_described_in_a_file_scores_rows(raw: Path, tmp_path: Path) -> None:
+    file, asked, rows = tmp_path / "strict.yaml", tmp_path / "judged.yaml", tmp_path / "raw"
+    answer_of("import", raw, "--to", rows)
+    asked.write_text("name: judged\nsteps:\n  - operator: judge\n    params: {scorer: strict}\n")
+
+    with running_chat_endpoint() as endpoint:
+        endpoint.reply_to = lambda _: (200, '{"score": 7}')
+        file.write_text(JUDGE.format(url=endpoint.url, max_cost=1.0))
+        shown = answer_of("preview", asked, "-i", rows, "--rows", 4, "--judge", f"strict={file}")
+
+    assert [row["after"][0]["judge"] for row in shown["steps"][0]["rows"]] == pytest.approx([0.7] * 4)
+
+
+def test_a_judge_that_is_described_wrongly_is_wrong_usage(raw: Path, pipeline: Path, tmp_path: Path) -> None:
+    file, rows = tmp_path / "strict.yaml", tmp_path / "raw"
+    answer_of("import", raw, "--to", rows)
+    file.write_text(JUDGE.format(url="http://localhost:1", max_cost=0))
+
+    done = trellis("preview", pipeline, "-i", rows, "--judge", f"strict={file}")
+
+    assert done.returncode == 2
+    assert "max_cost" in done.stderr
+    assert trellis("preview", pipeline, "-i", rows, "--judge", "strict").returncode == 2
 
 
 def test_operators_explain_themselves() -> None:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
+from pydantic import Field, model_validator
 from trellis_contracts.grades import BadReply, ask_for_grade, parse_grade
 from trellis_contracts.ledger import BudgetSpent, Ledger
 from trellis_contracts.rewards import JudgeEndpoint
@@ -30,6 +31,33 @@ DEFAULT_TEMPLATE = (
 _MOST_REPLY_TOKENS = 256
 _MILLION = 1_000_000
 _PLACE = re.compile(r"\{(prompt|answer|lowest|highest)\}")
+
+
+class JudgeSettings(JudgeEndpoint):
+    """A judge as a file describes it: the endpoint, what it may cost and what it is asked."""
+
+    #: US dollars that all calls of a run may cost together.
+    max_cost: float = Field(gt=0)
+    #: Holds ``{prompt}`` and ``{answer}``; ``{lowest}`` and ``{highest}`` if it likes.
+    template: str = DEFAULT_TEMPLATE
+    lowest: float = 0.0
+    highest: float = 10.0
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        missing = [place for place in ("{prompt}", "{answer}") if place not in self.template]
+        if missing:
+            raise ValueError(f"the template lacks {' and '.join(missing)}")
+        if self.lowest >= self.highest:
+            raise ValueError("'lowest' must be below 'highest'")
+        return self
+
+    def build(self, name: str, folder: Path) -> "EndpointJudge":
+        """The judge; its account and its grades lie in ``folder``."""
+        endpoint = JudgeEndpoint(**{key: getattr(self, key) for key in JudgeEndpoint.model_fields})
+        return EndpointJudge(
+            name, endpoint, folder, self.max_cost, self.template, lowest=self.lowest, highest=self.highest
+        )
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,14 @@ def publishing(folder: Path) -> Iterator[Path]:
         for path in unfinished.rglob("*"):
             sync(path)
         sync(unfinished)
-        # Whoever was first has written the same.
-        if folder.exists():
-            shutil.rmtree(unfinished)
-        else:
+        try:
             unfinished.rename(folder)
-            sync(folder.parent)
+        except OSError:
+            # Whoever was first has written the same.
+            if not folder.is_dir():
+                raise
+            shutil.rmtree(unfinished)
+        sync(folder.parent)
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise

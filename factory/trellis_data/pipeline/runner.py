@@ -287,13 +287,12 @@ def _identity(
     pipeline: Pipeline, inputs: Sequence[Path], layout: Layout, context: Context, options: Options
 ) -> dict[str, Any]:
     """What decides on the result, as the journal keeps it."""
-    files = [[str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns] for path in inputs]
     value = {
         "pipeline": pipeline_hash(pipeline),
-        "input": files,
+        "input": [_stamp(path) for path in inputs],
         "layout": [layout.format.value, layout.columns],
-        "resources": {name: str(path) for name, path in context.resources.items()},
-        "tokenizer": str(context.tokenizer or ""),
+        "resources": {name: _stamps(path) for name, path in context.resources.items()},
+        "tokenizer": _stamps(context.tokenizer) if context.tokenizer else [],
         "options": [
             options.batch_rows,
             options.unit_rows,
@@ -305,3 +304,14 @@ def _identity(
     }
     plain: dict[str, Any] = json.loads(json.dumps(value))
     return plain
+
+
+def _stamps(path: Path) -> list[list[Any]]:
+    """Of a file, or of every file directly in a folder."""
+    return [_stamp(each) for each in (sorted(path.iterdir()) if path.is_dir() else [path]) if each.is_file()]
+
+
+def _stamp(path: Path) -> list[Any]:
+    """Tells a file from another, and from itself after a change."""
+    state = path.stat()
+    return [str(path.resolve()), state.st_size, state.st_mtime_ns]

@@ -10,6 +10,7 @@ import pytest
 from trellis_contracts.pipeline import Pipeline
 from trellis_contracts.recipe import DataFormat
 from trellis_data.layout import Layout
+from trellis_data.operator import Context
 from trellis_data.pipeline.problem import PipelineProblem, RunCancelled
 from trellis_data.pipeline.report import Progress, RunReport
 from trellis_data.pipeline.runner import Options, run
@@ -254,6 +255,19 @@ def test_a_folder_of_another_run_is_refused_or_begun_anew(shards: Shards, tmp_pa
     report = run(pipeline("test_length"), files, work, layout=TEXT, options=fresh)
 
     assert report.steps[0].operator == "test_length"
+
+
+def test_a_resource_that_was_edited_makes_another_run(shards: Shards, tmp_path: Path) -> None:
+    files, work, words = shards(rows()), tmp_path / "w", tmp_path / "words.txt"
+    words.write_text("one")
+    context = Context(resources={"words": words})
+    run(pipeline("test_shout"), files, work, layout=TEXT, options=INLINE, context=context)
+    run(pipeline("test_shout"), files, work, layout=TEXT, options=INLINE, context=context)
+
+    words.write_text("another")
+
+    with pytest.raises(PipelineProblem, match="other resources"):
+        run(pipeline("test_shout"), files, work, layout=TEXT, options=INLINE, context=context)
 
 
 def test_progress_tells_rows_and_shards_of_each_phase(shards: Shards, tmp_path: Path) -> None:

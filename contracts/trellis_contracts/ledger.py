@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+#: More than an account takes, so that a new one covers the old one whole.
+_ACCOUNT_CHARACTERS = 160
 #: One for each judge.
 LEDGER_FILES = "judge-*.json"
 
@@ -56,6 +58,12 @@ class Ledger:
         with self._open() as account:
             return account.get("spent", 0.0)
 
+    @property
+    def unsettled(self) -> float:
+        """Dollars set aside for calls whose end is not known: under way, or of killed processes."""
+        with self._open() as account:
+            return account.get("reserved", 0.0)
+
     @contextmanager
     def _open(self) -> Iterator[dict[str, float]]:
         if self._path is None:
@@ -66,9 +74,10 @@ class Ledger:
             fcntl.flock(file, fcntl.LOCK_EX)
             account: dict[str, float] = json.loads(file.read() or "{}")
             yield account
+            # Written at once and cut afterwards: a process that is killed here leaves an account.
             file.seek(0)
+            file.write(json.dumps(account).ljust(_ACCOUNT_CHARACTERS))
             file.truncate()
-            json.dump(account, file)
 
 
 def read_spent(folder: Path) -> float:

@@ -1,26 +1,21 @@
 """A judge behind an OpenAI-style chat endpoint: paced, repeated, bounded in cost, read strictly."""
 
 import hashlib
-import os
 import re
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Self
 
 from pydantic import Field, model_validator
 from trellis_contracts.grades import BadReply, ask_for_grade, parse_grade
 from trellis_contracts.ledger import BudgetSpent, Ledger
 from trellis_contracts.rewards import JudgeEndpoint
 
-from trellis_data.operator import OperatorProblem
-from trellis_data.scoring.grade_store import GradeStore
+from trellis_data.chat_client import ChatClient, Message, NoReply, as_file_name, open_ledger
+from trellis_data.paid_replies import PaidReplies
 from trellis_data.scoring.scorer import Pair, Verdict
-
-if TYPE_CHECKING:
-    import openai
 
 DEFAULT_TEMPLATE = (
     "Judge the response to a request by whether it is correct, complete, clear and harmless. {lowest} "
@@ -29,7 +24,6 @@ DEFAULT_TEMPLATE = (
 )
 #: Bounds what a call may cost.
 _MOST_REPLY_TOKENS = 256
-_MILLION = 1_000_000
 _PLACE = re.compile(r"\{(prompt|answer|lowest|highest)\}")
 
 
@@ -80,11 +74,11 @@ class EndpointJudge:
         """Ask for what is not known, several at once."""
         questions = [self._question(pair) for pair in pairs]
         digests = [self._digest(question) for question in questions]
-        store = GradeStore(self._file("grades", "sqlite"))
-        known = {digest: Verdict(score) for digest, score in store.find(set(digests)).items()}
+        replies = PaidReplies(self._file("grades", "sqlite"))
+        known = {digest: Verdict(float(score)) for digest, score in replies.find(set(digests)).items()}
         open_ = {digest: text for digest, text in zip(digests, questions, strict=True) if digest not in known}
         if open_:
-            known.update(self._ask(open_, store))
+            known.update(self._ask(open_, replies))
         return [known[digest] for digest in digests]
 
     @property
@@ -92,96 +86,41 @@ class EndpointJudge:
         """Dollars that calls have cost so far."""
         return self._ledger().spent
 
-    def _ask(self, questions: dict[bytes, str], store: GradeStore) -> dict[bytes, Verdict]:
+    def _ask(self, questions: dict[bytes, str], replies: PaidReplies) -> dict[bytes, Verdict]:
         """Stretch by stretch: where the endpoint refuses, what follows is not asked."""
         found: dict[bytes, Verdict] = {}
-        client = self._connect()
+        client = ChatClient("judge", self.name, self.endpoint, self._ledger(), self.retries)
+
+        def grade(digest: bytes) -> Verdict:
+            verdict = self._grade(client, questions[digest])
+            if verdict.score is not None:
+                replies.add(digest, repr(verdict.score))
+            return verdict
+
         with client, ThreadPoolExecutor(self.concurrency) as pool:
             digests = list(questions)
             for start in range(0, len(digests), 4 * self.concurrency):
                 stretch = digests[start : start + 4 * self.concurrency]
-                verdicts = pool.map(lambda digest: self._grade(client, questions[digest]), stretch)
-                for digest, verdict in zip(stretch, verdicts, strict=True):
-                    found[digest] = verdict
-                    if verdict.score is not None:
-                        store.add(digest, verdict.score)
+                found.update(zip(stretch, pool.map(grade, stretch), strict=True))
         return found
 
-    def _grade(self, client: "openai.OpenAI", question: str) -> Verdict:
-        import openai
-
-        ledger = self._ledger()
-        # A token is a byte at least, in any language.
-        most = self._price(len(question.encode("utf-8", "replace")), _MOST_REPLY_TOKENS)
+    def _grade(self, client: ChatClient, question: str) -> Verdict:
         try:
-            ledger.reserve(most)
+            reply = client.ask([Message("user", question)], max_tokens=_MOST_REPLY_TOKENS, temperature=0.0)
+            grade = parse_grade(reply.text, lowest=self.lowest, highest=self.highest)
         except BudgetSpent:
             return Verdict(None, "over_budget")
-        cost = 0.0
-        try:
-            reply = self._call(client, question)
-            cost = self._cost_of(reply, most)
-            text = reply.choices[0].message.content or ""
-            grade = parse_grade(text, lowest=self.lowest, highest=self.highest)
-        except (BadReply, AttributeError, IndexError, TypeError):
+        except NoReply as error:
+            return Verdict(None, "unreachable" if error.code == "unreachable" else "no_grade")
+        except BadReply:
             return Verdict(None, "no_grade")
-        except (openai.APIConnectionError, openai.APIStatusError):
-            return Verdict(None, "unreachable")
-        finally:
-            ledger.settle(most, cost)
         return Verdict((grade - self.lowest) / (self.highest - self.lowest))
 
-    def _call(self, client: "openai.OpenAI", question: str) -> Any:
-        import openai
-
-        try:
-            return client.chat.completions.create(
-                model=self.endpoint.model,
-                messages=[{"role": "user", "content": question}],
-                temperature=0.0,
-                max_tokens=_MOST_REPLY_TOKENS,
-            )
-        except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
-            raise OperatorProblem(
-                "judge_refuses",
-                f"The judge '{self.name}' refuses its calls (HTTP {error.status_code}): check its key, "
-                "model and "
-                "address.",
-            ) from None
-
-    def _connect(self) -> "openai.OpenAI":
-        import openai
-
-        variable = self.endpoint.key_variable
-        key = os.environ.get(variable) if variable else None
-        if variable and not key:
-            raise OperatorProblem(
-                "judge_without_key",
-                f"The judge '{self.name}' has no key: {variable} is not set on this machine.",
-            )
-        # Every attempt of a call waits for its turn, repeated ones included.
-        http = openai.DefaultHttpxClient(event_hooks={"request": [self._wait_for_turn]})
-        return openai.OpenAI(
-            base_url=self.endpoint.base_url,
-            api_key=key or "none",  # endpoints without keys ignore it, but the client wants something to send
-            max_retries=self.retries,
-            timeout=self.endpoint.timeout_s,
-            http_client=http,
-        )
-
-    def _wait_for_turn(self, _request: object) -> None:
-        time.sleep(self._ledger().take_turn())
-
     def _ledger(self) -> Ledger:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        return Ledger(
-            self._file("judge", "json"),
-            bound=self.max_cost,
-            requests_per_minute=self.endpoint.requests_per_minute,
-        )
+        return open_ledger(self._file("judge", "json"), self.endpoint, self.max_cost)
 
     def _file(self, what: str, suffix: str) -> Path:
-        return self.folder / f"{what}-{re.sub(r'[^0-9A-Za-z]', '_', self.name)}.{suffix}"
+        return self.folder / f"{what}-{as_file_name(self.name)}.{suffix}"
 
     def _question(self, pair: Pair) -> str:
         values = {**pair._asdict(), "lowest": f"{self.lowest:g}", "highest": f"{self.highest:g}"}
@@ -191,14 +130,3 @@ class EndpointJudge:
     def _digest(self, question: str) -> bytes:
         asked = f"{self.endpoint.base_url}\0{self.endpoint.model}\0{question}"
         return hashlib.sha256(asked.encode("utf-8", "replace")).digest()
-
-    def _price(self, input_tokens: float, output_tokens: float) -> float:
-        endpoint = self.endpoint
-        return (input_tokens * endpoint.input_price + output_tokens * endpoint.output_price) / _MILLION
-
-    def _cost_of(self, reply: Any, most: float) -> float:
-        """By the endpoint's own count; one that does not count costs the most that it may."""
-        usage = getattr(reply, "usage", None)
-        if usage is None or usage.prompt_tokens is None or usage.completion_tokens is None:
-            return most
-        return self._price(usage.prompt_tokens, usage.completion_tokens)

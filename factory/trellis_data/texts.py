@@ -110,9 +110,16 @@ def is_conversation(kind: pa.DataType) -> bool:
 
 
 def _frame_of(table: pa.Table, place: _Place) -> pl.DataFrame:
-    column = table.column(place.column)
+    # Chunk by chunk: together they may hold more than one array of strings can.
+    frames, start = [pl.DataFrame(schema=FRAME_SCHEMA)], 0
+    for chunk in table.column(place.column).chunks:
+        frames.append(_frame_of_chunk(chunk, place).with_columns(pl.col("row") + start))
+        start += len(chunk)
+    return pl.concat(frames)
+
+
+def _frame_of_chunk(column: pa.Array, place: _Place) -> pl.DataFrame:
     if place.is_conversation:
-        column = column.combine_chunks()
         messages = pc.list_flatten(column)
         rows = pc.list_parent_indices(column).to_numpy()
         starts = np.searchsorted(rows, rows, side="left")
@@ -164,10 +171,18 @@ def _is_asked(role: str) -> pl.Expr:
     return pl.lit(True) if role == "prompt" else pl.col("speaker") != "assistant"
 
 
-def _replace(column: pa.ChunkedArray, lines: pl.DataFrame) -> pa.Array:
-    if is_text(column.type):
-        return _scatter(column.combine_chunks(), lines["row"].to_numpy(), lines["new"])
-    whole = column.combine_chunks()
+def _replace(column: pa.ChunkedArray, lines: pl.DataFrame) -> pa.ChunkedArray:
+    chunks, start = [], 0
+    for chunk in column.chunks:
+        mine = lines.filter(pl.col("row").is_between(start, start + len(chunk), closed="left"))
+        chunks.append(_replace_in(chunk, mine.with_columns(pl.col("row") - start)) if len(mine) else chunk)
+        start += len(chunk)
+    return pa.chunked_array(chunks, column.type)
+
+
+def _replace_in(whole: pa.Array, lines: pl.DataFrame) -> pa.Array:
+    if is_text(whole.type):
+        return _scatter(whole, lines["row"].to_numpy(), lines["new"])
     messages = pc.list_flatten(whole)
     rows = pc.list_parent_indices(whole).to_numpy()
     first = np.searchsorted(rows, lines["row"].to_numpy(), side="left")

@@ -109,3 +109,28 @@ def test_new_texts_go_where_the_old_ones_stood(rows: list[Any], where: Any) -> N
             suffix = "!" if (index, turn) in asked else ""
             assert new["role"] == old["role"]
             assert new["content"] == (None if old["content"] is None else old["content"] + suffix)
+
+
+def test_chunks_of_a_column_are_not_joined_as_together_they_may_be_more_than_one_array_holds() -> None:
+    first = chat([("user", "a"), ("assistant", "b")], None, []).table
+    second = chat([("user", "c")], [("user", None), ("assistant", "d")]).table
+    table = pa.concat_tables([first, second.slice(0, 0), second]).append_column(
+        "note", pa.chunked_array([["n0", "n1"], ["n2", None, "n4"]])
+    )
+    batch = Batch(table, Layout(DataFormat.UNKNOWN))
+
+    frame = texts_of(batch)
+    changed = with_texts(batch, frame, frame["text"].str.to_uppercase())
+
+    assert frame.filter(frame["field"] == "messages").select("row", "turn", "text").rows() == [
+        (0, 0, "a"),
+        (0, 1, "b"),
+        (3, 0, "c"),
+        (4, 1, "d"),
+    ]
+    assert changed.column("note").to_pylist() == ["N0", "N1", "N2", None, "N4"]
+    assert [row and [turn["content"] for turn in row] for row in changed.column("messages").to_pylist()] == [
+        ["A", "B"], None, [], ["C"], [None, "D"],
+    ]  # fmt: skip
+    assert [len(chunk) for chunk in changed.column("note").chunks] == [2, 3]
+    assert changed.column("messages").num_chunks > 1

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from trellis_contracts.pipeline import Pipeline
 
+from trellis_data.batching import read_tables
 from trellis_data.layout import Layout
 from trellis_data.outcome import StepReport
 from trellis_data.pipeline.document import pipeline_hash
@@ -23,6 +23,9 @@ from trellis_data.whole_files import publishing, whole_folders
 
 if TYPE_CHECKING:
     from trellis_data.pipeline.runner import Stage
+
+#: Dropped rows that are copied at once.
+_GATHERED_ROWS = 8192
 
 
 def finish(
@@ -77,9 +80,9 @@ def _gather(parts: list[Path], target: Path, limits: Limits) -> int:
     file = ParquetAppender(target)
     for part in found:
         with pq.ParquetFile(part) as rows:
-            for batch in rows.iter_batches():
-                room = batch.num_rows if limits.dropped is None else max(0, limits.dropped - file.rows)
-                file.write(conform(pa.Table.from_batches([batch.slice(0, room)]), schema))
+            for table in read_tables(rows, _GATHERED_ROWS):
+                room = table.num_rows if limits.dropped is None else max(0, limits.dropped - file.rows)
+                file.write(conform(table.slice(0, room), schema))
     file.close()
     return file.rows
 

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from trellis_data.batching import read_tables
 from trellis_data.layout import Batch, Layout
 from trellis_data.operator import Context, GlobalOperator, Operator, OperatorProblem, RowOperator
 from trellis_data.outcome import Outcome
@@ -193,9 +194,7 @@ def _batches(unit: Unit, work: Work, layout: Layout) -> Iterator[tuple[Batch, np
     """The unit's rows and where they stood in the pipeline's input; an empty unit has one empty batch."""
     done = 0
     with pq.ParquetFile(unit.path) as file:
-        groups = list(unit.groups)
-        for record_batch in file.iter_batches(work.batch_rows, row_groups=groups) if groups else ():
-            table = pa.Table.from_batches([record_batch])
+        for table in read_tables(file, work.batch_rows, unit.groups):
             if ORIGIN in table.column_names:
                 origins = table.column(ORIGIN).to_numpy()
                 table = table.drop_columns([ORIGIN])

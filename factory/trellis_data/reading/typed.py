@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from trellis_data.batching import read_tables
 from trellis_data.reading.blocks import BLOCK_ROWS
 from trellis_data.reading.columns import is_list, is_text
 from trellis_data.reading.conform import with_items
@@ -44,9 +45,9 @@ def _parquet_batches(path: Path) -> Iterator[pa.RecordBatch]:
             raise _too_many(file.metadata.num_columns)
         _check_names(file.schema_arrow)
         count = 0
-        for batch in file.iter_batches(batch_size=BLOCK_ROWS, use_threads=False):
-            count += batch.num_rows
-            yield batch
+        for table in read_tables(file, BLOCK_ROWS):
+            count += table.num_rows
+            yield from table.to_batches()
         if count != file.metadata.num_rows:
             claimed = file.metadata.num_rows
             raise UnreadableFile("file_damaged", f"The file claims {claimed} rows but holds {count}.")

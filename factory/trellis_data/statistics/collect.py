@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from trellis_data.batching import read_tables
 from trellis_data.layout import Batch, Layout
 from trellis_data.pipeline.shards import conform
 from trellis_data.pipeline.units import schema_of
@@ -68,8 +69,8 @@ def summarise(
             rows = 0
             for path in paths:
                 with pq.ParquetFile(path) as file:
-                    for record_batch in file.iter_batches(_BATCH_ROWS):
-                        table = conform(pa.Table.from_batches([record_batch]), schema)
+                    for read in read_tables(file, _BATCH_ROWS):
+                        table = conform(read, schema)
                         whole = whole.merged(_of_batch(Batch(table, layout, tools.seen), tools))
                         tools.seen += table.num_rows
                         rows += table.num_rows

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 from trellis_contracts.recipe import DataFormat, Strict
 
+from trellis_data.batching import read_tables
 from trellis_data.layout import Batch, Layout
 from trellis_data.pipeline.shards import conform
 from trellis_data.texts import any_in_row, texts_of
@@ -75,13 +76,13 @@ def take_rows(store: Store, tree: Tree, split: str, positions: np.ndarray) -> pa
 
 
 def stream_rows(store: Store, version: Version, split: str, rows: int = 8192) -> Iterator[pa.Table]:
-    """All rows of a split in order, in tables of at most so many rows."""
+    """All rows of a split in order, in tables of at most so many rows (``batching``)."""
     tree = store.tree(version.commit.tree)
     schema = tree.arrow_schema
     for chunk in _split(tree, split).chunks:
         with store.objects.rows(chunk.id) as file:
-            for batch in file.iter_batches(rows):
-                yield conform(pa.Table.from_batches([batch]), schema)
+            for table in read_tables(file, rows):
+                yield conform(table, schema)
 
 
 def files_of(store: Store, version: Version) -> dict[str, list[Path]]:

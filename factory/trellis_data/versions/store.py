@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
+from trellis_data.batching import read_tables
 from trellis_data.layout import Layout
 from trellis_data.pipeline.shards import conform, one_schema
 from trellis_data.versions.chunking import cut_chunks
@@ -229,5 +230,5 @@ def _schema(splits: Mapping[str, Sequence[Path]]) -> pa.Schema:
 def _tables(files: Iterable[Path], schema: pa.Schema) -> Iterator[pa.Table]:
     for path in files:
         with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(_BATCH_ROWS):
-                yield conform(pa.Table.from_batches([batch]), schema)
+            for table in read_tables(file, _BATCH_ROWS):
+                yield conform(table, schema)

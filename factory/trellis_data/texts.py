@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trellis_data.layout import Batch, Layout
+from trellis_data.speakers import CALL_TURN, SPEAKERS
 
 #: Which texts of a row an operator works on. "prompt" is everything before what is to be learned, "answer"
 #: what is to be learned; the others are the roles of a conversation's turns.
@@ -31,10 +32,21 @@ FRAME_SCHEMA = {
 
 
 class _Place(NamedTuple):
-    """A column that holds texts, and how."""
+    """A column that holds texts, and the members of its turns, where it holds conversations."""
 
     column: str
-    is_conversation: bool
+    turn: "_Turn | None" = None
+
+
+class _Turn(NamedTuple):
+    """What the members of a turn are called that hold its speaker and its text."""
+
+    speaker: str
+    text: str
+
+
+#: Messages as OpenAI has them, and ShareGPT's turns.
+_MESSAGE, _SHAREGPT = _Turn("role", "content"), _Turn("from", "value")
 
 
 def texts_of(batch: Batch, where: Where = "all", columns: list[str] | None = None) -> pl.DataFrame:
@@ -89,9 +101,9 @@ def _places(batch: Batch, columns: list[str] | None) -> Iterator[_Place]:
     for name in names:
         kind = schema.field(name).type
         if is_text(kind):
-            yield _Place(name, is_conversation=False)
-        elif is_conversation(kind):
-            yield _Place(name, is_conversation=True)
+            yield _Place(name)
+        elif turn := _turn_of(kind):
+            yield _Place(name, turn)
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -100,13 +112,32 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def is_conversation(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds messages with a text each."""
-    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not pa.types.is_struct(
-        kind.value_type
-    ):
+    """Whether a column of this type holds turns with a text each, be they messages or ShareGPT's."""
+    return _turn_of(kind) is not None
+
+
+def is_messages(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds messages with a role and a text each."""
+    return _has(kind, _MESSAGE)
+
+
+def is_turns(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds ShareGPT's turns."""
+    return _has(kind, _SHAREGPT)
+
+
+def _turn_of(kind: pa.DataType) -> _Turn | None:
+    return next((turn for turn in (_MESSAGE, _SHAREGPT) if _has(kind, turn)), None)
+
+
+def _has(kind: pa.DataType, turn: _Turn) -> bool:
+    """Whether the items of lists of this type have the members of such a turn."""
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+        return False
+    if not pa.types.is_struct(kind.value_type):
         return False
     inner = {item.name: item.type for item in kind.value_type}
-    return is_text(inner.get("role", pa.null())) and is_text(inner.get("content", pa.null()))
+    return all(is_text(inner.get(name, pa.null())) for name in turn)
 
 
 def _frame_of(table: pa.Table, place: _Place) -> pl.DataFrame:
@@ -119,15 +150,15 @@ def _frame_of(table: pa.Table, place: _Place) -> pl.DataFrame:
 
 
 def _frame_of_chunk(column: pa.Array, place: _Place) -> pl.DataFrame:
-    if place.is_conversation:
+    if place.turn is not None:
         messages = pc.list_flatten(column)
         rows = pc.list_parent_indices(column).to_numpy()
         starts = np.searchsorted(rows, rows, side="left")
         lines = {
             "row": rows.astype(np.uint32),
             "turn": (np.arange(len(rows)) - starts).astype(np.uint32),
-            "speaker": _strings(pc.struct_field(messages, "role")),
-            "text": _strings(pc.struct_field(messages, "content")),
+            "speaker": _speakers(_strings(pc.struct_field(messages, place.turn.speaker)), place.turn),
+            "text": _strings(pc.struct_field(messages, place.turn.text)),
         }
     else:
         lines = {
@@ -137,7 +168,16 @@ def _frame_of_chunk(column: pa.Array, place: _Place) -> pl.DataFrame:
             "text": _strings(column),
         }
     frame = pl.DataFrame(lines).with_columns(field=pl.lit(place.column))
-    return frame.filter(pl.col("text").is_not_null()).select(list(FRAME_SCHEMA))
+    frame = frame.filter(pl.col("text").is_not_null()).select(list(FRAME_SCHEMA))
+    if place.turn == _SHAREGPT:
+        # Calls of tools are no texts in messages either.
+        frame = frame.filter(pl.col("speaker").ne_missing(CALL_TURN))
+    return frame
+
+
+def _speakers(names: pl.Series, turn: _Turn) -> pl.Series:
+    """Who speaks, in the words of messages, however turns are stored."""
+    return names.replace(SPEAKERS) if turn == _SHAREGPT else names
 
 
 def _strings(values: pa.Array | pa.ChunkedArray) -> pl.Series:
@@ -186,10 +226,11 @@ def _replace_in(whole: pa.Array, lines: pl.DataFrame) -> pa.Array:
     messages = pc.list_flatten(whole)
     rows = pc.list_parent_indices(whole).to_numpy()
     first = np.searchsorted(rows, lines["row"].to_numpy(), side="left")
-    content = _scatter(pc.struct_field(messages, "content"), first + lines["turn"].to_numpy(), lines["new"])
+    turn = _turn_of(whole.type) or _MESSAGE
+    content = _scatter(pc.struct_field(messages, turn.text), first + lines["turn"].to_numpy(), lines["new"])
     fields = list(whole.type.value_type)
     children = [
-        content if field.name == "content" else pc.struct_field(messages, field.name) for field in fields
+        content if field.name == turn.text else pc.struct_field(messages, field.name) for field in fields
     ]
     struct = pa.StructArray.from_arrays(children, fields=fields, mask=messages.is_null())
     lengths = pc.fill_null(pc.list_value_length(whole), 0).to_numpy(zero_copy_only=False)

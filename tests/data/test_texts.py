@@ -134,3 +134,47 @@ def test_chunks_of_a_column_are_not_joined_as_together_they_may_be_more_than_one
     ]  # fmt: skip
     assert [len(chunk) for chunk in changed.column("note").chunks] == [2, 3]
     assert changed.column("messages").num_chunks > 1
+
+
+def sharegpt(*rows: list[tuple[str, str | None]] | None) -> Batch:
+    kind = pa.list_(pa.struct({"from": pa.string(), "value": pa.string(), "weight": pa.int64()}))
+    values = [row and [{"from": who, "value": text, "weight": 1} for who, text in row] for row in rows]
+    columns = {"messages": "conversations"}
+    return Batch(pa.table({"conversations": pa.array(values, kind)}), Layout(DataFormat.UNKNOWN, columns))
+
+
+def test_turns_of_sharegpt_are_texts_whose_speakers_have_the_names_of_messages() -> None:
+    batch = sharegpt(
+        [("system", "s"), ("human", "q"), ("function_call", "{}"), ("observation", "o"), ("gpt", "a")],
+        None,
+        [("human", None), ("bing", "b")],
+    )
+
+    assert texts_of(batch).select("row", "turn", "speaker", "text").rows() == [
+        (0, 0, "system", "s"),
+        (0, 1, "user", "q"),
+        (0, 3, "tool", "o"),
+        (0, 4, "assistant", "a"),
+        (2, 1, "assistant", "b"),
+    ]
+    assert texts_of(batch, "answer")["text"].to_list() == ["a", "b"]
+    assert texts_of(batch, "user")["text"].to_list() == ["q"]
+
+
+def test_new_texts_of_sharegpt_are_stored_as_the_old_ones_were() -> None:
+    batch = sharegpt([("human", "q"), ("function_call", "{}"), ("gpt", "a")], None)
+    frame = texts_of(batch)
+
+    table = with_texts(batch, frame, frame["text"].str.to_uppercase())
+
+    assert table.schema.equals(batch.table.schema)
+    assert table.to_pylist() == [
+        {
+            "conversations": [
+                {"from": "human", "value": "Q", "weight": 1},
+                {"from": "function_call", "value": "{}", "weight": 1},
+                {"from": "gpt", "value": "A", "weight": 1},
+            ]
+        },
+        {"conversations": None},
+    ]

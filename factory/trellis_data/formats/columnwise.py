@@ -14,11 +14,11 @@ from trellis_contracts.rows import FORMAT_ROLES, ROLES
 from trellis_recipes.data.conversion import DATA_SOURCE
 from trellis_recipes.data.reading import BadRow
 
-from trellis_data.formats.messages import SPEAKERS, TURN_NAMES
 from trellis_data.formats.rowwise import TURN_COLUMNS, Extraction, extract_answer
 from trellis_data.formats.shapes import EXTRA, MEANS, Reading, Shape
-from trellis_data.formats.turns import Turns, interleave, is_turns, joined, turns_of
-from trellis_data.texts import is_conversation, is_text
+from trellis_data.formats.turns import Turns, interleave, joined, turns_of
+from trellis_data.speakers import SPEAKERS, TURN_NAMES
+from trellis_data.texts import is_messages, is_text, is_turns
 
 #: A text that says something to every reader: Python and Arrow differ in what else is blank.
 _SAYS = r"[\p{L}\p{N}\p{P}\p{S}\p{M}]"
@@ -108,7 +108,7 @@ def _read_prompt(table: pa.Table, reading: Reading) -> tuple[Turns, np.ndarray] 
     if found is None:
         return None
     name, column = found
-    if is_conversation(column.type):
+    if is_messages(column.type):
         turns, plain = turns_of(column, "role", "content")
         return turns, plain & _known_roles(turns)
     system = _optional_text(table, reading, "system")
@@ -152,7 +152,7 @@ def _read_question(table: pa.Table, reading: Reading) -> Samples | None:
 
 def _read_messages(table: pa.Table, reading: Reading) -> Samples | None:
     found = _column(table, reading, "messages")
-    if found is None or not is_conversation(found[1].type) or _has_leftovers(table):
+    if found is None or not is_messages(found[1].type) or _has_leftovers(table):
         return None
     turns, plain = turns_of(found[1], "role", "content")
     split = turns.last_of("assistant")
@@ -213,7 +213,7 @@ def _read_side(table: pa.Table, reading: Reading, role: str) -> tuple[Turns, np.
     if is_text(column.type):
         texts = column.cast(pa.string())
         return interleave([("assistant", texts, np.ones(len(texts), bool))]), _says(texts)
-    if not is_conversation(column.type):
+    if not is_messages(column.type):
         return None
     turns, plain = turns_of(column, "role", "content")
     first, _ = turns.nth(np.zeros(len(turns), np.int64))

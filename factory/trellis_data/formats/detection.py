@@ -10,8 +10,9 @@ from trellis_recipes.data.reading import BadRow
 
 from trellis_data.formats.rowwise import TURN_COLUMNS, RowConverter
 from trellis_data.formats.shapes import MEANS, Reading, Shape
-from trellis_data.formats.turns import is_turns, is_wide
+from trellis_data.formats.turns import is_wide
 from trellis_data.reading.columns import describe_type, kind_of
+from trellis_data.texts import is_turns
 
 #: What says most comes first; how sure a format is whose columns are there and whose rows can all be read.
 _SURE: dict[Shape, float] = {

@@ -8,17 +8,7 @@ from trellis_contracts.rows import ROLES
 from trellis_recipes.data.reading import BadRow, Cell
 
 from trellis_data.formats.shapes import MESSAGE_FIELDS
-
-#: ShareGPT's names of speakers; others are the same in both.
-SPEAKERS = {
-    "human": "user",
-    "gpt": "assistant",
-    "observation": "tool",
-    "bing": "assistant",
-    "chatgpt": "assistant",
-}
-TURN_NAMES = {"user": "human", "assistant": "gpt", "tool": "observation"}
-_CALL = "function_call"
+from trellis_data.speakers import CALL_TURN, SPEAKERS, TURN_NAMES
 
 RichMessage = dict[str, Any]
 
@@ -37,7 +27,7 @@ def _message(message: Any, place: str) -> RichMessage:
     if not isinstance(role, str) or role not in ROLES:
         raise BadRow(f"{place} has the role {role!r}", "unknown_role")
     made: RichMessage = {"role": role, "content": _content(message.get("content"), place)}
-    calls = message.get("tool_calls") or _old_call(message.get(_CALL))
+    calls = message.get("tool_calls") or _old_call(message.get("function_call"))
     if calls:
         made["tool_calls"] = [_call(call, place) for call in calls]
     for name in ("name", "tool_call_id"):
@@ -95,7 +85,7 @@ def from_turns(cell: Cell, extra: Mapping[str, Any]) -> list[RichMessage]:
         value = turn.get("value") if isinstance(turn, Mapping) else None
         if not isinstance(speaker, str) or not isinstance(value, str):
             raise BadRow(f"{place} is not an object with from and value")
-        if speaker == _CALL:
+        if speaker == CALL_TURN:
             calls = _parse_calls(value, place)
             if not (messages and messages[-1]["role"] == "assistant" and "tool_calls" not in messages[-1]):
                 messages.append({"role": "assistant", "content": None})
@@ -130,7 +120,7 @@ def to_turns(messages: list[RichMessage]) -> tuple[list[dict[str, Any]], dict[st
         if calls:
             made = [_open_call(call) for call in calls]
             value = json.dumps(made[0] if len(made) == 1 else made, ensure_ascii=False)
-            turns.append({"from": _CALL, "value": value})
+            turns.append({"from": CALL_TURN, "value": value})
         fields = {name: message[name] for name in ("name", "tool_call_id") if message.get(name) is not None}
         ids = [call.get("id") for call in calls or []]
         if any(each is not None for each in ids):

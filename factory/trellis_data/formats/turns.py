@@ -7,7 +7,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trellis_data.formats.shapes import WIDE_MESSAGE
-from trellis_data.texts import is_text
 
 
 @dataclass(frozen=True)
@@ -138,11 +137,3 @@ def is_wide(kind: pa.DataType) -> bool:
     known = {field.name for field in WIDE_MESSAGE} | {"function_call"}
     names = {field.name for field in kind.value_type}
     return bool((names & known) - {"role", "content"})
-
-
-def is_turns(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds ShareGPT's turns."""
-    if not pa.types.is_list(kind) or not pa.types.is_struct(kind.value_type):
-        return False
-    inner = {item.name: item.type for item in kind.value_type}
-    return is_text(inner.get("from", pa.null())) and is_text(inner.get("value", pa.null()))

@@ -14,6 +14,7 @@ from trellis_data.operator import Context, OperatorProblem, TextParams, knob
 from trellis_data.operators.phrases import built_in_phrases
 from trellis_data.operators.text_operator import TextOperator
 from trellis_data.outcome import Outcome, dropping
+from trellis_data.speakers import CALL_TURN
 from trellis_data.texts import ANSWER_ROLES, Where, any_in_row, is_conversation, is_text, texts_of
 
 Kind = Literal["empty", "placeholder", "punctuation", "disclaimer", "repeats_prompt"]
@@ -143,23 +144,30 @@ def _bare_phrase(phrase: str) -> str:
     return phrase.strip().lower().strip("[]<>(){}【】（）《》*_-. 。\"'")
 
 
+def _calls(turns: pa.StructArray) -> np.ndarray:
+    """Whether each turn calls a tool."""
+    names = {field.name for field in turns.type}
+    if "role" not in names:
+        named = pc.equal(pc.struct_field(turns, "from"), CALL_TURN)
+        return np.asarray(pc.fill_null(named, False).to_numpy(zero_copy_only=False))
+    if "tool_calls" not in names:
+        return np.zeros(len(turns), dtype=bool)
+    calls = pc.struct_field(turns, "tool_calls")
+    size = pc.utf8_length(calls) if is_text(calls.type) else pc.list_value_length(calls)
+    # "[]" and "{}" written as text call nothing.
+    least = 2 if is_text(calls.type) else 0
+    return np.asarray(pc.fill_null(size, 0).to_numpy(zero_copy_only=False) > least)
+
+
 def _turns_that_call(batch: Batch) -> pl.DataFrame:
-    """Row, field and turn of the messages that call a tool: they need no text."""
+    """Row, field and turn of those that call a tool: they need no text."""
     found = []
     for field in batch.table.schema:
         if not is_conversation(field.type):
             continue
-        inner = {item.name: item.type for item in field.type.value_type}
-        if "tool_calls" not in inner:
-            continue
         column = batch.table.column(field.name).combine_chunks()
         rows = pc.list_parent_indices(column).to_numpy()
-        calls = pc.struct_field(pc.list_flatten(column), "tool_calls")
-        size = pc.utf8_length(calls) if is_text(calls.type) else pc.list_value_length(calls)
-        # "[]" and "{}" written as text call nothing.
-        hits = np.flatnonzero(
-            pc.fill_null(size, 0).to_numpy(zero_copy_only=False) > (2 if is_text(calls.type) else 0)
-        )
+        hits = np.flatnonzero(_calls(pc.list_flatten(column)))
         starts = np.searchsorted(rows, rows, side="left")
         found.append(
             pl.DataFrame(

@@ -90,6 +90,19 @@ def test_one_empty_turn_is_enough_and_a_missing_answer_too() -> None:
     assert run("empty_answers", batch).reasons == dict.fromkeys([0, 1, 2], "empty_answer")
 
 
+def test_rows_of_sharegpt_are_cleaned_as_they_are() -> None:
+    turns = [
+        [{"from": "human", "value": "q"}, {"from": "gpt", "value": text}] for text in ("fine", " ", "N/A")
+    ]
+    calls = [{"from": "human", "value": "q"}, {"from": "function_call", "value": '{"name": "f"}'}]
+    table = pa.Table.from_pylist([{"conversations": each} for each in [*turns, calls]])
+    batch = Batch(table, Layout(DataFormat.UNKNOWN, {"messages": "conversations"}))
+
+    outcome = run("empty_answers", batch)
+
+    assert outcome.keep.tolist() == [True, False, False, True]
+
+
 def test_a_turn_that_calls_a_tool_may_be_empty() -> None:
     call = pa.list_(pa.struct({"name": pa.string()}))
     kind = pa.list_(pa.struct({"role": pa.string(), "content": pa.string(), "tool_calls": call}))

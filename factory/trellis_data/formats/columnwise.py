@@ -354,6 +354,7 @@ def _as_rl(samples: Samples, wanted: _Wanted) -> tuple[dict[str, pa.Array], np.n
     truth = samples.truth
     if truth is None:
         truth, sure = _extracted(answer, sure, wanted.extraction)
+        sure &= _says(truth)
     kinds = {field.name: field.type for field in wanted.schema}
     columns = {
         "data_source": pa.repeat(DATA_SOURCE, size),

@@ -48,8 +48,8 @@ def extract_answer(text: str, how: Extraction) -> str:
     """The answer that a solution ends in; raises ``BadRow`` where it has none of that kind."""
     found = _EXTRACTORS[how](text)
     if found is None or not found.strip():
-        mark = "####" if how == "gsm8k" else r"\boxed{}"
-        raise BadRow(f"the answer has no final answer ({mark})", "no_final_answer")
+        marks = {"gsm8k": " (####)", "boxed": r" (\boxed{})"}
+        raise BadRow(f"the answer has no final answer{marks.get(how, '')}", "no_final_answer")
     return found
 
 

@@ -121,6 +121,17 @@ def test_both_ways_give_the_same(name: str, data: st.DataObject, target: Shape, 
     quick.table.validate(full=True)
 
 
+def test_an_empty_answer_is_none_to_check_against_in_both_ways() -> None:
+    turns = [{"role": "user", "content": "q"}, {"role": "assistant", "content": " "}]
+    table = pa.table({"messages": pa.array([turns], _MESSAGES)})
+
+    made = Converter(table.schema, Reading(Shape.MESSAGES), Shape.VERL_RL, extraction="whole").convert(table)
+
+    assert made.table.num_rows == 0
+    assert made.problems[0].code == "no_final_answer"
+    assert made.problems[0].message == "the answer has no final answer"
+
+
 def test_common_rows_never_take_the_slow_way() -> None:
     rows = {"instruction": ["Add."] * 5, "input": ["1 and 1", "", None, "2", "3"], "output": ["2"] * 5}
     converter = Converter(pa.table(rows).schema, Reading(Shape.ALPACA), Shape.MESSAGES)

@@ -7,6 +7,7 @@ import pyarrow as pa
 from trellis_contracts.rows import ColumnKind
 
 from trellis_data.reading.blocks import SourceRow
+from trellis_data.reading.keys import KeyCount
 from trellis_data.reading.problems import MAX_DEPTH, MAX_LEAF_COLUMNS
 
 #: What Arrow raises for values that have no common type, or none at all.
@@ -74,6 +75,11 @@ class ColumnTypes:
         except (*CONVERSION_ERRORS, ShapeError) as error:
             if len(rows) == 1:
                 return [], [self._explain(rows[0], error)]
+            if isinstance(error, ShapeError) and error.code == "too_many_columns":
+                fitting, refused = self._within_limit(rows)
+                if refused:
+                    pieces, misfits = self.admit(fitting)
+                    return pieces, _in_order(rows, refused + misfits)
         # By halves: a few bad rows among many cost a few conversions of the others.
         middle = len(rows) // 2
         early, early_misfits = self.admit(rows[:middle])
@@ -103,11 +109,28 @@ class ColumnTypes:
             return self.struct
         return merge_types(self.struct, inferred)
 
+    def _within_limit(self, rows: list[SourceRow]) -> tuple[list[SourceRow], list[Misfit]]:
+        """The rows whose keys fit beside those known, and the others; one look at each, no types made."""
+        keys = KeyCount(self.struct)
+        fitting, refused = list[SourceRow](), list[Misfit]()
+        for row in rows:
+            if keys.take(row.value):
+                fitting.append(row)
+            else:
+                refused.append(Misfit(row, None, _TOO_MANY_KEYS, "too_many_columns"))
+        return fitting, refused
+
     def _explain(self, row: SourceRow, error: Exception) -> Misfit:
         if isinstance(error, ShapeError):
             return Misfit(row, None, str(error), error.code)
         column, reason = explain_misfit(row.value, self.struct) or (None, str(error)[:300])
         return Misfit(row, column, reason, "type_conflict")
+
+
+def _in_order(rows: list[SourceRow], misfits: list[Misfit]) -> list[Misfit]:
+    """Misfits in the order of their rows."""
+    place = {id(row): number for number, row in enumerate(rows)}
+    return sorted(misfits, key=lambda misfit: place[id(misfit.row)])
 
 
 def merge_types(left: pa.DataType, right: pa.DataType) -> pa.DataType:

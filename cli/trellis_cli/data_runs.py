@@ -21,6 +21,7 @@ from trellis_cli.rows_input import (
     find_layout,
     find_rows,
     import_into,
+    show_warnings,
     told,
 )
 
@@ -52,6 +53,7 @@ def import_rows(
     if report.quarantined:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in report.reasons.items())
         out.print(f"[yellow]{report.quarantined:,} rows in quarantine[/yellow]: {reasons}")
+    show_warnings(report)
 
 
 def detect(

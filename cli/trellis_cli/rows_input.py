@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.output import err
@@ -29,7 +30,17 @@ _DETECTED_ROWS = 200
 #: In a folder of imported rows: what they were read from.
 _STAMP_FILE = "source.json"
 #: Codes that say that the request is wrong rather than the rows.
-_USAGE = ("pipeline_", "operator_", "param_", "name_", "version_", "column_", "store_missing", "folder_taken")
+_USAGE = (
+    "generation_",
+    "pipeline_",
+    "operator_",
+    "param_",
+    "name_",
+    "version_",
+    "column_",
+    "store_missing",
+    "folder_taken",
+)
 
 
 @dataclass(frozen=True)
@@ -112,6 +123,15 @@ def _import_once(source: Path, folder: Path, *, anew: bool) -> None:
     stamp.write_text(state)
     if report.quarantined:
         err.print(f"[yellow]{report.quarantined:,} rows cannot be read:[/yellow] {folder}/quarantine.jsonl")
+    show_warnings(report)
+
+
+def show_warnings(report: Any) -> None:
+    """Say what is wrong with the files of an import beside their rows."""
+    for each in report.warnings:
+        place = f"{each['source']}, line {each['line']}" if each["line"] else each["source"]
+        more = f" (and {each['count'] - 1:,} more)" if each["count"] > 1 else ""
+        err.print("[yellow]warning:[/yellow]", escape(f"{place}: {each['message']}{more}"))
 
 
 def _state_of(source: Path) -> str:

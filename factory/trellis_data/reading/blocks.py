@@ -27,6 +27,8 @@ class Block:
     first_row: int
     rows: list[SourceRow] = field(default_factory=list)
     problems: list[RowProblem] = field(default_factory=list)
+    #: What is wrong between the rows.
+    warnings: list[RowProblem] = field(default_factory=list)
     #: Reads the same rows again, more slowly, where a number has become another one; None where none can.
     read_exactly: Callable[[], "Block"] | None = None
 
@@ -36,25 +38,28 @@ class Block:
         return len(self.rows) + len(self.problems)
 
     def in_order(self) -> Iterator[SourceRow | RowProblem]:
-        """The rows as they stand in the file, with problems in the place of bad ones."""
+        """The rows as they stand in the file, problems in the place of bad ones, and then the warnings."""
         bad = {problem.row: problem for problem in self.problems}
         good = iter(self.rows)
         for number in range(self.first_row, self.first_row + self.row_count):
             yield bad[number] if number in bad else next(good)
+        yield from self.warnings
 
 
 def gather(rows: Iterator[SourceRow | RowProblem]) -> Iterator[Block]:
     """Blocks of rows that come one by one."""
     block, size = Block(1), 0
     for item in rows:
-        if isinstance(item, RowProblem):
+        if isinstance(item, RowProblem) and not item.is_row:
+            block.warnings.append(item)
+        elif isinstance(item, RowProblem):
             block.problems.append(item)
             size += len(item.raw)
         else:
             block.rows.append(item)
             size += item.size
-        if block.row_count >= BLOCK_ROWS or size >= BLOCK_BYTES:
+        if block.row_count + len(block.warnings) >= BLOCK_ROWS or size >= BLOCK_BYTES:
             yield block
             block, size = Block(block.first_row + block.row_count), 0
-    if block.row_count:
+    if block.row_count or block.warnings:
         yield block

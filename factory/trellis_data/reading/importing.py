@@ -23,7 +23,7 @@ from trellis_data.reading.json_lines import read_json_lines
 from trellis_data.reading.kinds import HEAD_BYTES, TEXT_KINDS, FileKind, detect_kind
 from trellis_data.reading.packing import Unpacked, open_unpacked
 from trellis_data.reading.problems import RowProblem, UnreadableFile, shorten
-from trellis_data.reading.quarantine import QUARANTINE_FILE, Quarantine
+from trellis_data.reading.quarantine import QUARANTINE_FILE, Quarantine, Warnings
 from trellis_data.reading.shards import Origin, ShardWriter
 from trellis_data.reading.sources import Source, SourceFile
 from trellis_data.reading.typed import read_typed
@@ -65,6 +65,9 @@ class ImportReport(Strict):
     #: Quarantined rows by reason code, and the first of them.
     reasons: dict[str, int]
     problems: list[dict[str, Any]]
+    #: What is wrong with files though no row was lost by it: ``source``, ``code``, ``message``, the first
+    #: ``line`` and the ``count``. With them, ``rows`` and ``quarantined`` are all rows that a file has.
+    warnings: list[dict[str, Any]] = Field(default_factory=list)
     files: list[FileReport]
     shards: list[str]
     columns: list[dict[str, str]]
@@ -83,6 +86,7 @@ class _Run:
     types: ColumnTypes
     writer: ShardWriter
     quarantine: Quarantine
+    warnings: Warnings
     tick: Callable[[str, int], None]
 
 
@@ -144,7 +148,7 @@ def _import(
                 )
                 progress(state)
 
-        run = _Run(types, writer, quarantine, tick)
+        run = _Run(types, writer, quarantine, warnings := Warnings(), tick)
         for file in files:
             tick(file.name, 0)
             path = source.bring(file, Path(work))
@@ -155,12 +159,13 @@ def _import(
         shards = writer.finish()
         row_count = sum(shard.row_count for shard in shards)
         if not row_count or not types.struct.num_fields:
-            raise _nothing_taken(source, quarantine)
+            raise _nothing_taken(source, quarantine, warnings)
     return ImportReport(
         rows=row_count,
         quarantined=quarantine.count,
         reasons=dict(quarantine.reasons),
         problems=quarantine.first,
+        warnings=warnings.all,
         files=reports,
         shards=[shard.path.name for shard in shards],
         columns=[{"name": field.name, "type": describe_type(field.type)} for field in types.struct],
@@ -170,7 +175,10 @@ def _import(
     )
 
 
-def _nothing_taken(source: Source, quarantine: Quarantine) -> UnreadableFile:
+def _nothing_taken(source: Source, quarantine: Quarantine, warnings: Warnings) -> UnreadableFile:
+    if not quarantine.count and (found := warnings.all):
+        message = f"{found[0]['source']} has no rows with values: {found[0]['message']}."
+        return UnreadableFile("no_row_readable", message, problems=found)
     if not quarantine.count:
         return UnreadableFile("dataset_empty", f"{source.describe()} has no rows with values.")
     first = quarantine.first[0]
@@ -198,7 +206,9 @@ def _read_file(path: Path, file: SourceFile, work: Path, run: _Run) -> FileRepor
             kind = detect_kind(stream.read(HEAD_BYTES), unpacked.name)
         rows = _take_blocks(_blocks_of(kind, open_text), file, run)
     if unpacked.damage:
-        run.quarantine.add(file.name, RowProblem(None, rows + 1, unpacked.damage, code="file_truncated"))
+        # How many rows are missing nobody knows, so that it is none of the rows that are counted.
+        damage = RowProblem(None, rows + 1, unpacked.damage, code="file_truncated", is_row=False)
+        run.warnings.add(file.name, damage)
     return FileReport(
         name=file.name,
         kind=kind,
@@ -238,6 +248,8 @@ def _take_blocks(blocks: Iterator[Block], file: SourceFile, run: _Run) -> int:
     for block in blocks:
         for problem in block.problems:
             run.quarantine.add(file.name, problem)
+        for warning in block.warnings:
+            run.warnings.add(file.name, warning)
         taken += _take_block(block, file, run)
         run.tick(file.name, taken)
     return taken

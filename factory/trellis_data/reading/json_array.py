@@ -17,6 +17,8 @@ _CUT_CHARACTERS = 64
 #: Kept while the next item is looked for: its beginning may be cut off by the window.
 _OVERLAP = 1024
 _FIRST_KEY = re.compile(r'\{[ \t\r\n]*("(?:[^"\\]|\\.)*")')
+#: What holds none of this is no row, and nothing is lost with it.
+_SAYS = re.compile(r'[\w"]')
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -104,7 +106,7 @@ class _ArrayText:
 
 
 def read_json_array(stream: BinaryIO) -> Iterator[SourceRow | RowProblem]:
-    """The rows of UTF-8 text that is one array of objects, and problems in the place of bad ones.
+    """The rows of UTF-8 text that is one array of objects, with problems in the place of bad ones.
 
     After what is no JSON, reading goes on where the next row seems to begin.
     """
@@ -130,8 +132,9 @@ def read_json_array(stream: BinaryIO) -> Iterator[SourceRow | RowProblem]:
                 text.advance(text.position + 1)
                 if not text.peek():
                     return
-            row += 1
-            yield _pass_over(text, row, is_after_end=found == "]")
+            passed = _pass_over(text, row + 1, is_after_end=found == "]")
+            row += passed.is_row
+            yield passed
             is_item = text.peek() == "{"
 
 
@@ -145,7 +148,8 @@ def _pass_over(text: _ArrayText, row: int, *, is_after_end: bool) -> RowProblem:
         reason = f"not valid JSON: expected ',' or ']' but found {shown}"
     line = text.line
     raw = "" if found in ("", "{") else shorten(text.skip_item())
-    return RowProblem(line, row, reason, code="not_json", raw=raw)
+    is_row = _SAYS.search(raw) is not None
+    return RowProblem(line, row, reason, code="not_json", raw=raw, is_row=is_row)
 
 
 def _take_item(text: _ArrayText, row: int) -> SourceRow | RowProblem:

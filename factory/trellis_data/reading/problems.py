@@ -15,7 +15,7 @@ MAX_RAW_CHARACTERS = 2000
 
 @dataclass(frozen=True, slots=True)
 class RowProblem:
-    """One bad row. ``line`` is the physical line in a text file; None in a binary file."""
+    """One bad row, or what is wrong between rows. ``line`` is the physical line in a text file, else None."""
 
     line: int | None
     #: Counted from 1 over all rows of the file, bad ones included.
@@ -25,6 +25,8 @@ class RowProblem:
     code: str = "row_invalid"
     #: The row as it stands in the file, cut after ``MAX_RAW_CHARACTERS``.
     raw: str = ""
+    #: False where no row was lost, such as where a comma is missing between two.
+    is_row: bool = True
 
     def describe(self) -> str:
         """One sentence that names the place and the reason."""

@@ -3,6 +3,7 @@
 from collections import Counter
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import orjson
 
@@ -47,6 +48,24 @@ class Quarantine:
         self.reasons[problem.code] += 1
         if len(self.first) < _MAX_SHOWN:
             self.first.append({name: value for name, value in clean.items() if name != "raw"})
+
+
+class Warnings:
+    """What is wrong with files beside their rows: a line for each file and code, however often it occurs."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], dict[str, Any]] = {}
+
+    def add(self, source: str, problem: RowProblem) -> None:
+        """Count one; the first of its kind is told."""
+        first = {"source": source, "code": problem.code, "message": problem.reason, "line": problem.line}
+        entry = self._found.setdefault((source, problem.code), first | {"count": 0})
+        entry["count"] += 1
+
+    @property
+    def all(self) -> list[dict[str, Any]]:
+        """In the order in which they were met."""
+        return list(self._found.values())
 
 
 def _encodable(text: str) -> str:

@@ -1,5 +1,6 @@
 """An import: what is taken, what is quarantined, and that it is all or nothing."""
 
+import gzip
 import json
 import random
 from collections.abc import Callable
@@ -41,7 +42,6 @@ def test_bad_lines_are_quarantined_and_the_others_taken(imported: Any) -> None:
     [
         ("a.json", b'[{"n": 1}, {"n": }, {"n": 3}]', ["not_json"]),
         ("b.json", b'[{"n": 1}, 5, {"n": 3}]', ["not_an_object"]),
-        ("c.json", b'[{"n": 1}\n {"n": 3}]', ["not_json"]),
         (
             "d.json",
             b'[{"n": 1, "m": [{"k": 0}, {"k": 0}]}, {"n": 2, "m": [{"k": 0}, {"k": 0]}, {"n": 3}]',
@@ -61,6 +61,43 @@ def test_reading_goes_on_after_a_bad_row(
     assert [each["code"] for each in found.quarantined] == codes
     assert found.rows[-1]["n"] == 3
     assert all(row["n"] in (1, 3) for row in found.rows)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'[{"n": 1}\n {"n": 3}]', "expected ',' or ']' but found '{'"),
+        (b'[{"n": 1}; {"n": 3}]', "expected ',' or ']' but found ';'"),
+        (b'[{"n": 1}, {"n": 3}', "found the end of the file"),
+        (b'[{"n": 1}][{"n": 3}]', "'[' follows the end of the array"),
+    ],
+)
+def test_what_is_wrong_between_rows_is_a_warning_and_no_row(
+    content: bytes, message: str, imported: Any
+) -> None:
+    found = imported(content, "rows.json")
+
+    assert [row["n"] for row in found.rows] == [1, 3]
+    assert (found.report.rows, found.report.quarantined, found.quarantined) == (2, 0, [])
+    warning = found.report.warnings[0]
+    assert (warning["source"], warning["code"]) == ("rows.json", "not_json")
+    assert message in warning["message"]
+
+
+def test_words_between_rows_are_kept_in_quarantine(imported: Any) -> None:
+    found = imported(b'[{"n": 1}] lost words', "rows.json")
+
+    assert [each["raw"] for each in found.quarantined] == ["lost words"]
+    assert found.report.warnings == []
+
+
+def test_a_cut_off_archive_is_a_warning_beside_the_rows(imported: Any) -> None:
+    whole = lines(*({"n": n, "text": f"{n * 7919 % 104729:x}"} for n in range(20_000)))
+    found = imported(gzip.compress(whole)[:-2000], "rows.jsonl.gz")
+
+    assert [each["code"] for each in found.report.warnings] == ["file_truncated"]
+    assert [each["code"] for each in found.quarantined] in ([], ["not_json"])  # the row that is cut in two
+    assert found.report.files[0].damage
 
 
 def test_types_are_those_of_all_rows_whatever_shard_they_lie_in(

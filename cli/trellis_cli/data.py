@@ -1,17 +1,18 @@
-"""`trellis data`: training rows, on the platform and in local files (`data_runs`, `data_versions`)."""
+"""`trellis data`: rows, on the platform and in files (`data_runs`, `data_generation`, `data_versions`)."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from trellis_cli import data_runs, data_versions
+from trellis_cli import data_generation, data_runs, data_versions
 from trellis_cli.client import connect
 from trellis_cli.output import Json, age, out, print_json, print_table, size
 
 app = typer.Typer(no_args_is_help=True)
 data_runs.register(app)
 data_versions.register(app)
+app.command()(data_generation.generate)
 
 
 @app.command()

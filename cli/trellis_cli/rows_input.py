@@ -30,7 +30,17 @@ _DETECTED_ROWS = 200
 #: In a folder of imported rows: what they were read from.
 _STAMP_FILE = "source.json"
 #: Codes that say that the request is wrong rather than the rows.
-_USAGE = ("pipeline_", "operator_", "param_", "name_", "version_", "column_", "store_missing", "folder_taken")
+_USAGE = (
+    "generation_",
+    "pipeline_",
+    "operator_",
+    "param_",
+    "name_",
+    "version_",
+    "column_",
+    "store_missing",
+    "folder_taken",
+)
 
 
 @dataclass(frozen=True)

@@ -181,6 +181,38 @@ def test_a_judge_that_is_described_wrongly_is_wrong_usage(raw: Path, pipeline: P
     assert trellis("preview", pipeline, "-i", rows, "--judge", "strict").returncode == 2
 
 
+GENERATION = """
+name: more sums
+endpoint: {{base_url: "{url}", model: writer, requests_per_minute: 60000, input_price: 1.0}}
+max_cost: {max_cost}
+method: {{kind: rejection-sampling, samples: 1, check: {{kind: contains}}}}
+"""
+
+
+def test_a_model_writes_rows_that_the_other_commands_take(raw: Path, tmp_path: Path) -> None:
+    file, folder = tmp_path / "more.yaml", tmp_path / "more"
+    with running_chat_endpoint() as endpoint:
+        endpoint.reply_to = lambda question: (200, f"It is {question[15:].rstrip('?')}.")
+        file.write_text(GENERATION.format(url=endpoint.url, max_cost=0.01))
+        few = trellis("generate", file, "-i", raw, "-o", folder)
+        file.write_text(GENERATION.format(url=endpoint.url, max_cost=1))
+        report = answer_of("generate", file, "-i", raw, "-o", folder)
+
+    assert (few.returncode, "cost bound was reached" in few.stderr) == (0, True), few.stderr
+    assert (report["rows"], report["dropped"]["no_reference"], report["stopped"]) == (400, 100, None)
+    assert answer_of("detect", folder / "output")[0]["format"] == "messages"
+    assert answer_of("stats", folder / "output")["rows"] == 400
+
+
+def test_a_wrong_generation_is_wrong_usage_and_says_where(raw: Path, tmp_path: Path) -> None:
+    file = tmp_path / "more.yaml"
+    file.write_text(GENERATION.format(url="http://localhost:1", max_cost=0))
+
+    done = trellis("generate", file, "-i", raw, "-o", tmp_path / "more")
+
+    assert (done.returncode, "line 4: max_cost" in done.stderr) == (2, True), done.stderr
+
+
 def test_operators_explain_themselves() -> None:
     listed = answer_of("operators")
     one = trellis("operators", "minhash_duplicates")

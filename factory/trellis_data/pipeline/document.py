@@ -3,45 +3,56 @@
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from trellis_contracts.pipeline import Pipeline
 
 from trellis_data.pipeline.problem import PipelineProblem
 
 #: A pipeline is written by a person; a larger file is something else, such as data or an attack by aliases.
 _MAX_BYTES = 1_000_000
+Model = TypeVar("Model", bound=BaseModel)
 
 
 def load_pipeline(text: str, name: str = "pipeline") -> Pipeline:
     """The pipeline that a YAML (or JSON) text holds; raises ``PipelineProblem`` that names the line."""
+    return load_document(text, Pipeline, name=name, kind="pipeline", needs="name and steps")
+
+
+def load_pipeline_file(path: Path) -> Pipeline:
+    """The pipeline of a file."""
+    return load_pipeline(read_document(path, kind="pipeline"), path.name)
+
+
+def load_document(text: str, model: type[Model], *, name: str, kind: str, needs: str) -> Model:
+    """What a YAML text written by a person holds; codes of problems begin with ``kind``."""
     if len(text) > _MAX_BYTES:
-        raise PipelineProblem("pipeline_too_large", f"{name} has more than {_MAX_BYTES} characters.")
+        raise PipelineProblem(f"{kind}_too_large", f"{name} has more than {_MAX_BYTES} characters.")
     try:
         node = yaml.compose(text, Loader=_Loader)
         value = yaml.load(text, Loader=_Loader)  # noqa: S506 - made from SafeLoader
     except yaml.YAMLError as error:
-        raise PipelineProblem("pipeline_unreadable", f"{name}{_line_of(error)}: {_say(error)}") from error
+        raise PipelineProblem(f"{kind}_unreadable", f"{name}{_line_of(error)}: {_say(error)}") from error
     if not isinstance(value, dict):
-        raise PipelineProblem("pipeline_unreadable", f"{name}: a mapping with name and steps is needed.")
+        raise PipelineProblem(f"{kind}_unreadable", f"{name}: a mapping with {needs} is needed.")
     try:
-        return Pipeline.model_validate(value)
+        return model.model_validate(value)
     except ValidationError as error:
         lines = [
             f"{name}, line {_line_at(node, each['loc'])}: {'.'.join(map(str, each['loc']))}: {each['msg']}"
             for each in error.errors()
         ]
-        raise PipelineProblem("pipeline_invalid", "\n".join(lines)) from error
+        raise PipelineProblem(f"{kind}_invalid", "\n".join(lines)) from error
 
 
-def load_pipeline_file(path: Path) -> Pipeline:
-    """The pipeline of a file."""
+def read_document(path: Path, *, kind: str) -> str:
+    """The text of a file."""
     try:
-        return load_pipeline(path.read_text(encoding="utf-8"), path.name)
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise PipelineProblem("pipeline_unreadable", f"{path} cannot be read: {error}") from error
+        raise PipelineProblem(f"{kind}_unreadable", f"{path} cannot be read: {error}") from error
 
 
 def dump_pipeline(pipeline: Pipeline) -> str:

@@ -1,4 +1,4 @@
-"""A chat endpoint (OpenAI's protocol) on this machine that stands in for a judge."""
+"""A chat endpoint (OpenAI's protocol) on this machine that stands in for a model."""
 
 import contextlib
 import json
@@ -37,8 +37,8 @@ class ChatEndpoint:
 
     @property
     def questions(self) -> list[str]:
-        """What was asked, request by request."""
-        return [request["messages"][0]["content"] for request in self.requests]
+        """The last thing that was asked, request by request."""
+        return [request["messages"][-1]["content"] for request in self.requests]
 
     def answer(self, request: dict[str, Any]) -> Answer:
         """Note a request and decide what it gets."""
@@ -48,7 +48,7 @@ class ChatEndpoint:
         if self.answers:
             return self.answers.pop(0)
         if self.reply_to is not None:
-            return self.reply_to(request["messages"][0]["content"])
+            return self.reply_to(request["messages"][-1]["content"])
         return self.default
 
     def serve(self) -> None:

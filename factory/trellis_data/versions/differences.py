@@ -3,7 +3,7 @@
 Chunks that both have cancel out by their ids alone. Of the others only the rows' digests are read,
 and compared bucket by bucket, so memory is bounded by a bucket and by one byte a row. Rows count as
 often as they occur, and their order does not matter. The outcome is kept beside the store, so that
-its pages are read without comparing again.
+its pages are read without comparing again; nothing is tidied away while one is read.
 """
 
 import hashlib
@@ -19,6 +19,7 @@ from trellis_contracts.recipe import Strict
 
 from trellis_data.versions.hashing import DIGEST, digest_rows
 from trellis_data.versions.records import ChunkRef, StoreProblem, Tree, Version
+from trellis_data.versions.refs import locked
 from trellis_data.versions.rows import take_rows
 from trellis_data.versions.store import Store
 from trellis_data.whole_files import publishing
@@ -71,6 +72,13 @@ class _Side(NamedTuple):
 
 def compare(store: Store, before: Version, after: Version, key: str | None = None) -> Difference:
     """What was added, removed and (with the name of a column that tells rows apart) changed."""
+    with locked(store.root / "writing.lock", shared=True):
+        folder = _compared(store, before, after, key)
+        return Difference.model_validate_json((folder / "difference.json").read_text())
+
+
+def _compared(store: Store, before: Version, after: Version, key: str | None) -> Path:
+    """The folder with the outcome, made where it is not there: tidying removes it."""
     trees = store.tree(before.commit.tree), store.tree(after.commit.tree)
     _check_key(trees, key)
     folder = _folder(store, before, after, key)
@@ -93,7 +101,7 @@ def compare(store: Store, before: Version, after: Version, key: str | None = Non
                 statistics=(store.statistics(before), store.statistics(after)),
             )
             (unfinished / "difference.json").write_text(difference.model_dump_json())
-    return Difference.model_validate_json((folder / "difference.json").read_text())
+    return folder
 
 
 def read_difference(
@@ -101,13 +109,21 @@ def read_difference(
 ) -> list[tuple[dict[str, Any] | None, dict[str, Any] | None]]:
     """A page of rows that differ, each as it was before and is after; None where it was or is not there."""
     before, after = store.version(difference.before), store.version(difference.after)
-    folder = _folder(store, before, after, difference.key)
+    with locked(store.root / "writing.lock", shared=True):
+        folder = _compared(store, before, after, difference.key)
+        return _read_page(store, (before, after), folder, split, kind, slice(offset, offset + limit))
+
+
+def _read_page(
+    store: Store, versions: tuple[Version, Version], folder: Path, split: str, kind: Kind, page: slice
+) -> list[tuple[dict[str, Any] | None, dict[str, Any] | None]]:
+    before, after = versions
     if kind == "changed":
-        pairs = _load(folder / f"{split}.pairs.npy")[offset : offset + limit]
+        pairs = _load(folder / f"{split}.pairs.npy")[page]
         old = _rows(store, before, split, pairs[:, 0])
         new = _rows(store, after, split, pairs[:, 1])
         return list(zip(old, new, strict=True))
-    places = _load(folder / f"{split}.{kind}.npy")[offset : offset + limit]
+    places = _load(folder / f"{split}.{kind}.npy")[page]
     if kind == "added":
         return [(None, row) for row in _rows(store, after, split, places)]
     return [(row, None) for row in _rows(store, before, split, places)]

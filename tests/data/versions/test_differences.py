@@ -9,6 +9,7 @@ from trellis_data.versions import differences
 from trellis_data.versions.differences import Counts, compare, read_difference
 from trellis_data.versions.records import StoreProblem, Version
 from trellis_data.versions.store import Store
+from trellis_data.versions.upkeep import collect_garbage
 
 Record = Callable[..., Version]
 
@@ -99,6 +100,34 @@ def test_untouched_chunks_are_not_read(store: Store, record: Record, monkeypatch
     assert len(asked) == 2
     assert compare(store, before, after) == found
     assert sum(asked.values()) == 2
+
+
+def test_a_page_is_read_also_after_the_store_was_tidied(store: Store, record: Record) -> None:
+    found = compare(store, record(make_rows(5)), record(make_rows(7)))
+
+    collect_garbage(store)
+
+    assert [new for _, new in read_difference(store, found, "train", "added")] == make_rows(2, start=5)
+
+
+def test_nothing_is_tidied_away_while_versions_are_compared(
+    store: Store, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, after = record(make_rows(5)), record(make_rows(7))
+    compare_split = differences._compare_split
+    codes: list[str] = []
+
+    def tidied_meanwhile(*args: Any) -> Counts:
+        try:
+            collect_garbage(store, wait_s=0.1)
+        except StoreProblem as problem:
+            codes.append(problem.code)
+        return compare_split(*args)
+
+    monkeypatch.setattr(differences, "_compare_split", tidied_meanwhile)
+
+    assert compare(store, before, after).total.added == 2
+    assert codes == ["store_busy"]
 
 
 def test_a_key_that_a_version_lacks_is_told(store: Store, record: Record) -> None:

@@ -42,7 +42,8 @@ class Refs:
     def move(self, kind: RefKind, name: str, *, expected: str | None, to: str | None) -> None:
         """Let a name stand for another commit (None: for none), if it stands for ``expected`` now.
 
-        Raises ``StoreProblem`` "moved_meanwhile" where somebody else was faster.
+        Raises ``StoreProblem`` "moved_meanwhile" where somebody else was faster, and "name_taken" for a new
+        branch that is called like a tag, or the other way round: only one of them could be asked for.
         """
         path = self._path(kind, name)
         with locked(self._root / "refs.lock"):
@@ -52,11 +53,20 @@ class Refs:
                     "moved_meanwhile",
                     f"'{name}' is at {_short(found)}, no longer at {_short(expected)}; look and try again.",
                 )
+            if found is None and to is not None:
+                self.check_free(kind, name)
             if to is None:
                 path.unlink(missing_ok=True)
                 sync(path.parent)
             else:
                 write_whole(path, to + "\n")
+
+    def check_free(self, kind: RefKind, name: str) -> None:
+        """Raise ``StoreProblem`` where the other kind has a name."""
+        other: RefKind = "tags" if kind == "branches" else "branches"
+        if self.get(other, name):
+            what = "tag" if other == "tags" else "branch"
+            raise StoreProblem("name_taken", f"'{name}' is a {what}; remove it first or choose another name.")
 
     def sweep(self) -> None:
         """Remove what killed writers left; whoever moves a name meanwhile waits."""

@@ -93,6 +93,8 @@ class Store:
         """
         with locked(self.root / "writing.lock", shared=True):
             tip = self.refs.get("branches", branch)
+            if tip is None:
+                self.refs.check_free("branches", branch)  # before anything is written
             if head is not None and tip != head:
                 self.refs.move("branches", branch, expected=head, to=head)
             schema = _schema(splits)

@@ -166,6 +166,27 @@ def test_an_unknown_version_is_told(store: Store, record: Record, revision: str)
     assert caught.value.code in ("version_unknown", "name_unfit")
 
 
+def test_a_branch_and_a_tag_cannot_have_one_name(store: Store, record: Record) -> None:
+    first = record(make_rows(5))
+    store.tag("v1", "main")
+    store.branch("side", "main")
+    attempts: list[Callable[[], object]] = [
+        lambda: store.branch("v1", "main"),
+        lambda: store.tag("side", "main"),
+        lambda: record(make_rows(6), branch="v1"),
+    ]
+
+    for attempt in attempts:
+        with pytest.raises(StoreProblem) as caught:
+            attempt()
+        assert caught.value.code == "name_taken"
+
+    assert store.refs.all("branches") == {"main": first.id, "side": first.id}
+    assert store.refs.all("tags") == {"v1": first.id}
+    store.remove("tags", "v1")
+    store.branch("v1", "main")
+
+
 @pytest.mark.parametrize("name", ["../main", "a/b", "", ".hidden", "x" * 101])
 def test_names_cannot_leave_their_folder(store: Store, record: Record, name: str) -> None:
     version = record(make_rows(1))

@@ -4,6 +4,7 @@ The filter of Self-Instruct (Wang et al. 2023, https://arxiv.org/abs/2212.10560)
 rules most of the kept ones out, as a common subsequence is never longer than the number of words in common.
 """
 
+import math
 import re
 import unicodedata
 from array import array
@@ -13,6 +14,8 @@ import numpy as np
 
 #: Scripts without spaces go by characters.
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f"
+#: Of fractions: what is similar by a hair must not be ruled out.
+_ROUNDING = 1e-9
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 
 
@@ -39,6 +42,7 @@ class NoveltyFilter:
         self._threshold = most_similar
         self._ids: dict[str, int] = {}
         self._texts: list[array[int]] = []
+        self._sizes = array("i")
         #: By word the texts that hold it.
         self._holders: list[array[int]] = []
 
@@ -50,6 +54,7 @@ class NoveltyFilter:
         for word in set(words):
             self._holders[word].append(len(self._texts))
         self._texts.append(array("i", words))
+        self._sizes.append(len(words))
         return True
 
     def _id(self, word: str) -> int:
@@ -68,19 +73,27 @@ class NoveltyFilter:
         return False
 
     def _suspects(self, words: list[int]) -> list[int]:
-        """Texts with enough words in common, the most first."""
-        counts = Counter(words)
-        holders = [np.frombuffer(self._holders[word], np.int32) for word in counts if self._holders[word]]
-        if not holders:
+        """Texts that may have enough words in common, the likeliest first.
+
+        One that is similar shares at least ``needed`` words, so the most common words need not be looked
+        up as long as they are fewer than that: one of the others must be shared too.
+        """
+        size = len(words)
+        needed = math.ceil(self._threshold * size / (2 - self._threshold) - _ROUNDING)
+        rarest = sorted(Counter(words).items(), key=lambda item: len(self._holders[item[0]]))
+        skipped = 0
+        while rarest and skipped + rarest[-1][1] < needed:
+            skipped += rarest.pop()[1]
+        known = [(self._holders[word], count) for word, count in rarest if self._holders[word]]
+        if not known:
             return []
-        weights = [
-            np.full(len(self._holders[word]), count) for word, count in counts.items() if self._holders[word]
-        ]
-        shared = np.bincount(np.concatenate(holders), np.concatenate(weights))
+        holders = np.concatenate([np.frombuffer(texts, np.int32) for texts, _ in known])
+        weights = np.repeat([count for _, count in known], [len(texts) for texts, _ in known])
+        shared = np.bincount(holders, weights)
         found = np.flatnonzero(shared)
-        sizes = np.array([len(self._texts[number]) for number in found])
-        most = 2 * np.minimum(shared[found], np.minimum(sizes, len(words))) / (sizes + len(words))
-        likely = most >= self._threshold
+        sizes = np.frombuffer(self._sizes, np.int32)[found]
+        most = 2 * np.minimum(shared[found] + skipped, np.minimum(sizes, size)) / (sizes + size)
+        likely = most >= self._threshold - _ROUNDING
         return [int(each) for each in found[likely][np.argsort(-most[likely], kind="stable")]]
 
 

@@ -106,6 +106,35 @@ def test_a_judge_that_is_not_there_is_told_before_anything_is_paid(
     assert endpoint.requests == []
 
 
+def test_a_judge_without_money_ends_the_run(endpoint: ChatEndpoint, settings: Any, run: Any) -> None:
+    class Poor:
+        left = 10
+
+        def score(self, pairs: list[Pair]) -> list[Verdict]:
+            scored = pairs[: self.left]
+            self.left -= len(scored)
+            return [Verdict(1.0)] * len(scored) + [Verdict(None, "over_budget")] * (len(pairs) - len(scored))
+
+    method = {**NUMERIC, "check": {"kind": "judge", "name": "poor"}, "keep": "best"}
+    report = run(settings(method, concurrency=3), context=Context(scorers={"poor": Poor()}))
+
+    assert (report.stopped, report.rows) == ("cost_bound", 4)
+    assert report.dropped["over_budget"] == 2
+    assert report.dropped["not_asked"] == 20 - len(endpoint.requests) // 3
+
+
+def test_an_endpoint_that_does_not_count_costs_the_most_that_it_may(
+    endpoint: ChatEndpoint, settings: Any, run: Any
+) -> None:
+    endpoint.usage = None
+
+    report = run(settings(NUMERIC, max_cost=0.02))
+
+    assert report.stopped == "cost_bound"
+    assert report.cost <= 0.02
+    assert len(endpoint.requests) == 0.02 // ((21 + 128 + 2 * 1024) / 1_000_000)
+
+
 def test_prompts_without_a_reference_are_not_asked(
     endpoint: ChatEndpoint, settings: Any, run: Any, tmp_path: Path
 ) -> None:

@@ -4,6 +4,7 @@ What stays where it was when rows are appended at the end and the dataset is spl
 
 - random, grouped with shares: every row. The hash of its text (or group) with the seed alone decides; rows of
   the same text are never parted.
+  Rows without a group, or with a blank one, go by their text.
 - stratified with shares: every row. Its class and how many rows of the class come before it decide. Each
   class is filled evenly, to a few rows; that deals equal texts out like others, so deduplicate before.
   Classes of scores are quantiles, which new rows move.
@@ -146,7 +147,9 @@ class Split(GlobalOperator):
         hashes = np.where(hashes == 0, assigning.mix(position, 0), hashes)
         if self.params.mode == "grouped":
             values = _values(batch, self.params.by)
-            hashes = np.where(values.is_null().to_numpy(), hashes, _hashes(values))
+            # A row that names no group is one by itself; so is one whose group is blank.
+            nameless = values.cast(pl.String).str.strip_chars().fill_null("") == ""
+            hashes = np.where(nameless.to_numpy(), hashes, _hashes(values))
         return assigning.mix(hashes, self.context.seed)
 
     def _by_key(self, keys: np.ndarray) -> np.ndarray:

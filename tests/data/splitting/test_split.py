@@ -120,6 +120,16 @@ def test_groups_keep_the_shares(tmp_path: Path) -> None:
         assert_binomial(names.count(name) // 4, 5_000, share)
 
 
+@pytest.mark.parametrize("nameless", [None, "", " \t"])
+def test_rows_without_a_group_are_no_group(nameless: str | None, tmp_path: Path) -> None:
+    groups = pa.array([nameless] * 2_000, pa.string())
+
+    names = parts(rows(2_000, group=groups), tmp_path, mode="grouped", by="group", ratios=RATIOS)
+
+    for name, share in RATIOS.items():
+        assert_binomial(names.count(name), 2_000, share)
+
+
 @pytest.mark.parametrize("how", [{"ratios": RATIOS}, {"counts": {"validation": 1000, "test": 1000}}])
 def test_every_class_is_split_in_the_same_shares(how: dict[str, Any], tmp_path: Path) -> None:
     kinds = np.random.default_rng(1).choice(["a", "b", "c"], 10_000, p=[0.9, 0.09, 0.01])

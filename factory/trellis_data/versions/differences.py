@@ -20,7 +20,7 @@ from trellis_contracts.recipe import Strict
 from trellis_data.versions.hashing import DIGEST, digest_rows
 from trellis_data.versions.records import ChunkRef, StoreProblem, Tree, Version
 from trellis_data.versions.refs import locked
-from trellis_data.versions.rows import take_rows
+from trellis_data.versions.rows import check_page, take_rows
 from trellis_data.versions.store import Store
 from trellis_data.whole_files import publishing
 
@@ -108,6 +108,7 @@ def read_difference(
     store: Store, difference: Difference, split: str, kind: Kind, *, offset: int = 0, limit: int = 50
 ) -> list[tuple[dict[str, Any] | None, dict[str, Any] | None]]:
     """A page of rows that differ, each as it was before and is after; None where it was or is not there."""
+    check_page(offset, limit)
     before, after = store.version(difference.before), store.version(difference.after)
     with locked(store.root / "writing.lock", shared=True):
         folder = _compared(store, before, after, difference.key)

@@ -54,9 +54,19 @@ class Found(NamedTuple):
 
 def read_rows(store: Store, version: Version, split: str, offset: int, limit: int) -> pa.Table:
     """The rows of a split from a position on; fewer at its end."""
+    check_page(offset, limit)
     tree = store.tree(version.commit.tree)
     wanted = range(offset, min(offset + limit, _split(tree, split).rows))
     return take_rows(store, tree, split, np.arange(wanted.start, max(wanted.start, wanted.stop)))
+
+
+def check_page(offset: int, limit: int, *, least: int = 0) -> None:
+    """Raise ``StoreProblem`` where no page begins there or is so long."""
+    if offset < 0 or limit < least:
+        raise StoreProblem(
+            "page_unfit",
+            f"A page begins at row 0 or later and has {least} rows or more, not {offset} and {limit}.",
+        )
 
 
 def take_rows(store: Store, tree: Tree, split: str, positions: np.ndarray) -> pa.Table:
@@ -113,6 +123,7 @@ def find_rows(
     A call that runs out of either says by ``cursor`` where the next one goes on: it may have found
     nothing yet. Raises ``StoreProblem`` for a column that is not there or cannot be compared so.
     """
+    check_page(cursor, limit, least=1)
     tree = store.tree(version.commit.tree)
     schema = tree.arrow_schema
     fits = _compile(search, schema)

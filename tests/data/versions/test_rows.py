@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from trellis_data.versions.differences import compare, read_difference
 from trellis_data.versions.records import StoreProblem, Tree, Version
 from trellis_data.versions.rows import Condition, Search, find_rows, read_rows, take_rows
 from trellis_data.versions.store import Store
@@ -34,6 +35,23 @@ def test_a_page_holds_the_rows_of_its_positions(
     page = read_rows(store, version, "train", offset, limit)
 
     assert page["id"].to_pylist() == list(range(offset, min(offset + limit, 40_000)))
+
+
+def test_a_page_that_cannot_be_is_told(store: Store, record: Record) -> None:
+    version = record(make_rows(5))
+    found = compare(store, version, record(make_rows(6)))
+    attempts: list[Callable[[], object]] = [
+        lambda: read_rows(store, version, "train", -1, 5),
+        lambda: read_rows(store, version, "train", 0, -1),
+        lambda: find_rows(store, version, "train", Search(), limit=0),
+        lambda: find_rows(store, version, "train", Search(), cursor=-1),
+        lambda: read_difference(store, found, "train", "added", offset=-1),
+    ]
+
+    for attempt in attempts:
+        with pytest.raises(StoreProblem) as caught:
+            attempt()
+        assert caught.value.code == "page_unfit"
 
 
 def test_rows_are_taken_in_the_order_asked_for(store: Store, version: Version) -> None:

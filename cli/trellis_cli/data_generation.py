@@ -53,7 +53,7 @@ def _say(now: "GenerationProgress") -> str:
 
 
 def _show(report: "GenerationReport", folder: Path) -> None:
-    out.print(f"{report.rows:,} rows in {folder / 'output' / 'train'}, {report.seconds:.1f} s")
+    out.print(f"{report.rows:,} rows in {folder / 'output' / 'train'}, {report.seconds:.1f} s", markup=False)
     tokens = f"{report.input_tokens:,} tokens in, {report.output_tokens:,} out"
     known = report.questions - report.calls
     out.print(f"{report.questions:,} questions ({known:,} of them not asked anew), {tokens}")

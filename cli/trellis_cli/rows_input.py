@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from pydantic import ValidationError
 from rich.markup import escape
 
 from trellis_cli.errors import ExitCode, Problem
@@ -27,6 +28,8 @@ Columns = Annotated[
     list[str] | None, typer.Option("--column", help="Column of a role, as ROLE=COLUMN; may be repeated.")
 ]
 _DETECTED_ROWS = 200
+#: In a run's folder.
+_REPORT_FILE = "report.json"
 #: In a folder of imported rows: what they were read from.
 _STAMP_FILE = "source.json"
 #: Codes that say that the request is wrong rather than the rows.
@@ -40,6 +43,8 @@ _USAGE = (
     "column_",
     "store_missing",
     "folder_taken",
+    "work_folder_taken",
+    "page_unfit",
 )
 
 
@@ -78,10 +83,8 @@ def find_rows(paths: Sequence[Path], imported: Path | None = None, *, anew: bool
 
     Rows of another source that lie there already are replaced where ``anew``, and refused otherwise.
     """
-    from trellis_data.pipeline.report import RunReport
-
-    if len(paths) == 1 and (paths[0] / "report.json").exists():
-        report = RunReport.model_validate_json((paths[0] / "report.json").read_text())
+    if len(paths) == 1 and (paths[0] / _REPORT_FILE).exists():
+        report = _read_report(paths[0])
         return Rows(report.files(paths[0]), report.layout, report)
     if len(paths) == 1 and (version := _version_rows(str(paths[0]))):
         return version
@@ -100,6 +103,19 @@ def find_rows(paths: Sequence[Path], imported: Path | None = None, *, anew: bool
         )
     _import_once(paths[0], imported, anew=anew)
     return Rows({"train": sorted(imported.glob("*.parquet"))})
+
+
+def _read_report(folder: Path) -> "RunReport":
+    from trellis_data.pipeline.report import RunReport
+
+    try:
+        return RunReport.model_validate_json((folder / _REPORT_FILE).read_bytes())
+    except ValidationError:
+        raise Problem(
+            f"{folder / _REPORT_FILE} is no report of a run",
+            hint="name the Parquet files instead of their folder, or move that file elsewhere",
+            exit_code=ExitCode.USAGE,
+        ) from None
 
 
 def _import_once(source: Path, folder: Path, *, anew: bool) -> None:

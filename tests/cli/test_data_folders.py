@@ -133,6 +133,31 @@ def test_rows_of_one_file_are_never_taken_for_those_of_another(
     assert anew["rows_in"] == 1
 
 
+def test_a_folder_that_holds_another_run_is_a_mistake_of_the_command(
+    raw: Path, pipeline: Path, tmp_path: Path
+) -> None:
+    folder, rows = tmp_path / "run", tmp_path / "raw"
+    answer_of("import", raw, "--to", rows)
+    answer_of("run", pipeline, "-i", rows, "-o", folder)
+    pipeline.write_text("name: other\nsteps:\n  - operator: html\n")
+
+    refused = trellis("run", pipeline, "-i", rows, "-o", folder)
+
+    assert (refused.returncode, "another" in refused.stderr) == (2, True), refused.stderr
+
+
+@pytest.mark.parametrize("content", ['{"rows": 5}', "no JSON", "\udcff"])
+def test_a_report_that_no_run_wrote_is_told(content: str, raw: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "raw"
+    answer_of("import", raw, "--to", folder)
+    (folder / "report.json").write_text(content, errors="surrogateescape")
+
+    done = trellis("stats", folder)
+
+    assert done.returncode == 2
+    assert "is no report of a run" in done.stderr
+
+
 def test_a_preview_shows_steps_and_writes_nothing(raw: Path, pipeline: Path, tmp_path: Path) -> None:
     folder = tmp_path / "raw"
     answer_of("import", raw, "--to", folder)

@@ -40,12 +40,16 @@ Input = Annotated[
 def import_rows(
     source: Annotated[str, typer.Argument(help="File, folder, hub:ID[@REVISION] or s3://BUCKET/KEY.")],
     to: Annotated[Path, typer.Option(help="New folder for the rows as Parquet.")],
+    mixed: Annotated[
+        Literal["quarantine", "text"],
+        typer.Option(help="A column of numbers and texts: its first kind counts, or all of it becomes text."),
+    ] = "quarantine",
     as_json: Json = False,
 ) -> None:
     """Read rows of any kind into Parquet; what cannot be read lies in a quarantine file with its reason."""
     if to.exists():
         raise Problem(f"{to} is there already", hint="choose a new folder", exit_code=ExitCode.USAGE)
-    report = import_into(source, to)
+    report = import_into(source, to, mixed)
     if as_json:
         print_json(report.model_dump(mode="json"))
         return

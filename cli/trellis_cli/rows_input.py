@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from trellis_data.formats.detection import Candidate
     from trellis_data.layout import Layout
     from trellis_data.pipeline.report import RunReport
+    from trellis_data.reading.mixing import Mixed
 
 Format = Annotated[
     str | None, typer.Option("--format", help="Format of the rows; by default what is detected.")
@@ -157,7 +158,7 @@ def _state_of(source: Path) -> str:
     return json.dumps([[str(path.resolve()), look.st_size, look.st_mtime_ns] for path, look in looks])
 
 
-def import_into(source: str, folder: Path) -> Any:
+def import_into(source: str, folder: Path, mixed: "Mixed" = "quarantine") -> Any:
     """Read a file, a folder, ``hub:ID[@REVISION]`` or ``s3://…`` into a folder; the report."""
     from trellis_data.reading.importing import import_rows
     from trellis_data.reading.sources import HubSource, LocalSource, S3Source, Source
@@ -175,6 +176,7 @@ def import_into(source: str, folder: Path) -> Any:
         return import_rows(
             chosen,
             folder,
+            mixed=mixed,
             progress=lambda now: status.update(
                 f"reading {now.file}: {now.rows:,} rows, {now.quarantined:,} in quarantine"
             ),

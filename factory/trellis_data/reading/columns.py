@@ -8,6 +8,7 @@ from trellis_contracts.rows import ColumnKind
 
 from trellis_data.reading.blocks import SourceRow
 from trellis_data.reading.keys import KeyCount
+from trellis_data.reading.mixing import Kinds, Mixed, Texts, as_text_types, as_texts
 from trellis_data.reading.problems import MAX_DEPTH, MAX_LEAF_COLUMNS
 
 #: What Arrow raises for values that have no common type, or none at all.
@@ -58,10 +59,15 @@ class ShapeError(ValueError):
 
 
 class ColumnTypes:
-    """The types seen so far. Integers widen to numbers and missing keys to nulls; nothing else mixes."""
+    """The types seen so far. Integers widen to numbers and missing keys to nulls, with ``mixed`` "text" also
+    different plain kinds to texts; nothing else mixes.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, mixed: Mixed = "quarantine") -> None:
         self.struct: pa.StructType = pa.struct([])
+        #: Where numbers have become texts; it grows.
+        self.texts: Texts = {}
+        self._mixed = mixed
 
     def admit(self, rows: list[SourceRow]) -> tuple[list[Piece], list[Misfit]]:
         """Widen the types by these rows and convert them; those that do not fit are named instead.
@@ -70,9 +76,13 @@ class ColumnTypes:
         """
         if not rows:
             return [], []
+        if self.texts:
+            self.struct = as_text_types(self.struct, self.texts)
         try:
             return [Piece(rows, self._convert([row.value for row in rows]))], []
         except (*CONVERSION_ERRORS, ShapeError) as error:
+            if not isinstance(error, ShapeError) and self._learn_mixed(rows):
+                return self.admit(rows)
             if len(rows) == 1:
                 return [], [self._explain(rows[0], error)]
             if isinstance(error, ShapeError) and error.code == "too_many_columns":
@@ -89,11 +99,30 @@ class ColumnTypes:
     def admit_type(self, kind: pa.StructType) -> None:
         """Widen the types by those of rows that have types already. Raises ShapeError and ArrowTypeError."""
         _check_shape(kind)
+        if self._mixed == "text":
+            kinds = Kinds()
+            for each in (self.struct, kind):
+                kinds.note_type(each)
+            kinds.add_mixed(self.texts)
+            if self.texts:
+                self.struct, kind = (as_text_types(each, self.texts) for each in (self.struct, kind))
         self.struct = merge_types(self.struct, kind) if self.struct.num_fields else kind
+
+    def _learn_mixed(self, rows: list[SourceRow]) -> bool:
+        """Whether further columns become texts since these rows mix kinds with each other or those before."""
+        if self._mixed != "text":
+            return False
+        kinds = Kinds()
+        kinds.note_type(self.struct)
+        for row in rows:
+            kinds.note(row.value)
+        return kinds.add_mixed(self.texts)
 
     def _convert(self, values: list[dict[str, Any]]) -> pa.StructArray:
         if max(map(len, values)) > MAX_LEAF_COLUMNS:
             raise ShapeError("too_many_columns", _TOO_MANY_KEYS)
+        if self.texts:
+            values = [as_texts(value, self.texts) for value in values]
         # Arrow infers a type even for values that do not agree; only the conversion tells.
         struct = self._widened(values)
         array = pa.array(values, type=struct)
@@ -123,7 +152,8 @@ class ColumnTypes:
     def _explain(self, row: SourceRow, error: Exception) -> Misfit:
         if isinstance(error, ShapeError):
             return Misfit(row, None, str(error), error.code)
-        column, reason = explain_misfit(row.value, self.struct) or (None, str(error)[:300])
+        value = as_texts(row.value, self.texts) if self.texts else row.value
+        column, reason = explain_misfit(value, self.struct) or (None, str(error)[:300])
         return Misfit(row, column, reason, "type_conflict")
 
 

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trellis_data.reading.columns import is_list
+from trellis_data.reading.mixing import numbers_as_texts
 
 
 def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -26,6 +27,8 @@ def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
         return pa.StructArray.from_arrays(children, fields=list(kind), mask=array.is_null())
     if is_list(kind) and is_list(array.type):
         return with_items(array, conform(array.flatten(), kind.value_type), kind)
+    if pa.types.is_floating(array.type) and pa.types.is_string(kind):
+        return numbers_as_texts(array)
     return array.cast(kind)
 
 

@@ -21,6 +21,7 @@ from trellis_data.reading.encoding import as_utf8, detect_encoding
 from trellis_data.reading.json_array import read_json_array
 from trellis_data.reading.json_lines import read_json_lines
 from trellis_data.reading.kinds import HEAD_BYTES, TEXT_KINDS, FileKind, detect_kind
+from trellis_data.reading.mixing import Mixed
 from trellis_data.reading.packing import Unpacked, open_unpacked
 from trellis_data.reading.problems import RowProblem, UnreadableFile, shorten
 from trellis_data.reading.quarantine import QUARANTINE_FILE, Quarantine, Warnings
@@ -94,10 +95,14 @@ def import_rows(
     source: Source,
     destination: Path,
     *,
+    mixed: Mixed = "quarantine",
     progress: Callable[[Progress], None] | None = None,
     is_cancelled: Callable[[], bool] | None = None,
 ) -> ImportReport:
     """Read ``source`` into the folder ``destination``, which must not exist yet.
+
+    Of a column that mixes numbers, truth values and texts the first kind counts and the other rows go to
+    quarantine; with ``mixed`` "text" the column becomes text.
 
     The folder is made in a draft beside it and appears under its name when it is complete, never before: a
     run that was killed leaves the draft, and the next one starts clean. One import at a time goes to one
@@ -111,7 +116,7 @@ def import_rows(
         shutil.rmtree(draft)
     draft.mkdir(parents=True)
     try:
-        report = _import(source, draft, progress, is_cancelled)
+        report = _import(source, draft, ColumnTypes(mixed), progress, is_cancelled)
         (draft / REPORT_FILE).write_text(report.model_dump_json(indent=2))
         draft.rename(destination)
     except BaseException:
@@ -123,6 +128,7 @@ def import_rows(
 def _import(
     source: Source,
     draft: Path,
+    types: ColumnTypes,
     progress: Callable[[Progress], None] | None,
     is_cancelled: Callable[[], bool] | None,
 ) -> ImportReport:
@@ -130,7 +136,7 @@ def _import(
     files = source.list_files()
     if not files:
         raise UnreadableFile("no_files", f"{source.describe()} holds no file that can be read.")
-    types, reports = ColumnTypes(), list[FileReport]()
+    reports = list[FileReport]()
     with Quarantine(draft / QUARANTINE_FILE) as quarantine, tempfile.TemporaryDirectory(dir=draft) as work:
         writer = ShardWriter(draft, types, quarantine)
 
@@ -257,8 +263,11 @@ def _take_blocks(blocks: Iterator[Block], file: SourceFile, run: _Run) -> int:
 
 def _take_block(block: Block, file: SourceFile, run: _Run) -> int:
     before = run.types.struct
+    if block.read_exactly and run.types.texts:
+        block = block.read_exactly()  # a number that becomes a text is written with all of its digits
     pieces, misfits = run.types.admit(block.rows)
-    if block.read_exactly and any(has_huge_numbers(piece.array) for piece in pieces):
+    is_rounded = run.types.texts or any(has_huge_numbers(piece.array) for piece in pieces)
+    if block.read_exactly and is_rounded:
         run.types.struct = before
         block = block.read_exactly()
         pieces, misfits = run.types.admit(block.rows)

@@ -126,6 +126,8 @@ class ColumnTypes:
         # Arrow infers a type even for values that do not agree; only the conversion tells.
         struct = self._widened(values)
         array = pa.array(values, type=struct)
+        if _has_truth_as_number(values, struct):
+            raise pa.ArrowInvalid("a truth value stands among decimal numbers")
         self.struct = struct
         return array
 
@@ -155,6 +157,28 @@ class ColumnTypes:
         value = as_texts(row.value, self.texts) if self.texts else row.value
         column, reason = explain_misfit(value, self.struct) or (None, str(error)[:300])
         return Misfit(row, column, reason, "type_conflict")
+
+
+def _has_truth_as_number(values: list[Any], kind: pa.DataType) -> bool:
+    """Whether a truth value became a decimal number: alone of all mixtures Arrow takes this one."""
+    if pa.types.is_floating(kind):
+        return any(value is True or value is False for value in values)
+    if pa.types.is_struct(kind):
+        fields = [field for field in kind if _has_decimals(field.type)]
+        objects = [value for value in values if value is not None] if fields else []
+        return any(
+            _has_truth_as_number([value.get(field.name) for value in objects], field.type) for field in fields
+        )
+    if pa.types.is_list(kind) and _has_decimals(kind):
+        items = [item for value in values if value is not None for item in value]
+        return _has_truth_as_number(items, kind.value_type)
+    return False
+
+
+def _has_decimals(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return any(_has_decimals(field.type) for field in kind)
+    return pa.types.is_floating(kind) or (pa.types.is_list(kind) and _has_decimals(kind.value_type))
 
 
 def _in_order(rows: list[SourceRow], misfits: list[Misfit]) -> list[Misfit]:

@@ -39,6 +39,20 @@ def test_the_first_kind_counts_unless_texts_are_asked_for(tmp_path: Path) -> Non
     assert ([row["n"] for row in every], wide.quarantined) == (["1", "x", "2.5", None], 0)
 
 
+@pytest.mark.parametrize("wrap", [lambda value: value, lambda value: [value], lambda value: {"k": [value]}])
+def test_a_truth_value_among_decimal_numbers_is_no_number(wrap: Any, tmp_path: Path) -> None:
+    content = _lines(*({"n": wrap(value)} for value in (0.5, True, 2)))
+    for mixed in ("quarantine", "text"):
+        (tmp_path / mixed).mkdir()
+
+    strict, first = _import(tmp_path / "quarantine", "quarantine", rows_jsonl=content)
+    _, every = _import(tmp_path / "text", "text", rows_jsonl=content)
+
+    assert [row["n"] for row in first] == [wrap(0.5), wrap(2.0)]
+    assert strict.reasons == {"type_conflict": 1}
+    assert [row["n"] for row in every] == [wrap("0.5"), wrap("true"), wrap("2")]
+
+
 def test_nested_values_and_numbers_of_any_length_keep_their_digits(tmp_path: Path) -> None:
     huge = 12345678901234567890123
     content = _lines({"a": [{"b": "x"}, {"b": 1}], "i": "id"}, {"a": [{"b": None}], "i": huge})
@@ -71,6 +85,7 @@ def test_files_with_types_are_widened_too(tmp_path: Path) -> None:
 @given(
     values=st.lists(
         st.none()
+        | st.booleans()
         | st.integers(-(2**53), 2**53)
         | st.floats(allow_nan=False, allow_infinity=False)
         | st.sampled_from(["x", "1"]),

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from trellis_data.dedup.alphabet import ALONE, PLANE
-from trellis_data.dedup.kernels import _code_point, _mix, shingles_of
+from trellis_data.dedup.kernels import code_point, mix, shingles_of
 
 _ALONE, _PLANE = ALONE, PLANE
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -29,7 +29,7 @@ def scan(data, start, stop, kinds, folded, words, sizes, alone):
     size = 0
     at = start
     while at < stop:
-        code, at = _code_point(data, at)
+        code, at = code_point(data, at)
         kind = _ALONE
         if code < _PLANE:
             kind = kinds[code]
@@ -39,14 +39,14 @@ def scan(data, start, stop, kinds, folded, words, sizes, alone):
             size += 1
             continue
         if size:
-            words[count], sizes[count], alone[count] = _mix(word), size, False
+            words[count], sizes[count], alone[count] = mix(word), size, False
             count += 1
             word, size = np.uint64(0), 0
         if kind == _ALONE:
-            words[count], sizes[count], alone[count] = _mix((np.uint64(code) + _ONE) * _FACTOR), 1, True
+            words[count], sizes[count], alone[count] = mix((np.uint64(code) + _ONE) * _FACTOR), 1, True
             count += 1
     if size:
-        words[count], sizes[count], alone[count] = _mix(word), size, False
+        words[count], sizes[count], alone[count] = mix(word), size, False
         count += 1
     return count
 
@@ -162,7 +162,7 @@ def _again_lines(data, start, stop, keys, stamps, stamp, shares):
         value = np.uint64(0)
         for place in range(first, last):
             value = (value + np.uint64(data[place]) + _ONE) * _FACTOR
-        value = _mix(value)
+        value = mix(value)
         lines += 1
         size += last - first
         slot = _slot(keys, stamps, stamp, value)
@@ -181,7 +181,7 @@ def _run_hash(words, first, size):
     value = np.uint64(0)
     for index in range(first, first + size):
         value = value * _RUN + words[index]
-    return _mix(value)
+    return mix(value)
 
 
 @njit(cache=True, nogil=True)
@@ -257,7 +257,7 @@ def terms_of(words, alone, count, stops, out):
     for index in range(count):
         if alone[index]:
             if index + 1 < count and alone[index + 1]:
-                out[used] = _mix(words[index] * _RUN + words[index + 1])
+                out[used] = mix(words[index] * _RUN + words[index + 1])
                 used += 1
             continue
         at = np.searchsorted(stops, words[index])

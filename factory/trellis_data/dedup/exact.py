@@ -18,11 +18,9 @@ from trellis_data.dedup.columns import Column, ColumnWriter
 from trellis_data.dedup.deduplicator import Deduplicator
 from trellis_data.dedup.sources import DuplicateParams, TextBuffers
 from trellis_data.layout import Batch
+from trellis_data.mixing import mix
 from trellis_data.operator import knob
 from trellis_data.texts import texts_of
-
-#: Of SplitMix64.
-_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
 
 
 class ExactParams(DuplicateParams):
@@ -80,9 +78,7 @@ def _hash_rows(frame: pl.DataFrame, hashes: np.ndarray, rows: int) -> np.ndarray
 
     place = frame.select(pl.concat_str("field", "speaker", "turn", separator="\0")).to_series()
     buffers = TextBuffers.of(place)
-    mixed = hashes ^ kernels.byte_hashes(buffers.data, buffers.offsets)
-    mixed = (mixed ^ (mixed >> np.uint64(32))) * _FACTOR
-    mixed ^= mixed >> np.uint64(29)
+    mixed = mix(hashes ^ kernels.byte_hashes(buffers.data, buffers.offsets))
     out = np.zeros(rows, dtype=np.uint64)
     said = hashes != 0
     np.add.at(out, frame["row"].to_numpy()[said], mixed[said])

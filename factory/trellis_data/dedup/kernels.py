@@ -20,7 +20,7 @@ _SEPARATOR, _ALONE, _PLANE = SEPARATOR, ALONE, PLANE
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _mix(value):
+def mix(value):
     value ^= value >> _S33
     value *= _MIX_1
     value ^= value >> _S33
@@ -29,7 +29,7 @@ def _mix(value):
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _code_point(data, at):
+def code_point(data, at):
     """The code point at a place of UTF-8 and the place after it."""
     first = np.uint32(data[at])
     if first < 0x80:
@@ -53,7 +53,7 @@ def tokens_of(data, start, stop, kinds, folded, out):
     word = np.uint64(0)
     at = start
     while at < stop:
-        code, at = _code_point(data, at)
+        code, at = code_point(data, at)
         if code < _PLANE:
             kind = kinds[code]
             code = np.uint32(folded[code])
@@ -63,14 +63,14 @@ def tokens_of(data, start, stop, kinds, folded, out):
             word = (word + np.uint64(code) + _ONE) * _WORD_FACTOR
             continue
         if word != 0:
-            out[count] = _mix(word)
+            out[count] = mix(word)
             count += 1
             word = np.uint64(0)
         if kind == _ALONE:
-            out[count] = _mix((np.uint64(code) + _ONE) * _WORD_FACTOR)
+            out[count] = mix((np.uint64(code) + _ONE) * _WORD_FACTOR)
             count += 1
     if word != 0:
-        out[count] = _mix(word)
+        out[count] = mix(word)
         count += 1
     return count
 
@@ -87,10 +87,10 @@ def shingles_of(tokens, count, size, out):
     rolling = np.uint64(0)
     for index in range(size):
         rolling = rolling * _SHINGLE_FACTOR + tokens[index]
-    out[0] = _mix(rolling)
+    out[0] = mix(rolling)
     for index in range(size, count):
         rolling = rolling * _SHINGLE_FACTOR + tokens[index] - leaving * tokens[index - size]
-        out[index - size + 1] = _mix(rolling)
+        out[index - size + 1] = mix(rolling)
     return count - size + 1
 
 
@@ -122,7 +122,7 @@ def folded_hashes(data, offsets, blanks, folded):
         value = np.uint64(0)
         has_blank = False
         while at < stop:
-            code, at = _code_point(data, at)
+            code, at = code_point(data, at)
             if code < _PLANE:
                 if blanks[code]:
                     has_blank = value != 0
@@ -134,7 +134,7 @@ def folded_hashes(data, offsets, blanks, folded):
             value = (value + np.uint64(code) + _ONE) * _WORD_FACTOR
             value ^= value >> _S33
         if value != 0:
-            hashes[row] = _mix(value) | _ONE
+            hashes[row] = mix(value) | _ONE
     return hashes
 
 
@@ -176,7 +176,7 @@ def byte_hashes(data, offsets):
         for at in range(offsets[row], offsets[row + 1]):
             value = (value + np.uint64(data[at]) + _ONE) * _WORD_FACTOR
             value ^= value >> _S33
-        hashes[row] = _mix(value)
+        hashes[row] = mix(value)
     return hashes
 
 
@@ -195,7 +195,7 @@ def _whole(tokens, count):
     value = np.uint64(count)
     for index in range(count):
         value = value * _SHINGLE_FACTOR + tokens[index]
-    return _mix(value) | _ONE
+    return mix(value) | _ONE
 
 
 @njit(cache=True, nogil=True)
@@ -230,7 +230,7 @@ def sketch(data, offsets, kinds, folded, size, factors, terms, band_rows, bands)
             for index in range(band * band_rows, (band + 1) * band_rows):
                 value = (value ^ np.uint64(signature[index])) * _WORD_FACTOR
                 value ^= value >> _S33
-            bands[band, row] = np.uint32(_mix(value) >> np.uint64(32))
+            bands[band, row] = np.uint32(mix(value) >> np.uint64(32))
     return flat[:used], counts, wholes
 
 
@@ -261,7 +261,7 @@ def grams(data, offsets, blanks, folded, size, bits):
         at, stop = offsets[row], offsets[row + 1]
         length = 0
         while at < stop:
-            code, at = _code_point(data, at)
+            code, at = code_point(data, at)
             if code < _PLANE:
                 code = np.uint32(32) if blanks[code] else np.uint32(folded[code])
             if code == 32 and (length == 0 or characters[length - 1] == 32):
@@ -271,7 +271,7 @@ def grams(data, offsets, blanks, folded, size, bits):
         if length > 0 and characters[length - 1] == 32:
             length -= 1
         for index in range(length):
-            characters[index] = _mix(characters[index] + _ONE)
+            characters[index] = mix(characters[index] + _ONE)
         count = shingles_of(characters, length, size, shingles)
         mine = flat[used : used + count]
         for index in range(count):
@@ -295,7 +295,7 @@ def project(flat, starts, weights, size, seed):
     for row in range(rows):
         for at in range(starts[row], starts[row + 1]):
             weight = weights[flat[at]]
-            value = _mix(np.uint64(flat[at]) * _WORD_FACTOR + np.uint64(seed))
+            value = mix(np.uint64(flat[at]) * _WORD_FACTOR + np.uint64(seed))
             for _ in range(4):
                 place = np.int64((value & np.uint64(0x7FFF)) % np.uint64(size))
                 if value & np.uint64(0x8000):

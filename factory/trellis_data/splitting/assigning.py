@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trellis_data import mixing
+
 _GOLDEN = (5**0.5 - 1) / 2
 
 
@@ -24,14 +26,8 @@ class Ratios:
 
 
 def mix(values: np.ndarray, seed: int) -> np.ndarray:
-    """Keys of hashes under a seed (the last steps of MurmurHash3)."""
-    mixed = values ^ np.random.default_rng(seed).integers(0, 1 << 64, dtype=np.uint64)
-    mixed ^= mixed >> np.uint64(33)
-    mixed *= np.uint64(0xFF51AFD7ED558CCD)
-    mixed ^= mixed >> np.uint64(33)
-    mixed *= np.uint64(0xC4CEB9FE1A85EC53)
-    mixed ^= mixed >> np.uint64(33)
-    return np.asarray(mixed)
+    """Keys of hashes under a seed."""
+    return mixing.mix(values ^ np.random.default_rng(seed).integers(0, 1 << 64, dtype=np.uint64))
 
 
 def lots(keys: np.ndarray) -> np.ndarray:

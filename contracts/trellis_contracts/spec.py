@@ -15,15 +15,21 @@ EXIT_BAD_SPEC = 78  # EX_CONFIG
 
 
 class DataSource(Strict):
-    """One file of training rows under the data root."""
+    """Training rows: one split of a version of a dataset."""
 
     dataset_id: str
-    path: str
+    #: The version and split; None for files that belong to no dataset of the platform.
+    version: str | None = None
+    split: str | None = None
+    #: Parquet files in the order of the rows. They may name the same columns in another order, and a column
+    #: without any value in one of them has no type there.
+    paths: list[str]
     #: What the rows are read as.
     format: DataFormat
     #: The column that plays each of the format's roles (``{"prompt": "question"}``); roles that are
     #: not named are looked for under their usual names.
     columns: dict[str, str] = Field(default_factory=dict)
+    #: Of the rows: that of the version's tree, or of the one file.
     sha256: str
     row_count: int = Field(ge=0)
 

@@ -18,3 +18,9 @@ FETCH_MODEL = "trellis.models.fetch"
 FETCH_PENDING_MODELS = "trellis.models.fetch_pending"
 #: Carry out every dry run of rewards that waits. Args: none.
 RUN_DRY_RUNS = "trellis.rewards.run_dry_runs"
+#: Carry out the data tasks that wait, one after the other. Args: none.
+RUN_DATA_TASKS = "trellis.data.run_tasks"
+#: Carry out the previews that wait. Args: none.
+RUN_PREVIEWS = "trellis.data.run_previews"
+#: Remove the files of deleted datasets and tasks, and rows that no version holds any more. Args: none.
+TIDY_DATA = "trellis.data.tidy"

@@ -15,7 +15,7 @@ from trellis_data.operator import OperatorProblem, TextParams, knob
 from trellis_data.texts import row_texts
 
 #: Characters of a text that are kept to look at.
-PREVIEW_CHARACTERS = 160
+PREVIEW_CHARACTERS = 400
 
 Keep = Literal["first", "longest", "best"]
 
@@ -91,7 +91,9 @@ def check_score(schema: pa.Schema, params: DuplicateParams) -> None:
 def survey_rows(writer: ColumnWriter, batch: Batch, params: DuplicateParams) -> pl.Series:
     """Write rank and preview of a batch's rows; their texts."""
     texts = row_texts(batch, params.where, params.columns)
-    preview = TextBuffers.of(texts.str.head(PREVIEW_CHARACTERS))
+    # What is cut off says so: two rows may differ only there.
+    cut = pl.when(texts.str.len_chars() > PREVIEW_CHARACTERS).then(pl.lit("…")).otherwise(pl.lit(""))
+    preview = TextBuffers.of(pl.select(texts.str.head(PREVIEW_CHARACTERS) + cut).to_series())
     Ragged.append(writer, "preview", preview.values, preview.lengths)
     if params.keep == "longest":
         writer.append("rank", texts.str.len_chars().to_numpy().astype(np.float64))

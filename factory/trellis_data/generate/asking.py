@@ -52,9 +52,16 @@ class Tally:
 class Asker:
     """The model that generates; its account and its replies lie in ``folder`` and outlast the process."""
 
-    def __init__(self, settings: Generation, folder: Path, should_stop: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        settings: Generation,
+        folder: Path,
+        should_stop: Callable[[], bool],
+        *,
+        address: str | None = None,
+    ) -> None:
         self._settings, self._should_stop = settings, should_stop
-        endpoint = settings.endpoint
+        endpoint = settings.endpoint.model_copy(update={"base_url": address} if address else {})
         self._ledger = open_ledger(folder / "account.json", endpoint, settings.max_cost)
         self._paid = PaidReplies(folder / "replies.sqlite")
         self._client = ChatClient("generator", endpoint.model, endpoint, self._ledger, settings.retries)

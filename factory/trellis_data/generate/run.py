@@ -52,12 +52,15 @@ def generate(
     *,
     layout: Layout,
     context: Context | None = None,
+    address: str | None = None,
     fresh: bool = False,
     on_progress: Callable[[GenerationProgress], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
 ) -> GenerationReport:
     """Rows in ``folder/output/train``, and what came of it.
 
+    ``address`` is where the endpoint is at the moment, for a server that has another port whenever it is
+    started; rows and replies go by the address in the settings, so that a run can go on all the same.
     ``fresh`` makes the rows anew, of replies that were paid for where they fit. Raises ``PipelineProblem``
     (the folder), ``OperatorProblem`` (seeds, endpoint) and ``RunCancelled``.
     """
@@ -72,7 +75,8 @@ def generate(
             if done.is_complete:
                 return done
         write_whole(folder / SETTINGS_FILE, _as_yaml(settings))
-        with Asker(settings, folder / PAID_FOLDER, should_stop or (lambda: False)) as asker:
+        paid, stops = folder / PAID_FOLDER, should_stop or (lambda: False)
+        with Asker(settings, paid, stops, address=address) as asker:
             run = _Run(settings, seeds, layout, context or Context(), asker, on_progress or (lambda _: None))
             report = run.write(work.output)
             report.judge_cost = read_spent(folder / JUDGES_FOLDER)

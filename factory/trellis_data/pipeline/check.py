@@ -55,6 +55,12 @@ def check(
     return problems
 
 
+def check_steps(pipeline: Pipeline, context: Context) -> list[Problem]:
+    """What is wrong whatever the rows are: unknown operators, and parameters that do not fit."""
+    found = (_outline(step, index, context) for index, step in enumerate(pipeline.steps))
+    return [problem for each in found if isinstance(each, list) for problem in each]
+
+
 def stated_layout(pipeline: Pipeline, schema: pa.Schema) -> Layout | None:
     """The layout that the pipeline itself states, or None where it has to be detected."""
     if pipeline.format is None:

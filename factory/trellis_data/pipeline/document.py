@@ -35,6 +35,8 @@ def load_document(text: str, model: type[Model], *, name: str, kind: str, needs:
         value = yaml.load(text, Loader=_Loader)  # noqa: S506 - made from SafeLoader
     except yaml.YAMLError as error:
         raise PipelineProblem(f"{kind}_unreadable", f"{name}{_line_of(error)}: {_say(error)}") from error
+    except RecursionError as error:
+        raise PipelineProblem(f"{kind}_unreadable", f"{name} is nested too deeply.") from error
     if not isinstance(value, dict):
         raise PipelineProblem(f"{kind}_unreadable", f"{name}: a mapping with {needs} is needed.")
     try:
@@ -86,9 +88,22 @@ class _Loader(yaml.SafeLoader):
             raise yaml.composer.ComposerError(None, None, "aliases are not allowed", mark)
         return super().compose_node(parent, index)
 
+    def construct_object(self, node: Any, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep=deep)
+        except (ValueError, KeyError) as error:
+            # A month 13, a number of 5,000 digits, `!!int x`: the library lets Python's errors through.
+            raise yaml.constructor.ConstructorError(
+                None, None, f"'{str(node.value)[:80]}' is no {node.tag.rpartition(':')[2]}", node.start_mark
+            ) from error
+
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
         seen: set[Any] = set()
         for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(
+                    None, None, "a key has to be a plain text", key.start_mark
+                )
             if key.value in seen:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"'{key.value}' is given twice", key.start_mark

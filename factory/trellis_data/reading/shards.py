@@ -82,11 +82,13 @@ class ShardWriter:
         return self._shards
 
     def _flush(self) -> None:
-        pieces, self._pieces = self._pieces, []
         self._rows = self._bytes = 0
+        kind = self._types.struct
+        if not kind.num_fields:
+            return  # Parquet has no rows without columns: these wait for the first one that has any
+        pieces, self._pieces = self._pieces, []
         if not pieces:
             return
-        kind = self._types.struct
         fitting = [self._fit(array, kind, origin) for array, origin in pieces]
         del pieces
         path = self._folder / f"part-{len(self._shards):05d}.parquet"

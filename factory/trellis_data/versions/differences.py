@@ -7,6 +7,8 @@ its pages are read without comparing again; nothing is tidied away while one is 
 """
 
 import hashlib
+import shutil
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import polars as pl
 import pyarrow as pa
+from pydantic import ValidationError
 from trellis_contracts.recipe import Strict
 
 from trellis_data.versions.hashing import DIGEST, digest_rows
@@ -22,12 +25,14 @@ from trellis_data.versions.records import ChunkRef, StoreProblem, Tree, Version
 from trellis_data.versions.refs import locked
 from trellis_data.versions.rows import check_page, take_rows
 from trellis_data.versions.store import Store
-from trellis_data.whole_files import publishing
+from trellis_data.whole_files import UNFINISHED, publishing
 
 Kind = Literal["added", "removed", "changed"]
 #: Rows that are compared at once; about 60 bytes each.
 _BUCKET_ROWS = 1_000_000
 _LOST, _PAIRED = 1, 2
+#: How long a comparison is kept; it is made again where it is asked for later.
+_KEPT_S = 7 * 24 * 3600
 
 
 class Counts(Strict):
@@ -75,6 +80,32 @@ def compare(store: Store, before: Version, after: Version, key: str | None = Non
     with locked(store.root / "writing.lock", shared=True):
         folder = _compared(store, before, after, key)
         return Difference.model_validate_json((folder / "difference.json").read_text())
+
+
+def find_difference(
+    store: Store, before: Version, after: Version, key: str | None = None
+) -> Difference | None:
+    """What ``compare`` has found; None where that was not asked for, or was tidied away since."""
+    path = _folder(store, before, after, key) / "difference.json"
+    try:
+        return Difference.model_validate_json(path.read_text())
+    except FileNotFoundError:
+        return None
+
+
+def forget_differences(store: Store, kept: set[str]) -> None:
+    """Remove comparisons of versions that are not among those kept, and those that are a week old."""
+    folders = store.root / "differences"
+    for folder in folders.iterdir() if folders.is_dir() else ():
+        path = folder / "difference.json"
+        try:
+            found = Difference.model_validate_json(path.read_text())
+            is_old = time.time() - path.stat().st_mtime > _KEPT_S
+        except (FileNotFoundError, NotADirectoryError, ValidationError):
+            found, is_old = None, True  # somebody was killed while writing it
+        is_lost = found is None or not {found.before, found.after} <= kept
+        if is_lost or is_old or UNFINISHED in folder.name:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _compared(store: Store, before: Version, after: Version, key: str | None) -> Path:

@@ -8,6 +8,7 @@ without reading rows. Objects are never changed, and one that is there is whole.
 import hashlib
 import json
 import os
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -35,6 +36,8 @@ class Objects:
         self.unfinished = root / "unfinished"
         #: Folders whose entries a version relies on and a loss of power might still take.
         self._unsynced: set[Path] = set()
+        #: Held while they are put on disk: whoever finds none left waits until they are.
+        self._syncing = threading.Lock()
 
     def prepare(self) -> None:
         """Make the folders."""
@@ -44,12 +47,12 @@ class Objects:
     def put_chunk(self, chunk: Chunk) -> str:
         """Store a chunk unless it is there; its id."""
         chunk_id = chunk_id_of(chunk.table.schema, chunk.digests)
-        self._unsynced.add(self.path(chunk_id, ROWS).parent)
         # Rows first; yet a loss of power may take the one rename and leave the other, so both are looked at.
         if not self.path(chunk_id, ROWS).exists():
             self._put(self.path(chunk_id, ROWS), lambda path: _write_rows(path, chunk.table))
         if not self.path(chunk_id, DIGESTS).exists():
             self._put(self.path(chunk_id, DIGESTS), lambda path: _write_bytes(path, chunk.digests.tobytes()))
+        self._unsynced.add(self.path(chunk_id, ROWS).parent)
         return chunk_id
 
     def put_document(self, value: Any) -> str:
@@ -57,16 +60,16 @@ class Objects:
         text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()
         document_id = hashlib.sha256(text).hexdigest()
         path = self.path(document_id, DOCUMENT)
-        self._unsynced.add(path.parent)
         if not path.exists():
             self._put(path, lambda place: _write_bytes(place, text))
+        self._unsynced.add(path.parent)
         return document_id
 
     def sync(self) -> None:
         """Everything that was put is on disk; before anything leads to it."""
-        for folder in self._unsynced:
-            sync(folder)
-        self._unsynced.clear()
+        with self._syncing:
+            while self._unsynced:
+                sync(self._unsynced.pop())
 
     def document(self, document_id: str) -> Any:
         """A JSON value; raises ``StoreProblem`` where it is missing or not what was stored."""

@@ -205,11 +205,10 @@ def _check(condition: Condition, schema: pa.Schema) -> None:
         )
     try:
         _holds(condition, schema.empty_table())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
-        kind = schema.field(condition.column).type
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError):
+        kind, asked = schema.field(condition.column).type, f"{condition.operator} {condition.value}"
         raise StoreProblem(
-            "condition_unfit",
-            f"'{condition.column}' holds {kind}; '{condition.operator} {condition.value}' does not fit.",
+            "condition_unfit", f"'{condition.column}' holds {kind}; '{asked[:100]}' does not fit."
         ) from None
 
 

@@ -1,9 +1,11 @@
 """A store of versions: rows by the hash of their content, commits, branches and tags, as git has them.
 
 Nothing of a version can be seen before its branch moves, which is one rename; what a killed process
-left behind is not reachable and goes with the next ``collect_garbage``.
+left behind is not reachable and goes with the next ``collect_garbage``. Whoever keeps the names of versions
+elsewhere (the platform: in its database) adds versions without any, and publishes them ``while writing``.
 """
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -36,6 +38,8 @@ from trellis_data.versions.refs import RefKind, Refs, check_name, locked
 
 _FORMAT = "trellis store 1\n"
 _BATCH_ROWS = 4096
+#: About 100 bytes a chunk each.
+_HELD_TREES = 32
 MAIN = "main"
 
 
@@ -52,7 +56,7 @@ class Entry:
 
 
 class Store:
-    """Versions of one dataset in a folder."""
+    """Versions of datasets in a folder; branches and tags are those of one dataset."""
 
     def __init__(self, root: Path) -> None:
         """Open the store in ``root``; raises ``StoreProblem`` where there is none (``Store.create``)."""
@@ -65,7 +69,7 @@ class Store:
         except (FileNotFoundError, NotADirectoryError):
             raise StoreProblem("store_missing", f"{root} holds no versions.") from None
         # Trees never change, and browsing asks for the same one again and again.
-        self.tree = lru_cache(maxsize=8)(self._tree)
+        self.tree = lru_cache(maxsize=_HELD_TREES)(self._tree)
 
     @classmethod
     def create(cls, root: Path) -> "Store":
@@ -97,15 +101,29 @@ class Store:
                 self.refs.check_free("branches", branch)  # before anything is written
             if head is not None and tip != head:
                 self.refs.move("branches", branch, expected=head, to=head)
-            schema = _schema(splits)
-            tree = Tree(
-                columns=[Column(name=each.name, type=str(each.type)) for each in schema],
-                schema_ipc=encode_schema(schema),
-                format=entry.layout.format,
-                roles=entry.layout.columns,
-                splits={name: self._write(files, schema) for name, files in sorted(splits.items())},
-            )
-            return self._advance(branch, tip, self.objects.put_document(tree.model_dump(mode="json")), entry)
+            parents = [tip] if tip else []
+            return self._advance(branch, tip, self._commit(parents, self._put_tree(splits, entry), entry))
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """Nothing is tidied away meanwhile: a version may be added, and then named, in peace."""
+        with locked(self.root / "writing.lock", shared=True):
+            yield
+
+    def add_version(
+        self, splits: Mapping[str, Sequence[Path]], entry: Entry, parents: Sequence[str] = ()
+    ) -> Version:
+        """Add a version that has no name yet; to be named while still ``writing``, or it is tidied away.
+
+        Rows that are those of its only parent make no new version.
+        """
+        with self.writing():
+            return self._commit(list(parents), self._put_tree(splits, entry), entry)
+
+    def add_again(self, version: Version, entry: Entry, parents: Sequence[str]) -> Version:
+        """As ``add_version``, with the rows of a version that is there."""
+        with self.writing():
+            return self._commit(list(parents), version.commit.tree, entry)
 
     def roll_back(
         self, revision: str, *, branch: str = MAIN, author: str, message: str | None = None
@@ -120,7 +138,7 @@ class Store:
                 Provenance(inputs=[old.id]),
                 self.statistics(old),
             )
-            return self._advance(branch, tip, old.commit.tree, entry)
+            return self._advance(branch, tip, self._commit([tip] if tip else [], old.commit.tree, entry))
 
     def branch(self, name: str, revision: str) -> None:
         """Let a new branch begin at a version."""
@@ -194,12 +212,24 @@ class Store:
             size += chunk.size_bytes
         return Split(rows=sum(each.rows for each in chunks), size_bytes=size, chunks=chunks)
 
-    def _advance(self, branch: str, tip: str | None, tree_id: str, entry: Entry) -> Version:
-        parent = self.version(tip) if tip else None
-        if parent and parent.commit.tree == tree_id:
-            return parent
+    def _put_tree(self, splits: Mapping[str, Sequence[Path]], entry: Entry) -> str:
+        schema = _schema(splits)
+        tree = Tree(
+            columns=[Column(name=each.name, type=str(each.type)) for each in schema],
+            schema_ipc=encode_schema(schema),
+            format=entry.layout.format,
+            roles=entry.layout.columns,
+            splits={name: self._write(files, schema) for name, files in sorted(splits.items())},
+        )
+        return self.objects.put_document(tree.model_dump(mode="json"))
+
+    def _commit(self, parents: list[str], tree_id: str, entry: Entry) -> Version:
+        """The commit, on disk; its parent where that one has the same rows."""
+        before = [self.version(parent) for parent in parents]
+        if len(before) == 1 and before[0].commit.tree == tree_id:
+            return before[0]
         commit = Commit(
-            parents=[tip] if tip else [],
+            parents=parents,
             message=entry.message,
             author=entry.author,
             time=datetime.now(UTC).isoformat(timespec="microseconds"),
@@ -210,8 +240,12 @@ class Store:
         )
         commit_id = self.objects.put_document(commit.model_dump(mode="json"))
         self.objects.sync()
-        self.refs.move("branches", branch, expected=tip, to=commit_id)
         return Version(commit_id, commit)
+
+    def _advance(self, branch: str, tip: str | None, version: Version) -> Version:
+        if version.id != tip:
+            self.refs.move("branches", branch, expected=tip, to=version.id)
+        return version
 
     def _name(self, kind: RefKind, name: str, revision: str) -> None:
         if self.refs.get(kind, name):

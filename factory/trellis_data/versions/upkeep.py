@@ -1,11 +1,11 @@
 """Keeping a store in order: what nothing leads to goes, and what is there is what was stored."""
 
-import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pyarrow as pa
 from trellis_contracts.recipe import Strict
 
+from trellis_data.versions.differences import forget_differences
 from trellis_data.versions.hashing import digest_rows
 from trellis_data.versions.objects import chunk_id_of
 from trellis_data.versions.records import StoreProblem
@@ -20,14 +20,17 @@ class Collected(Strict):
     size_bytes: int
 
 
-def collect_garbage(store: Store, keep: Iterable[str] = (), *, wait_s: float = 60.0) -> Collected:
+def collect_garbage(
+    store: Store, keep: Iterable[str] | Callable[[], Iterable[str]] = (), *, wait_s: float = 60.0
+) -> Collected:
     """Remove what no branch, no tag and none of the commits in ``keep`` leads to.
 
-    Nobody records a version meanwhile: whoever writes holds the lock that this waits for, so an object
-    that is written and not yet reachable is never taken.
+    A callable is asked when nobody writes any more, so that it knows of all that was published. Nobody
+    records a version meanwhile: whoever writes holds the lock that this waits for, so an object that is
+    written and not yet reachable is never taken.
     """
     with locked(store.root / "writing.lock", wait_s=wait_s):
-        reachable = _reachable(store, keep)
+        reachable = _reachable(store, keep() if callable(keep) else keep)
         files = size = 0
         for object_id, path in store.objects.all():
             if object_id not in reachable:
@@ -36,7 +39,7 @@ def collect_garbage(store: Store, keep: Iterable[str] = (), *, wait_s: float = 6
         for path in store.objects.unfinished.iterdir():
             path.unlink()
         store.refs.sweep()
-        shutil.rmtree(store.root / "differences", ignore_errors=True)
+        forget_differences(store, reachable)
     return Collected(files=files, size_bytes=size)
 
 
@@ -80,14 +83,19 @@ def _verify_chunk(store: Store, chunk_id: str, rows: int) -> list[str]:
 
 def _reachable(store: Store, keep: Iterable[str]) -> set[str]:
     reachable: set[str] = set()
-    for tip in {*_tips(store), *keep}:
-        for version in store.history(tip):
-            if version.id in reachable:
-                continue
-            reachable |= {version.id, version.commit.tree}
-            if version.commit.statistics:
-                reachable.add(version.commit.statistics)
-            splits = store.tree(version.commit.tree).splits.values()
+    waiting = [*_tips(store), *keep]
+    while waiting:
+        version_id = waiting.pop()
+        if version_id in reachable:
+            continue
+        commit = store.version(version_id).commit
+        waiting += commit.parents
+        reachable.add(version_id)
+        if commit.statistics:
+            reachable.add(commit.statistics)
+        if commit.tree not in reachable:
+            reachable.add(commit.tree)
+            splits = store.tree(commit.tree).splits.values()
             reachable |= {chunk.id for split in splits for chunk in split.chunks}
     return reachable
 

@@ -1,0 +1,31 @@
+"""Rows as JSON has them, for browsers and reports."""
+
+import base64
+import math
+from datetime import date, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+
+def rows_as_json(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows of a table as JSON objects."""
+    return [to_json(row) for row in table.to_pylist()]
+
+
+def to_json(value: Any) -> Any:
+    """A value as JSON has it: times as ISO text, bytes as base64, NaN as text."""
+    if isinstance(value, dict):
+        return {str(key): to_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    return str(value) if isinstance(value, Decimal) else value

@@ -53,10 +53,15 @@ class DocumentBlocks(Dataset[dict[str, torch.Tensor]]):
         return {"input_ids": tokens, "position_ids": torch.arange(len(tokens)), "loss_mask": loss_mask}
 
 
-def _read_streams(files: Sequence[str], tokenizer: Any) -> Iterator[np.ndarray[Any, np.dtype[np.int32]]]:
+def tokenize_documents(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
+    """The tokens of each text, with the one that ends it."""
     end = tokenizer.eos_token_id
+    documents = tokenizer(texts, return_attention_mask=False)["input_ids"]
+    return [ids if ids and ids[-1] == end else [*ids, end] for ids in documents]
+
+
+def _read_streams(files: Sequence[str], tokenizer: Any) -> Iterator[np.ndarray[Any, np.dtype[np.int32]]]:
     for file in files:
         for batch in pq.ParquetFile(file).iter_batches(batch_size=BATCH_DOCUMENTS, columns=[TEXT_COLUMN]):
-            documents = tokenizer(batch.column(0).to_pylist(), return_attention_mask=False)["input_ids"]
-            ended = [ids if ids and ids[-1] == end else [*ids, end] for ids in documents]
+            ended = tokenize_documents(tokenizer, batch.column(0).to_pylist())
             yield np.concatenate([np.asarray(ids, dtype=np.int32) for ids in ended])

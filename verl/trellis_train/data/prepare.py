@@ -5,6 +5,7 @@ Rows are read and written in batches, so that a dataset may be larger than memor
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from trellis_contracts.recipe import DataFormat
 from trellis_contracts.spec import DataSource, JobSpec
 from trellis_recipes.data.conversion import NoConversion, Place, choose_conversion, rename
 from trellis_recipes.data.reading import BadRow
+
+from trellis_train.data.sources import list_groups, read_rows, unite_schemas
 
 BATCH_ROWS = 2048
 
@@ -119,36 +122,29 @@ def _choose_schema(form: DataFormat, source: DataSource) -> pa.Schema:
     """The columns to write; rows in verl's own form keep those that they have."""
     if form is not DataFormat.VERL_RL or source.format is not DataFormat.VERL_RL:
         return SCHEMAS[form]
-    fields = rename({field.name: field for field in _open(source).schema_arrow}, source.columns)
+    with _reading(source):
+        schema = unite_schemas(source)
+    fields = rename({field.name: field for field in schema}, source.columns)
     return pa.schema([field.with_name(name) for name, field in fields.items()])
 
 
 def _read(source: DataSource, start: int, stop: int) -> Iterator[tuple[int, list[dict[str, Any]]]]:
     """Rows ``start`` to ``stop`` in batches, each with the index of its first row."""
-    file = _open(source)
-    groups = list(range(file.metadata.num_row_groups))
-    first = 0
-    # Held-out rows lie at the end: what comes before them need not be decoded to find them.
-    while groups and first + file.metadata.row_group(groups[0]).num_rows <= start:
-        first += file.metadata.row_group(groups.pop(0)).num_rows
-    for batch in file.iter_batches(batch_size=BATCH_ROWS, row_groups=groups):
-        begin, end = max(start - first, 0), min(stop - first, batch.num_rows)
-        if begin < end:
-            yield first + begin, batch.slice(begin, end - begin).to_pylist()
-        first += batch.num_rows
-        if first >= stop:
-            return
-
-
-def _open(source: DataSource) -> pq.ParquetFile:
-    try:
-        return pq.ParquetFile(source.path)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise BadData(f"Dataset {source.dataset_id} cannot be read: {error}") from error
+    with _reading(source):
+        yield from read_rows(source, start, stop, BATCH_ROWS)
 
 
 def _count_rows(source: DataSource) -> int:
-    count: int = _open(source).metadata.num_rows
+    with _reading(source):
+        count = sum(group.rows for group in list_groups(source))
     if count == 0:
         raise BadData(f"Dataset {source.dataset_id} is empty.")
     return count
+
+
+@contextmanager
+def _reading(source: DataSource) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise BadData(f"Dataset {source.dataset_id} cannot be read: {error}") from error

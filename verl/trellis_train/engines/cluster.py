@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from trellis_contracts.spec import JobSpec
 
-from trellis_train.engines import initial_weights, isolation
+from trellis_train.engines import initial_weights, isolation, rows
 from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE
 from trellis_train.platform.activation import THREADS_VARIABLE, is_cpu_platform, threads_of_slot
 
@@ -18,7 +18,7 @@ ADDRESS_VARIABLE = "RAY_ADDRESS"
 def job_environment(spec: JobSpec) -> dict[str, str]:
     """The environment of every process of the job, the driver's included."""
     modules = [name for name in os.environ.get("VERL_USE_EXTERNAL_MODULES", "").split(",") if name]
-    for name in (isolation.MODULE_NAME, initial_weights.MODULE_NAME):
+    for name in (isolation.MODULE_NAME, initial_weights.MODULE_NAME, rows.MODULE_NAME):
         if name not in modules:
             modules.append(name)
     return {

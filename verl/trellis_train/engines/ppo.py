@@ -67,6 +67,7 @@ def _train(config: Any, spec: JobSpec, spool: Spool) -> Any:
     from verl.trainer.ppo.v1 import trainer_base
 
     from trellis_train.hooks.algorithms import correct_estimators, mixins_for
+    from trellis_train.hooks.balance import with_plain_numbers
     from trellis_train.hooks.metrics import report_metrics
     from trellis_train.hooks.trainer import with_hooks
     from trellis_train.rollout.early import EarlyActors
@@ -82,6 +83,9 @@ def _train(config: Any, spec: JobSpec, spool: Spool) -> Any:
         trainers = trainer_base.TRAINER_REGISTRY
         trainers[mode] = with_hooks(trainer_base.get_trainer_cls(mode), spool, mixins_for(config))
         correct_estimators(config)
+        trainer_base.get_seqlen_balanced_partitions = with_plain_numbers(
+            trainer_base.get_seqlen_balanced_partitions
+        )
         trainer_base.RewardLoopManager = without_reward_processes(trainer_base.RewardLoopManager)
         trainer_base.LLMServerManager = with_early_actors(trainer_base.LLMServerManager, early)
         AgentLoopManager.early = early

@@ -1,18 +1,18 @@
 """What a dry run scores: rows drawn from the dataset, and the probes made of them."""
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from trellis_contracts.dry_run import Probe, RecordedRollout
 from trellis_contracts.recipe import DataFormat, Text
 from trellis_contracts.spec import DataSource
 from trellis_recipes.data.conversion import Place, choose_conversion
 from trellis_recipes.data.reading import BadRow, RowReader
 
+from trellis_train.data.sources import list_groups, take_rows
 from trellis_train.rewards.sample import Sample, plain_row
 
 TITLES = {
@@ -50,26 +50,14 @@ class DrawnRow:
 def draw_rows(source: DataSource, count: int, seed: int) -> list[DrawnRow]:
     """Rows drawn without replacement, in the order of the dataset; ``BadDryRun`` names a row that is bad."""
     try:
-        file = pq.ParquetFile(source.path)
-        total = file.metadata.num_rows
+        total = sum(group.rows for group in list_groups(source))
         numbers = sorted(random.Random(seed).sample(range(total), min(count, total)))  # noqa: S311
-        rows = [row for group in _read_groups(file, numbers) for row in group]
+        rows = take_rows(source, numbers)
     except (OSError, pa.ArrowException) as error:
         raise BadDryRun(f"The dataset cannot be read: {error}") from error
     if not rows:
         raise BadDryRun("The dataset is empty.")
     return [_read(source, row, number) for number, row in zip(numbers, rows, strict=True)]
-
-
-def _read_groups(file: pq.ParquetFile, numbers: Sequence[int]) -> Iterator[list[dict[str, Any]]]:
-    """The rows of these numbers (ascending), one row group in memory at a time."""
-    first = 0
-    for group in range(file.metadata.num_row_groups):
-        end = first + file.metadata.row_group(group).num_rows
-        wanted = [number - first for number in numbers if first <= number < end]
-        if wanted:
-            yield file.read_row_group(group).take(wanted).to_pylist()
-        first = end
 
 
 def _read(source: DataSource, row: dict[str, Any], number: int) -> DrawnRow:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trellis_contracts.attempt import COMPOSITION_FILE
-from trellis_contracts.spec import JobSpec
+from trellis_contracts.spec import DataSource, JobSpec
 
 from trellis_train.supervise.redaction import MASK, Redactor, is_secret
 
@@ -37,8 +37,8 @@ def describe_run(spec: JobSpec, redactor: Redactor) -> dict[str, Any]:
         "seeds": {"run": spec.seed},
         "rewards": composition.get("rewards"),
         "model": spec.model.model_dump(),
-        "train_data": spec.train_data.model_dump(mode="json") if spec.train_data else None,
-        "validation_data": spec.validation_data.model_dump(mode="json") if spec.validation_data else None,
+        "train_data": _describe_data(spec.train_data),
+        "validation_data": _describe_data(spec.validation_data),
         "resume_from": spec.resume_from,
         "packages": find_versions(),
         "python": platform.python_version(),
@@ -46,6 +46,13 @@ def describe_run(spec: JobSpec, redactor: Redactor) -> dict[str, Any]:
         "hardware": describe_hardware(spec),
     }
     return _redact_fields(manifest, redactor)
+
+
+def _describe_data(source: DataSource | None) -> dict[str, Any] | None:
+    """The rows by version and hash; the files of a version are the store's own affair, and may be many."""
+    if source is None:
+        return None
+    return source.model_dump(mode="json", exclude={"paths"} if source.version else None)
 
 
 def _redact_fields(fields: dict[str, Any], redactor: Redactor) -> dict[str, Any]:

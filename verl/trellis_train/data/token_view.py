@@ -1,0 +1,268 @@
+"""Rows as the supervised trainer learns them: ``python -m trellis_train.data.token_view <folder>``.
+
+The chat template, the tokens and the mask are those of verl's own dataset, which trains on the same rows.
+"""
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from trellis_contracts.data_tasks import (
+    EXIT_BAD_REQUEST,
+    FAILURE_FILE,
+    REQUEST_FILE,
+    RESULT_FILE,
+    TaskFailure,
+    TokensTask,
+)
+from trellis_contracts.recipe import DataFormat
+from trellis_contracts.rows import CONVERSIONS
+from trellis_contracts.token_view import TokenRow, TokenSegment, TokenView
+from trellis_data.layout import Layout
+from trellis_data.versions.records import StoreProblem
+from trellis_data.versions.rows import read_rows
+from trellis_data.versions.store import Store
+from trellis_recipes.data.conversion import Place, choose_conversion
+from trellis_recipes.data.reading import BadRow
+
+_FILE = "rows.parquet"
+_MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
+#: Nothing is cut before it is shown.
+_UNBOUNDED = 2**31 - 1
+#: Tokens of a row whose text is shown; all are counted.
+_SHOWN_TOKENS = 20_000
+_MAX_PROBLEM = 500
+
+
+class CannotShow(Exception):
+    """These rows cannot be shown; says why."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+def main(folder: Path) -> int:
+    """Carry out the task of a folder; the exit status."""
+    threading.Thread(target=_leave_with_worker, daemon=True).start()
+    asked = json.loads((folder / REQUEST_FILE).read_bytes())
+    try:
+        task = TokensTask.model_validate(asked["request"])
+        store = Store(Path(asked["store"]))
+        version = store.version(asked["version"])
+        table = read_rows(store, version, task.split, task.offset, task.limit)
+        view = view_rows(
+            table.to_pylist(),
+            store.tree(version.commit.tree).layout,
+            Path(asked["model_dir"]),
+            folder,
+            first=task.offset,
+            split=task.split,
+            max_length=task.max_length,
+        )
+    except (CannotShow, StoreProblem) as problem:
+        failure = TaskFailure(code=problem.code, message=problem.message)
+        (folder / FAILURE_FILE).write_text(failure.model_dump_json(), encoding="utf-8")
+        return EXIT_BAD_REQUEST
+    (folder / RESULT_FILE).write_text(view.model_dump_json(), encoding="utf-8")
+    return 0
+
+
+def view_rows(
+    rows: Sequence[dict[str, Any]],
+    layout: Layout,
+    model: Path,
+    work: Path,
+    *,
+    first: int,
+    split: str,
+    max_length: int | None,
+) -> TokenView:
+    """The rows, the first of which stands at ``first`` in its split, as the model's trainer sees them."""
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    viewer = _Documents if layout.format is DataFormat.TEXT else _Conversations
+    numbered = list(enumerate(rows, start=first))
+    shown = list(viewer(layout, model, work, split, max_length).show(numbered)) if numbered else []
+    note = None
+    if layout.format is DataFormat.PREFERENCE:
+        note = "Supervised training learns the chosen answers."
+    return TokenView(rows=shown, max_length=max_length, note=note)
+
+
+class _Conversations:
+    """Rows that become conversations, of which the assistant's turns are learned."""
+
+    def __init__(self, layout: Layout, model: Path, work: Path, split: str, max_length: int | None) -> None:
+        if layout.format not in CONVERSIONS[DataFormat.MESSAGES]:
+            raise CannotShow(
+                "format_not_trainable",
+                f"Rows of the format '{layout.format.value}' are no conversations, which supervised "
+                "training learns from; convert them first.",
+            )
+        from trellis_train.data.lean_verl import load_dataset_class
+
+        self._convert = choose_conversion(layout.format, DataFormat.MESSAGES, layout.columns)
+        self._dataset_class, load_tokenizer, self._settings = load_dataset_class()
+        self._tokenizer = _load(load_tokenizer, model)
+        if not self._tokenizer.chat_template:
+            raise CannotShow("model_without_chat_template", "The model has no chat template.")
+        self._file, self._split, self._max_length = work / _FILE, split, max_length
+
+    def show(self, rows: Sequence[tuple[int, dict[str, Any]]]) -> Iterator[TokenRow]:
+        """Each row, in order."""
+        places: dict[int, int] = {}
+        problems: dict[int, str] = {}
+        conversations: list[dict[str, Any]] = []
+        for number, row in rows:
+            try:
+                found = self._convert(row, Place(number, self._split))
+            except BadRow as error:
+                problems[number] = str(error)
+                continue
+            places[number] = len(conversations)
+            conversations += found[:1]
+        dataset = self._open(conversations) if conversations else None
+        for number, _ in rows:
+            yield (
+                _unusable(number, problems[number])
+                if number in problems
+                else self._show(dataset, places[number], number)
+            )
+
+    def _open(self, conversations: list[dict[str, Any]]) -> Any:
+        """verl's dataset of the conversations, which remembers where their turns end."""
+
+        class Watched(self._dataset_class):  # type: ignore[name-defined]
+            turns: list[tuple[str, int]]
+
+            def _process_single_message(
+                self, index: int, message: dict[str, Any], *more: Any, **named: Any
+            ) -> Any:
+                made = super()._process_single_message(index, message, *more, **named)
+                self.turns.append((message["role"], len(made[0])))
+                return made
+
+        pq.write_table(pa.Table.from_pylist(conversations, pa.schema([("messages", _MESSAGES)])), self._file)
+        config = {
+            **self._settings,
+            "messages_key": "messages",
+            "pad_mode": "no_padding",
+            "truncation": "right",
+            "max_length": _UNBOUNDED,
+        }
+        return Watched([str(self._file)], self._tokenizer, config)
+
+    def _show(self, dataset: Any, place: int, number: int) -> TokenRow:
+        dataset.turns = []
+        try:
+            item = dataset[place]
+        except Exception as error:  # noqa: BLE001 - templates raise what they like, and training would too
+            return _unusable(number, f"{type(error).__name__}: {error}")
+        ids, mask = item["input_ids"].tolist(), [bool(each) for each in item["loss_mask"].tolist()]
+        roles = [role for role, length in dataset.turns for _ in range(length)]
+        return _describe(number, self._tokenizer, ids, roles, mask, self._max_length)
+
+
+class _Documents:
+    """Texts, every token of which is learned."""
+
+    def __init__(self, layout: Layout, model: Path, work: Path, split: str, max_length: int | None) -> None:
+        del work
+        from trellis_train.data.lean_verl import load_dataset_class
+
+        self._convert = choose_conversion(layout.format, DataFormat.TEXT, layout.columns)
+        self._tokenizer = _load(load_dataset_class()[1], model)
+        if self._tokenizer.eos_token_id is None:
+            raise CannotShow("model_without_end", "The model's tokenizer has no token that ends a text.")
+        # A text is never cut: what does not fit into one block is learned in the next.
+        del max_length
+        self._split = split
+
+    def show(self, rows: Sequence[tuple[int, dict[str, Any]]]) -> Iterator[TokenRow]:
+        """Each row, in order."""
+        from trellis_train.data.documents import tokenize_documents
+
+        for number, row in rows:
+            try:
+                text = self._convert(row, Place(number, self._split))[0]["text"]
+            except BadRow as error:
+                yield _unusable(number, str(error))
+                continue
+            ids = tokenize_documents(self._tokenizer, [text])[0]
+            yield _describe(number, self._tokenizer, ids, [None] * len(ids), [True] * len(ids), None)
+
+
+def _load(load_tokenizer: Any, model: Path) -> Any:
+    try:
+        return load_tokenizer(str(model))
+    except Exception as error:
+        message = f"The model's tokenizer cannot be read: {type(error).__name__}: {error}"
+        raise CannotShow("tokenizer_unreadable", message[:_MAX_PROBLEM]) from error
+
+
+def _unusable(number: int, problem: str) -> TokenRow:
+    return TokenRow(
+        row=number,
+        segments=[],
+        token_count=0,
+        trained_count=0,
+        is_truncated=False,
+        problem=problem.strip()[:_MAX_PROBLEM],
+    )
+
+
+def _describe(
+    number: int,
+    tokenizer: Any,
+    ids: list[int],
+    roles: Sequence[str | None],
+    mask: Sequence[bool],
+    max_length: int | None,
+) -> TokenRow:
+    """The sequence in runs of one role that are all learned or all only read."""
+    segments: list[TokenSegment] = []
+    start = 0
+    for end in range(1, len(ids) + 1):
+        if end < len(ids) and (roles[end], mask[end]) == (roles[start], mask[start]):
+            continue
+        shown = ids[start : max(start, min(end, _SHOWN_TOKENS))]
+        segments.append(
+            TokenSegment(
+                text=tokenizer.decode(shown, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+                + ("" if len(shown) == end - start else "…"),
+                role=roles[start],
+                token_count=end - start,
+                is_trained=mask[start],
+            )
+        )
+        start = end
+    kept = mask if max_length is None else mask[:max_length]
+    return TokenRow(
+        row=number,
+        segments=segments,
+        token_count=len(ids),
+        trained_count=sum(kept),
+        is_truncated=len(kept) < len(ids),
+    )
+
+
+def _leave_with_worker() -> None:
+    """End with what was started from here, when the worker's end of the input closes."""
+    while sys.stdin.buffer.read(1):
+        continue
+    os.killpg(0, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    status = main(Path(sys.argv[1]))
+    sys.stderr.flush()
+    # Threads of libraries are not waited for: everything is written.
+    os._exit(status)

@@ -20,6 +20,8 @@ _VISIBILITY_TIMEOUT_S = 3_600
 _MODELS_SWEEP_INTERVAL_S = 30.0
 _PURGE_INTERVAL_S = 30.0
 _DRY_RUNS_SWEEP_INTERVAL_S = 5.0
+_DATA_SWEEP_INTERVAL_S = 5.0
+_TIDY_INTERVAL_S = 600.0
 
 
 def build_configuration() -> dict[str, Any]:
@@ -58,6 +60,9 @@ def build_configuration() -> dict[str, Any]:
             "prune": _every(_PURGE_INTERVAL_S, tasks.PRUNE),
             "purge": _every(_PURGE_INTERVAL_S, tasks.PURGE),
             "dry-runs": _every(_DRY_RUNS_SWEEP_INTERVAL_S, tasks.RUN_DRY_RUNS),
+            "data-tasks": _every(_DATA_SWEEP_INTERVAL_S, tasks.RUN_DATA_TASKS),
+            "previews": _every(_DATA_SWEEP_INTERVAL_S, tasks.RUN_PREVIEWS),
+            "tidy-data": _every(_TIDY_INTERVAL_S, tasks.TIDY_DATA),
             "fetch-models": _every(_MODELS_SWEEP_INTERVAL_S, tasks.FETCH_PENDING_MODELS),
         },
     }
@@ -74,6 +79,7 @@ app = Celery(
         "trellis_workers.jobs.tasks",
         "trellis_workers.models.tasks",
         "trellis_workers.rewards.tasks",
+        "trellis_workers.data.tasks",
     ],
 )
 app.add_defaults(build_configuration)

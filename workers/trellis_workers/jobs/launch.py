@@ -21,7 +21,7 @@ from typing import Any
 from trellis_api.core.columns import utc_now
 from trellis_api.core.errors import DomainError
 from trellis_api.core.settings import Settings
-from trellis_api.datasets.models import Dataset
+from trellis_api.datasets.view import DatasetView
 from trellis_api.jobs import data_fit, repository, service
 from trellis_api.jobs.composition import Ingredients, build_compose_request
 from trellis_api.jobs.models import EXPORT, Job
@@ -159,7 +159,7 @@ def _write_attempt(settings: Settings, job: Job, token: str) -> Path:
 def _prepare_training(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, Any]]:
     """The spec, and what the manifest shows of its making."""
     with read() as session:
-        ingredients = find_ingredients(session, job=job)
+        ingredients = find_ingredients(session, settings, job=job)
     composition = compose(build_compose_request(settings, job=job, ingredients=ingredients))
     if composition.errors:
         reasons = " ".join(issue.message for issue in composition.errors)
@@ -197,8 +197,8 @@ def build_spec(settings: Settings, job: Job, ingredients: Ingredients, compositi
             revision=model.revision,
         ),
         trains_on=get_recipe(job.recipe).trains_on,
-        train_data=_describe_data(settings, job, ingredients.dataset),
-        validation_data=_describe_data(settings, job, validation, is_other=True) if validation else None,
+        train_data=_describe_data(job, ingredients.dataset),
+        validation_data=_describe_data(job, validation, is_other=True) if validation else None,
         attempt_dir=str(settings.attempt_dir(job.id, job.attempt)),
         checkpoint_dir=str(settings.checkpoint_dir(job.id)),
         resume_from=job.resume_from,
@@ -206,14 +206,6 @@ def build_spec(settings: Settings, job: Job, ingredients: Ingredients, compositi
     )
 
 
-def _describe_data(settings: Settings, job: Job, dataset: Dataset, *, is_other: bool = False) -> DataSource:
+def _describe_data(job: Job, dataset: DatasetView, *, is_other: bool = False) -> DataSource:
     choice = data_fit.choice_of(job, dataset, is_other=is_other)
-    data_format, columns = data_fit.read_for(get_recipe(job.recipe), dataset, choice)
-    return DataSource(
-        dataset_id=dataset.id,
-        path=str(settings.data_root / dataset.path),
-        format=data_format,
-        columns=columns,
-        sha256=dataset.sha256,
-        row_count=dataset.row_count,
-    )
+    return dataset.as_source(*data_fit.read_for(get_recipe(job.recipe), dataset, choice))

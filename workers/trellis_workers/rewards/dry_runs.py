@@ -20,8 +20,7 @@ from trellis_api.core.database import Database
 from trellis_api.core.errors import DomainError
 from trellis_api.core.redaction import redact
 from trellis_api.core.settings import Settings
-from trellis_api.datasets.errors import DatasetNotFound
-from trellis_api.datasets.repository import find_dataset
+from trellis_api.datasets.view import view
 from trellis_api.jobs import rollout_store
 from trellis_api.rewards import repository, service
 from trellis_api.rewards.models import DryRun
@@ -38,7 +37,6 @@ from trellis_contracts.dry_run import (
     RecordedRollout,
 )
 from trellis_contracts.rewards import RewardResources
-from trellis_contracts.spec import DataSource
 
 from trellis_workers.jobs.reward_files import copy_resources, write_private
 
@@ -93,21 +91,17 @@ def run(settings: Settings, database: Database, *, dry_run_id: str) -> None:
 def _describe(session: Session, settings: Settings, dry_run_id: str) -> tuple[DryRunTask, FoundResources]:
     dry_run = service.get_dry_run(session, dry_run_id=dry_run_id)
     terms = as_terms(dry_run.rewards)
-    dataset = find_dataset(session, dataset_id=dry_run.dataset_id)
-    if dataset is None:
-        raise DatasetNotFound("Its dataset was deleted.")
-    data_format, columns = service.read_dataset(dataset, dry_run.columns)
+    dataset = view(
+        session,
+        settings,
+        dataset_id=dry_run.dataset_id,
+        revision=dry_run.dataset_version,
+        split=dry_run.dataset_split,
+    )
     task = DryRunTask(
         rewards=terms,
         resources=RewardResources(),
-        data=DataSource(
-            dataset_id=dataset.id,
-            path=str(settings.data_root / dataset.path),
-            format=data_format,
-            columns=columns,
-            sha256=dataset.sha256,
-            row_count=dataset.row_count,
-        ),
+        data=dataset.as_source(*service.read_dataset(dataset, dry_run.columns)),
         row_count=dry_run.row_count,
         seed=dry_run.seed,
         rollouts=_read_rollouts(session, dry_run),

@@ -1,0 +1,1 @@
+"""What the child does for each kind of task."""

@@ -1,0 +1,84 @@
+"""Removes what nothing leads to any more: files of deleted tasks and datasets, old uploads, lost rows."""
+
+import logging
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from sqlmodel import col, select
+from trellis_api.core.database import Database
+from trellis_api.core.settings import Settings
+from trellis_api.data_tasks import repository as data_tasks
+from trellis_api.data_tasks.models import DataTask
+from trellis_api.datasets.models import Dataset, DatasetVersion
+from trellis_api.datasets.store import open_store
+from trellis_api.uploads import service as uploads
+from trellis_contracts.data_tasks import DataTaskState
+from trellis_data.versions.records import StoreProblem
+from trellis_data.versions.upkeep import Collected, collect_garbage
+
+from trellis_workers.data.leftovers import clear
+
+log = logging.getLogger(__name__)
+#: How long to wait until nobody writes a version; the next sweep tries again.
+_WAIT_S = 5.0
+
+
+def tidy(settings: Settings, database: Database) -> None:
+    """Remove all of it."""
+    tidy_tasks(settings, database)
+    tidy_datasets(settings, database)
+    uploads.remove_expired(database, settings)
+    collect(settings, database)
+
+
+def tidy_tasks(settings: Settings, database: Database) -> None:
+    """Folders of tasks that are gone or whose dataset is, and what those that have succeeded need no more."""
+    # The folders first: one that comes later belongs to a task that is there.
+    folders = _folders(settings.data_task_dir("x").parent)
+    with database.read() as session:
+        kinds = data_tasks.list_kinds_and_states(session, task_ids=[each.name for each in folders])
+        has_dataset = col(DataTask.dataset_id).in_(select(Dataset.id))
+        orphans = set(session.exec(select(DataTask.id).where(~has_dataset)).all())
+    for folder in folders:
+        if folder.name in orphans:
+            shutil.rmtree(folder, ignore_errors=True)
+            continue
+        kind, state = kinds.get(folder.name, (None, None))
+        if state in (None, DataTaskState.SUCCEEDED):
+            clear(folder, kind, state)
+
+
+def tidy_datasets(settings: Settings, database: Database) -> None:
+    """Quarantines of datasets that were deleted."""
+    folders = [each for each in _folders(settings.data_root / "datasets") if each.name.startswith("ds_")]
+    with database.read() as session:
+        ids = [each.name for each in folders]
+        known = set(session.exec(select(Dataset.id).where(col(Dataset.id).in_(ids))).all())
+    for folder in folders:
+        if folder.name not in known:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def collect(settings: Settings, database: Database, *, wait_s: float = _WAIT_S) -> Collected | None:
+    """Rows that no version of the database holds; None while versions are being written."""
+
+    def keep() -> Iterable[str]:
+        """Asked when nobody writes: what was published before is known then."""
+        with database.read() as session:
+            versions = set(session.exec(select(DatasetVersion.id)).all())
+            tasks = data_tasks.list_all_unfinished(session)
+            return versions | {task.version_id for task in tasks if task.version_id}
+
+    try:
+        gone = collect_garbage(open_store(settings), keep, wait_s=wait_s)
+    except StoreProblem as problem:
+        log.info("rows are not tidied now: %s", problem.message)
+        return None
+    if gone.files:
+        log.info("%d files of rows that no version holds were removed, %d bytes", gone.files, gone.size_bytes)
+    return gone
+
+
+def _folders(parent: Path) -> list[Path]:
+    return [each for each in parent.iterdir() if each.is_dir()] if parent.is_dir() else []

@@ -18,8 +18,10 @@ from trellis_api.core.redaction import install_log_redaction
 from trellis_api.core.security_headers import SecurityHeaders
 from trellis_api.core.settings import Settings
 from trellis_api.core.tasks import TaskQueue
+from trellis_api.data_tasks.router import router as data_tasks_router
 from trellis_api.datasets.router import router as datasets_router
-from trellis_api.datasets.upload import discard_stale_uploads
+from trellis_api.datasets.versions_router import router as versions_router
+from trellis_api.generations.router import router as generations_router
 from trellis_api.ingest.router import router as ingest_router
 from trellis_api.jobs.checkpoints_router import router as checkpoints_router
 from trellis_api.jobs.results_router import router as results_router
@@ -32,8 +34,11 @@ from trellis_api.monitoring.prometheus import PrometheusMiddleware
 from trellis_api.monitoring.router import metrics_router
 from trellis_api.monitoring.router import router as monitoring_router
 from trellis_api.openapi_contracts import describe_contracts
+from trellis_api.pipelines.router import router as pipelines_router
 from trellis_api.recipes.router import router as recipes_router
 from trellis_api.rewards.router import router as rewards_router
+from trellis_api.uploads.router import router as uploads_router
+from trellis_api.uploads.service import remove_expired
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +50,12 @@ ROUTERS: list[APIRouter] = [
     results_router,
     recipes_router,
     rewards_router,
+    uploads_router,
     datasets_router,
+    versions_router,
+    data_tasks_router,
+    pipelines_router,
+    generations_router,
     models_router,
     monitoring_router,
 ]
@@ -93,7 +103,7 @@ async def _run(app: FastAPI) -> AsyncIterator[None]:
     install_log_redaction()
     settings: Settings = app.state.settings
     ensure_admin_token(app.state.database, path=settings.admin_token_path)
-    discard_stale_uploads(settings)
+    remove_expired(app.state.database, settings)
     app.state.probes.start()
     warm_up_later()
     yield

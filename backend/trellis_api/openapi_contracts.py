@@ -1,20 +1,27 @@
-"""Adds the contracts of bodies that are parsed by hand to the OpenAPI schema."""
+"""Adds to the OpenAPI schema what FastAPI does not see: bodies that are parsed by hand, results of tasks."""
 
 from typing import Any
 
 from fastapi import FastAPI
 from pydantic.json_schema import models_json_schema
 from trellis_contracts.events import IngestBatch
+from trellis_contracts.token_view import TokenView
+from trellis_data.generate.report import GenerationReport
+from trellis_data.pipeline.preview import Preview
+
+#: What tasks of some kinds leave as ``result``.
+_RESULTS = (TokenView, Preview, GenerationReport)
 
 
 def describe_contracts(app: FastAPI) -> None:
-    """``IngestBatch`` arrives compressed, so FastAPI does not see it; its schema is added here."""
+    """``IngestBatch`` arrives compressed, and the result of a task depends on its kind."""
     build = app.openapi
 
     def build_with_contracts() -> dict[str, Any]:
         if app.openapi_schema is None:
             _, contracts = models_json_schema(
-                [(IngestBatch, "validation")], ref_template="#/components/schemas/{model}"
+                [(IngestBatch, "validation"), *((model, "serialization") for model in _RESULTS)],
+                ref_template="#/components/schemas/{model}",
             )
             schema = build()
             for name, definition in contracts["$defs"].items():

@@ -75,6 +75,16 @@ class Settings(BaseSettings):
     )
     dry_run_timeout_s: float = Field(600, gt=0, description="Time that a dry run of rewards may take.")
 
+    data_processes: int | None = Field(
+        None, ge=1, description="Processes of a pipeline's run; default one a core of the machine."
+    )
+    data_nice: int = Field(
+        10, ge=0, le=19, description="How far long work on data stands back behind training and the API."
+    )
+    preview_timeout_s: float = Field(
+        120, gt=0, description="Time that a preview or a look at tokens may take."
+    )
+
     @field_validator("data_root")
     @classmethod
     def _make_absolute(cls, value: Path) -> Path:
@@ -124,6 +134,10 @@ class Settings(BaseSettings):
         """The built dashboard, or None where it was not built."""
         path = self.frontend_dist or REPOSITORY_ROOT / "frontend" / "dist"
         return path if (path / "index.html").is_file() else None
+
+    def data_task_dir(self, task_id: str) -> Path:
+        """Folder of a data task: what it was asked, its work so far, and what it leaves."""
+        return self.data_root / "data-tasks" / task_id
 
     def job_dir(self, job_id: str) -> Path:
         """Folder of a job: its attempts and checkpoints."""

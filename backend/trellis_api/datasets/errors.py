@@ -16,21 +16,27 @@ class DatasetNameTaken(Conflict):
 
 
 class DatasetInUse(Conflict):
-    """An unfinished job reads the dataset."""
+    """An unfinished job, dry run or task uses the dataset."""
 
     code = "dataset_in_use"
 
 
-class DatasetRowsInvalid(InvalidRequest):
-    """At least one row of the upload cannot be used; details name each by its line."""
+class DatasetNotReady(Conflict):
+    """The dataset has no rows (yet)."""
 
-    code = "dataset_rows_invalid"
+    code = "dataset_not_ready"
 
 
-class DatasetFileInvalid(InvalidRequest):
-    """The upload as a whole cannot be read; ``details.code`` says why."""
+class VersionNotFound(NotFound):
+    """The dataset has no such version, branch or tag."""
 
-    code = "dataset_file_invalid"
+    code = "version_not_found"
+
+
+class SplitNotFound(NotFound):
+    """The version has no such split."""
+
+    code = "split_not_found"
 
 
 class DatasetFileMissing(DomainError):
@@ -40,21 +46,73 @@ class DatasetFileMissing(DomainError):
     code = "dataset_file_missing"
 
 
-class UploadMalformed(InvalidRequest):
-    """The request is not the multipart form that was expected."""
+class SourceUnfit(InvalidRequest):
+    """Rows cannot be imported from there; ``details`` name the code and the field."""
 
-    code = "upload_malformed"
-
-
-class UploadTooLarge(DomainError):
-    """The upload is larger than the platform accepts."""
-
-    status = 413
-    code = "upload_too_large"
+    code = "source_unfit"
 
 
-class DiskFull(DomainError):
-    """The data root has no room for the upload."""
+class SearchUnfit(InvalidRequest):
+    """Rows cannot be looked for like this: a column is not there, or a value does not fit it."""
 
-    status = 507
-    code = "disk_full"
+    code = "search_unfit"
+
+
+class QuarantineNotFound(NotFound):
+    """No import has this id, or it has kept no rows aside."""
+
+    code = "quarantine_not_found"
+
+
+class VersionAmbiguous(InvalidRequest):
+    """Several versions begin with these digits."""
+
+    code = "version_ambiguous"
+
+
+class BranchMoved(Conflict):
+    """Another version came to the branch meanwhile."""
+
+    code = "branch_moved"
+
+
+class VersionInUse(Conflict):
+    """Something reads the version, came of it or names it; ``details.uses`` says what."""
+
+    code = "version_in_use"
+
+
+class RefNotFound(NotFound):
+    """The dataset has no branch or tag of this name."""
+
+    code = "ref_not_found"
+
+
+class RefNameTaken(Conflict):
+    """A branch or tag has this name."""
+
+    code = "ref_name_taken"
+
+
+class MainBranchStays(Conflict):
+    """A dataset is what its branch main says."""
+
+    code = "main_branch_stays"
+
+
+class DiffNotComputed(Conflict):
+    """Nobody has asked for this comparison, or it is not done yet."""
+
+    code = "diff_not_computed"
+
+
+class DiffNotPossible(InvalidRequest):
+    """The versions cannot be compared so; ``details.code`` says why."""
+
+    code = "diff_not_possible"
+
+
+class StoreBusy(Conflict):
+    """Rows that no version holds are being tidied away; nothing is written meanwhile."""
+
+    code = "store_busy"

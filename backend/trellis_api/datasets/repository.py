@@ -1,12 +1,15 @@
 """Queries on datasets."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
+from sqlalchemy import delete
 from sqlmodel import Session, col, func, or_, select, tuple_
 
 from trellis_api.core.ids import is_id
-from trellis_api.datasets.models import Dataset
+from trellis_api.data_tasks.models import DataTask
+from trellis_api.data_tasks.repository import WITHOUT_RESULT
+from trellis_api.datasets.models import Dataset, DatasetRef
 
 
 def find_dataset(session: Session, *, dataset_id: str) -> Dataset | None:
@@ -68,3 +71,36 @@ def delete_dataset(session: Session, dataset: Dataset) -> None:
     """Delete the row."""
     session.delete(dataset)
     session.flush()
+
+
+def find_branch_tip(session: Session, *, dataset_id: str, branch: str) -> str | None:
+    """The version at the tip of a branch."""
+    ref = session.get(DatasetRef, (dataset_id, branch))
+    return ref.version_id if ref is not None and ref.kind == "branch" else None
+
+
+def list_tasks_of_ids(session: Session, *, task_ids: Collection[str]) -> Sequence[DataTask]:
+    """The tasks of these ids that exist."""
+    if not task_ids:
+        return []
+    query = select(DataTask).where(col(DataTask.id).in_(list(task_ids)))
+    return session.exec(query.options(WITHOUT_RESULT)).all()
+
+
+def list_tasks_of(
+    session: Session, *, dataset_id: str, kind: str, version_id: str | None = None
+) -> Sequence[DataTask]:
+    """The tasks of a kind that read a dataset, or one of its versions; newest first."""
+    query = select(DataTask).where(DataTask.dataset_id == dataset_id, DataTask.kind == kind)
+    if version_id is not None:
+        query = query.where(DataTask.version_id == version_id)
+    newest_first = (col(DataTask.created_at).desc(), col(DataTask.id).desc())
+    return session.exec(query.options(WITHOUT_RESULT).order_by(*newest_first)).all()
+
+
+def delete_tasks_of(session: Session, *, dataset_id: str) -> Sequence[str]:
+    """Delete a dataset's tasks, but not those that made another one, whose lineage they are; their ids."""
+    is_own = or_(col(DataTask.made_dataset_id).is_(None), col(DataTask.made_dataset_id) == dataset_id)
+    ids = session.exec(select(DataTask.id).where(DataTask.dataset_id == dataset_id, is_own)).all()
+    session.exec(delete(DataTask).where(col(DataTask.id).in_(ids)))
+    return ids

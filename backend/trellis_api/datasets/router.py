@@ -1,18 +1,44 @@
-"""``/datasets``: upload, list, preview and remove."""
+"""``/datasets``: import, list, look at and remove."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, BackgroundTasks, Query
+from fastapi.responses import FileResponse, StreamingResponse
 
-from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep, WriteSession
+from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep, TasksDep, WriteSession
 from trellis_api.core.errors import ERROR_RESPONSES, ErrorBody
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
 from trellis_api.core.texts import NO_NUL
-from trellis_api.datasets import service
-from trellis_api.datasets.schemas import DatasetRead, DatasetRows
-from trellis_api.datasets.upload import UPLOAD_FORM, UploadDep
+from trellis_api.data_tasks import service as tasks_service
+from trellis_api.data_tasks.schemas import DataTaskRead
+from trellis_api.data_tasks.service import message_for
+from trellis_api.datasets import download, imports, lineage, quarantine, rows, service, statistics
+from trellis_api.datasets.schemas import (
+    DataLineageRead,
+    DatasetChange,
+    DatasetRead,
+    DatasetRows,
+    FoundRows,
+    ImportCreate,
+    ImportMore,
+    QuarantineRead,
+    RowSearch,
+    StatisticsCreate,
+    StatisticsRead,
+    TokensCreate,
+)
+from trellis_api.datasets.upload import UPLOAD_FORM, FormDep
 
 router = APIRouter(prefix="/datasets", tags=["datasets"], responses=ERROR_RESPONSES)
+
+RevisionQuery = Annotated[
+    str | None, Query(max_length=100, pattern=NO_NUL, description="Version, branch or tag; default main.")
+]
+SplitQuery = Annotated[
+    str | None, Query(max_length=100, pattern=NO_NUL, description="Default train, or the only one.")
+]
+Offset = Annotated[int, Query(ge=0, le=2**62)]
+Limit = Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)]
 
 
 @router.get("")
@@ -22,7 +48,7 @@ def list_datasets(
         str | None, Query(max_length=200, pattern=NO_NUL, description="Part of a name or description.")
     ] = None,
     cursor: Annotated[str | None, Query(max_length=400)] = None,
-    limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
+    limit: Limit = DEFAULT_PAGE_SIZE,
 ) -> Page[DatasetRead]:
     """Datasets, newest first."""
     return service.list_page(session, text=text, cursor=cursor, limit=limit)
@@ -37,19 +63,74 @@ def list_datasets(
         507: {"model": ErrorBody, "description": "No room on the disk"},
     },
 )
-def create_dataset(upload: UploadDep, database: DatabaseDep, settings: SettingsDep) -> DatasetRead:
-    """Upload JSONL, JSON, CSV or Parquet. Every row is checked; a bad row is named by its line."""
-    with database.read() as session:
-        name = service.check_name(session, upload)
-    intake = service.prepare(upload, name=name)
+def create_dataset(
+    form: FormDep,
+    database: DatabaseDep,
+    settings: SettingsDep,
+    tasks: TasksDep,
+    background: BackgroundTasks,
+) -> DatasetRead:
+    """Upload a file in one request; a worker reads its rows (``state`` becomes ready)."""
     with database.write() as session:
-        return DatasetRead.model_validate(service.add(session, settings, intake))
+        dataset, task = imports.import_form(session, settings, form)
+        found = service.present(session, dataset)
+    form.is_kept = True
+    tasks.send_later(background, message_for(task))
+    return found
+
+
+@router.post("/imports", status_code=201)
+def import_dataset(
+    request: ImportCreate,
+    database: DatabaseDep,
+    settings: SettingsDep,
+    tasks: TasksDep,
+    background: BackgroundTasks,
+) -> DatasetRead:
+    """A dataset of a finished upload, a path under the data root, a hub or S3; a worker reads its rows."""
+    origin = imports.find_origin(settings, request.source)
+    with database.write() as session:
+        dataset, task = imports.import_new(session, request, origin)
+        found = service.present(session, dataset)
+    tasks.send_later(background, message_for(task))
+    return found
 
 
 @router.get("/{dataset_id}")
 def read_dataset(dataset_id: str, session: ReadSession) -> DatasetRead:
     """One dataset."""
-    return DatasetRead.model_validate(service.get_dataset(session, dataset_id=dataset_id))
+    return service.present(session, service.get_dataset(session, dataset_id=dataset_id))
+
+
+@router.patch("/{dataset_id}")
+def change_dataset(dataset_id: str, request: DatasetChange, session: WriteSession) -> DatasetRead:
+    """Rename or describe a dataset."""
+    dataset = service.change(session, dataset_id=dataset_id, request=request)
+    return service.present(session, dataset)
+
+
+@router.delete("/{dataset_id}", status_code=204)
+def delete_dataset(dataset_id: str, session: WriteSession, settings: SettingsDep) -> None:
+    """Remove a dataset with all versions; refused while an unfinished job or task uses it."""
+    service.delete(session, settings, dataset_id=dataset_id)
+
+
+@router.post("/{dataset_id}/imports", status_code=202)
+def import_more(
+    dataset_id: str,
+    request: ImportMore,
+    database: DatabaseDep,
+    settings: SettingsDep,
+    tasks: TasksDep,
+    background: BackgroundTasks,
+) -> DataTaskRead:
+    """Further or other rows as the next version of a branch."""
+    origin = imports.find_origin(settings, request.source)
+    with database.write() as session:
+        task = imports.import_more(session, dataset_id=dataset_id, request=request, origin=origin)
+        found = tasks_service.present(session, task)
+    tasks.send_later(background, message_for(task))
+    return found
 
 
 @router.get("/{dataset_id}/rows")
@@ -57,14 +138,112 @@ def read_dataset_rows(
     dataset_id: str,
     session: ReadSession,
     settings: SettingsDep,
-    offset: Annotated[int, Query(ge=0, le=2**62)] = 0,
-    limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
+    version: RevisionQuery = None,
+    split: SplitQuery = None,
+    offset: Offset = 0,
+    limit: Limit = DEFAULT_PAGE_SIZE,
 ) -> DatasetRows:
     """A window of rows, as JSON."""
-    return service.read_rows(session, settings, dataset_id=dataset_id, offset=offset, limit=limit)
+    return rows.read_page(
+        session, settings, dataset_id=dataset_id, revision=version, split=split, offset=offset, limit=limit
+    )
 
 
-@router.delete("/{dataset_id}", status_code=204)
-def delete_dataset(dataset_id: str, session: WriteSession, settings: SettingsDep) -> None:
-    """Remove a dataset and its files; refused while an unfinished job uses it."""
-    service.delete(session, settings, dataset_id=dataset_id)
+@router.post("/{dataset_id}/rows/search")
+def search_dataset_rows(
+    dataset_id: str, request: RowSearch, session: ReadSession, settings: SettingsDep
+) -> FoundRows:
+    """Rows that fit conditions and hold a text."""
+    return rows.search(session, settings, dataset_id=dataset_id, request=request)
+
+
+@router.post("/{dataset_id}/rows/tokens", status_code=202)
+def tokenize_dataset_rows(
+    dataset_id: str,
+    request: TokensCreate,
+    session: WriteSession,
+    tasks: TasksDep,
+    background: BackgroundTasks,
+) -> DataTaskRead:
+    """Rows as a model is trained on them, masked tokens marked: a task with a ``TokenView`` as result."""
+    task = statistics.tokenize(session, dataset_id=dataset_id, request=request)
+    tasks.send_later(background, message_for(task))
+    return tasks_service.present(session, task)
+
+
+@router.get("/{dataset_id}/statistics")
+def read_statistics(
+    dataset_id: str,
+    session: ReadSession,
+    settings: SettingsDep,
+    version: RevisionQuery = None,
+    model: Annotated[str | None, Query(max_length=32, description="Whose tokens are counted.")] = None,
+) -> StatisticsRead:
+    """Statistics of a version: those that were made with it, or computed for a model."""
+    return statistics.read(session, settings, dataset_id=dataset_id, revision=version, model=model)
+
+
+@router.post("/{dataset_id}/statistics", status_code=202)
+def compute_statistics(
+    dataset_id: str,
+    request: StatisticsCreate,
+    session: WriteSession,
+    tasks: TasksDep,
+    background: BackgroundTasks,
+) -> DataTaskRead:
+    """Compute statistics, with lengths in a model's tokens."""
+    task = statistics.compute(session, dataset_id=dataset_id, request=request)
+    tasks.send_later(background, message_for(task))
+    return tasks_service.present(session, task)
+
+
+@router.get("/{dataset_id}/quarantine")
+def read_quarantine(
+    dataset_id: str,
+    session: ReadSession,
+    settings: SettingsDep,
+    task: Annotated[str | None, Query(max_length=32, description="Import; default the newest.")] = None,
+    offset: Offset = 0,
+    limit: Limit = DEFAULT_PAGE_SIZE,
+) -> QuarantineRead:
+    """Rows that an import did not take, each with line and reason."""
+    return quarantine.read_page(
+        session, settings, dataset_id=dataset_id, task_id=task, offset=offset, limit=limit
+    )
+
+
+@router.get("/{dataset_id}/quarantine/download", response_class=FileResponse)
+def download_quarantine(
+    dataset_id: str,
+    session: ReadSession,
+    settings: SettingsDep,
+    task: Annotated[str | None, Query(max_length=32, description="Import; default the newest.")] = None,
+) -> FileResponse:
+    """All rows that an import did not take, as JSON lines."""
+    dataset = service.get_dataset(session, dataset_id=dataset_id)
+    path = quarantine.find_file(session, settings, dataset_id=dataset_id, task_id=task)
+    headers = {"Content-Disposition": download.disposition(f"{dataset.name}-quarantine.jsonl")}
+    return FileResponse(path, media_type=download.MEDIA_TYPES["jsonl"], headers=headers)
+
+
+@router.get("/{dataset_id}/download", response_class=StreamingResponse)
+def download_dataset(
+    dataset_id: str,
+    session: ReadSession,
+    settings: SettingsDep,
+    version: RevisionQuery = None,
+    split: SplitQuery = None,
+    form: Annotated[Literal["jsonl", "csv", "parquet"], Query(description="Kind of file.")] = "jsonl",
+) -> StreamingResponse:
+    """All rows of a split as a file, streamed."""
+    found = download.download(
+        session, settings, dataset_id=dataset_id, revision=version, split=split, form=form
+    )
+    headers = {"Content-Disposition": download.disposition(found.filename)}
+    return StreamingResponse(found.content, media_type=found.media_type, headers=headers)
+
+
+@router.get("/{dataset_id}/lineage")
+def read_dataset_lineage(dataset_id: str, session: ReadSession) -> DataLineageRead:
+    """From the sources to the jobs and models that used the dataset."""
+    return lineage.read(session, dataset_id=dataset_id)

@@ -1,12 +1,30 @@
 """Datasets as clients see them."""
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+from trellis_contracts.data_tasks import ImportSource, Mixed
 from trellis_contracts.recipe import DataFormat
+from trellis_data.statistics.model import Statistics
+from trellis_data.versions.differences import Counts
+from trellis_data.versions.rows import Condition
 
-from trellis_api.datasets.intake.kinds import FileKind
+from trellis_api.core.texts import NO_NUL, Description, Name
+from trellis_api.data_tasks.schemas import DataTaskRead
+from trellis_api.datasets.states import DatasetState
+
+RefName = Annotated[
+    str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", description="Letters, digits, . _ -")
+]
+Revision = Annotated[
+    str,
+    Field(
+        max_length=100,
+        pattern=NO_NUL,
+        description="A version's id (its first eight digits will do), branch or tag.",
+    ),
+]
 
 
 class ColumnRead(BaseModel):
@@ -19,42 +37,339 @@ class ColumnRead(BaseModel):
 class DatasetWarning(BaseModel):
     """Something that does not stop training but is worth a look."""
 
-    code: str = Field(description="empty_values or format_unknown.")
+    code: str = Field(
+        description="empty_values, format_unknown, rows_in_quarantine or what reading a file found."
+    )
     message: str
     column: str | None = None
     row_count: int | None = Field(default=None, description="Rows concerned.")
 
 
+class DatasetOrigin(BaseModel):
+    """Where the rows of the first version came from."""
+
+    kind: Literal["upload", "path", "hub", "s3", "pipeline", "generation"]
+    name: str = Field(
+        description="File name, path, hub id, address, or the name of the dataset it was made of."
+    )
+    revision: str | None = Field(default=None, description="The commit on a hub.")
+    size_bytes: int | None = None
+    sha256: str | None = Field(default=None, description="Of an uploaded file.")
+    dataset: str | None = Field(default=None, description="The dataset that a pipeline or generation read.")
+    version: str | None = None
+
+
 class DatasetRead(BaseModel):
-    """A stored dataset."""
+    """A dataset. What it says of rows is that of the tip of its branch main; without rows it is empty."""
 
     model_config = ConfigDict(from_attributes=True)
 
     id: str
     name: str
     description: str
-    format: DataFormat
-    format_reason: str = Field(description="One sentence: what the format was recognised by.")
+    state: DatasetState
+    task: DataTaskRead | None = Field(
+        description="The work that makes its first version, until that is done."
+    )
+    source: DatasetOrigin
+    head: str | None = Field(description="Version at the tip of main.")
+    format: DataFormat | None
+    format_reason: str | None = Field(description="One sentence: what the format was recognised by.")
     format_columns: dict[str, str] = Field(
         description="The columns that play the format's roles, e.g. prompt: question, answer: answer."
     )
     row_count: int
+    splits: dict[str, int] = Field(description="Rows by split.")
     columns: list[ColumnRead]
     warnings: list[DatasetWarning]
-    size_bytes: int = Field(description="Size of the stored Parquet file.")
-    sha256: str = Field(description="Hash of the stored Parquet file.")
-    source_filename: str
-    source_kind: FileKind
-    source_encoding: str | None = Field(description="Text encoding of the upload; null for Parquet.")
-    source_size_bytes: int
-    source_sha256: str = Field(description="Hash of the file as uploaded.")
+    size_bytes: int = Field(description="Of the rows as JSON, whatever they take on disk.")
     created_at: datetime
+    updated_at: datetime
+
+
+class DatasetChange(BaseModel):
+    """What to change of a dataset; its rows change by versions only."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Name | None = None
+    description: Description | None = None
+
+
+class ImportCreate(BaseModel):
+    """A dataset to make of rows that lie elsewhere."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Name | None = Field(default=None, description="Default: after the source.")
+    description: Description = ""
+    source: ImportSource
+    mixed: Mixed = Field(
+        default="quarantine",
+        description="Of a column that mixes numbers and texts the first kind counts, or all becomes text.",
+    )
+
+
+class ImportMore(BaseModel):
+    """Rows that make the next version of a dataset."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    source: ImportSource
+    mixed: Mixed = "quarantine"
+    mode: Literal["replace", "append"] = "append"
+    branch: RefName = "main"
+    message: Description = ""
 
 
 class DatasetRows(BaseModel):
-    """A window of rows, in the order of the file."""
+    """A window of rows, in their order."""
 
+    version: str
+    split: str
     offset: int
-    row_count: int = Field(description="Rows in the whole dataset.")
+    row_count: int = Field(description="Rows of the split.")
     columns: list[ColumnRead]
     rows: list[dict[str, Any]]
+
+
+class RowSearch(BaseModel):
+    """Rows to look for: all conditions hold, and one of the row's texts contains ``text``."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    version: Revision | None = None
+    split: str | None = None
+    conditions: list[Condition] = Field(default_factory=list, max_length=20)
+    text: Annotated[str, Field(max_length=1000, pattern=NO_NUL)] | None = None
+    cursor: int = Field(default=0, ge=0, le=2**62, description="Position to go on from.")
+    limit: int = Field(default=50, ge=1, le=200)
+
+
+class FoundRows(BaseModel):
+    """Rows that fit. A call looks for about a second; ``next_cursor`` says where the next one goes on."""
+
+    version: str
+    split: str
+    row_count: int = Field(description="Rows of the split.")
+    columns: list[ColumnRead]
+    rows: list[dict[str, Any]]
+    positions: list[int]
+    looked_at: int
+    next_cursor: int | None = Field(description="Null at the end of the split.")
+
+
+class QuarantinedRow(BaseModel):
+    """A row that was not taken."""
+
+    source: str = Field(description="The file.")
+    line: int | None
+    row: int | None
+    column: str | None
+    code: str
+    reason: str
+    raw: str | None = Field(description="The beginning of what stood there.")
+
+
+class QuarantineRead(BaseModel):
+    """A window of the rows that imports did not take."""
+
+    offset: int
+    row_count: int
+    reasons: dict[str, int] = Field(description="Rows by reason code.")
+    rows: list[QuarantinedRow]
+
+
+class StatisticsRead(BaseModel):
+    """Statistics of a version. Without a model there are no lengths in tokens."""
+
+    version: str
+    model: str | None
+    statistics: Statistics | None = Field(description="Null until they were computed.")
+    task: DataTaskRead | None = Field(description="The newest computation that was asked for.")
+
+
+class StatisticsCreate(BaseModel):
+    """Statistics to compute."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    version: Revision | None = None
+    model: str | None = Field(default=None, description="Model whose tokenizer counts (mdl_...).")
+
+
+class TokensCreate(BaseModel):
+    """Rows to be shown as a model is trained on them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    version: Revision | None = None
+    split: str | None = None
+    model: str = Field(description="Model whose chat template and tokenizer are used (mdl_...).")
+    offset: int = Field(default=0, ge=0, le=2**62)
+    limit: int = Field(default=20, ge=1, le=50)
+    max_length: int | None = Field(
+        default=None, ge=2, le=2**31, description="Longest sequence in tokens; null: nothing is cut."
+    )
+
+
+class VersionRead(BaseModel):
+    """A version, as a history lists it."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: str
+    dataset: str
+    number: int = Field(description="1, 2, 3 ... over all branches.")
+    parents: list[str]
+    message: str
+    author: str
+    tree: str = Field(description="Hash of the rows: the same rows, the same hash.")
+    splits: dict[str, int]
+    row_count: int
+    size_bytes: int
+    origin: Literal["import", "pipeline", "generate", "rollback"]
+    task: str | None = Field(description="The task that made it.")
+    branches: list[str] = Field(description="Branches whose tip it is.")
+    tags: list[str]
+    created_at: datetime
+
+
+class VersionUse(BaseModel):
+    """Something that reads or read a version."""
+
+    kind: Literal["job", "task", "dry_run", "model"]
+    id: str
+    name: str | None
+    state: str | None
+    is_unfinished: bool
+
+
+class VersionDetail(VersionRead):
+    """A version with what it holds and where it came from."""
+
+    format: DataFormat
+    format_columns: dict[str, str]
+    columns: list[ColumnRead]
+    provenance: dict[str, Any]
+    uses: list[VersionUse]
+
+
+class RefRead(BaseModel):
+    """A branch or a tag."""
+
+    name: str
+    version: str
+    moved_at: datetime
+
+
+class RefsRead(BaseModel):
+    """All names of versions of a dataset."""
+
+    branches: list[RefRead]
+    tags: list[RefRead]
+
+
+class RefCreate(BaseModel):
+    """A name for a version."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: RefName
+    version: Revision
+
+
+class RollBack(BaseModel):
+    """A version whose rows are to be those of a branch again; what lies between stays in the history."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    version: Revision
+    branch: RefName = "main"
+    message: Description = ""
+
+
+class DiffCreate(BaseModel):
+    """What changed from ``before`` to ``after``."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    before: Revision
+    after: Revision
+    key: str | None = Field(
+        default=None,
+        max_length=200,
+        description="Column that tells rows apart; then changed rows are paired.",
+    )
+
+
+class ColumnChangeRead(BaseModel):
+    """A column whose type is another; null where there is no such column."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+
+class DiffRead(BaseModel):
+    """The difference of two versions, once it was computed."""
+
+    before: str
+    after: str
+    key: str | None
+    task: DataTaskRead | None = Field(description="The computation; null where none was needed.")
+    total: Counts | None
+    splits: dict[str, Counts] | None
+    columns: list[ColumnChangeRead] | None
+    statistics_before: Statistics | None
+    statistics_after: Statistics | None
+
+
+class DiffRow(BaseModel):
+    """A row that differs, as it was and as it is; null where it was or is not there."""
+
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+class DiffRows(BaseModel):
+    """A window of rows that differ."""
+
+    split: str
+    kind: Literal["added", "removed", "changed"]
+    offset: int
+    row_count: int
+    rows: list[DiffRow]
+
+
+class DataLineageNode(BaseModel):
+    """A source, version, run, job or model that a dataset is connected with."""
+
+    id: str
+    kind: Literal["source", "dataset", "version", "task", "job", "model"]
+    name: str | None
+    exists: bool = True
+    state: str | None = None
+    dataset: str | None = Field(default=None, description="Of a version.")
+    number: int | None = Field(default=None, description="Of a version.")
+    row_count: int | None = Field(default=None, description="Of a version.")
+    recipe: str | None = Field(
+        default=None, description="Of a job; the pipeline's name of a task; the kind of a source."
+    )
+
+
+class DataLineageEdge(BaseModel):
+    """What went into what."""
+
+    source: str
+    target: str
+    role: Literal["imported", "input", "made", "parent", "data", "validation", "model"]
+
+
+class DataLineageRead(BaseModel):
+    """From the sources of a dataset to the jobs and models that used it."""
+
+    dataset: str
+    nodes: list[DataLineageNode]
+    edges: list[DataLineageEdge]
+    is_cut: bool = Field(description="There is more than is shown.")

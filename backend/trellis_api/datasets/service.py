@@ -1,64 +1,27 @@
-"""Decides about datasets: what is taken in, shown and removed.
-
-An upload becomes a dataset in three moves, so that no transaction is open while
-a large file is read: ``check_name`` (read), ``prepare`` (no database), ``add``
-(write; publishes the file by a rename in the same breath as the row).
-"""
+"""Decides about datasets: which there are, what they are called, and which may go."""
 
 import logging
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
 
-import pyarrow as pa
-from pydantic import TypeAdapter, ValidationError
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session
-from trellis_data.reading.problems import UnreadableFile
 
-from trellis_api.core.hashing import hash_file
+from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import new_id
 from trellis_api.core.pagination import Page, cut_page, decode_time_position
 from trellis_api.core.settings import Settings
-from trellis_api.core.texts import Description, Name
-from trellis_api.core.transaction_files import remove_after_commit, remove_unless_committed
+from trellis_api.core.texts import number_name
+from trellis_api.core.transaction_files import remove_after_commit
+from trellis_api.data_tasks import service as tasks_service
 from trellis_api.datasets import repository
-from trellis_api.datasets.errors import (
-    DatasetFileInvalid,
-    DatasetFileMissing,
-    DatasetInUse,
-    DatasetNameTaken,
-    DatasetNotFound,
-    DatasetRowsInvalid,
-    UploadMalformed,
-)
-from trellis_api.datasets.intake.convert import Converted, convert
-from trellis_api.datasets.intake.problems import BadRows, as_details
-from trellis_api.datasets.intake.store import read_page
+from trellis_api.datasets.errors import DatasetInUse, DatasetNameTaken, DatasetNotFound
 from trellis_api.datasets.models import Dataset
-from trellis_api.datasets.schemas import ColumnRead, DatasetRead, DatasetRows
-from trellis_api.datasets.upload import Upload, explain_disk_error
+from trellis_api.datasets.schemas import DatasetChange, DatasetOrigin, DatasetRead
+from trellis_api.datasets.states import DatasetState
 from trellis_api.jobs.repository import names_of_jobs_using
+from trellis_api.rewards.repository import list_dry_runs_using
 
 log = logging.getLogger(__name__)
-_NAME: TypeAdapter[str] = TypeAdapter(Name)
-_DESCRIPTION: TypeAdapter[str] = TypeAdapter(Description)
-_DATA_FILE = "data.parquet"
-
-
-@dataclass(frozen=True)
-class Intake:
-    """An upload whose rows are checked and written, but which is no dataset yet."""
-
-    name: str
-    description: str
-    upload: Upload
-    converted: Converted
-    source_sha256: str
-
-    @property
-    def path(self) -> Path:
-        """The Parquet file, still among the uploads."""
-        return self.upload.folder / _DATA_FILE
 
 
 def get_dataset(session: Session, *, dataset_id: str) -> Dataset:
@@ -74,103 +37,98 @@ def list_page(session: Session, *, text: str | None, cursor: str | None, limit: 
     after = decode_time_position(cursor) if cursor else None
     rows = repository.list_datasets(session, text=text, after=after, limit=limit + 1)
     shown, next_cursor = cut_page(rows, limit=limit)
-    return Page(items=[DatasetRead.model_validate(row) for row in shown], next_cursor=next_cursor)
+    return Page(items=present_many(session, shown), next_cursor=next_cursor)
 
 
-def check_name(session: Session, upload: Upload) -> str:
-    """The name that the dataset will have; refused before the file is read where it is taken."""
-    try:
-        name = _NAME.validate_python(upload.fields.get("name") or Path(upload.filename).stem)
-    except ValidationError as error:
-        raise UploadMalformed("name: 1 to 120 printable characters are needed.") from error
-    if repository.find_dataset_named(session, name=name):
-        raise _name_taken(name)
-    return name
+def present(session: Session, dataset: Dataset) -> DatasetRead:
+    """A dataset as clients see it."""
+    return present_many(session, [dataset])[0]
 
 
-def prepare(upload: Upload, *, name: str) -> Intake:
-    """Check all rows and write them as Parquet beside the upload."""
-    try:
-        description = _DESCRIPTION.validate_python(upload.fields.get("description", ""))
-    except ValidationError as error:
-        raise UploadMalformed("description: at most 2000 characters, without NUL.") from error
-    try:
-        converted = convert(upload.path, upload.filename, upload.folder / _DATA_FILE)
-    except UnreadableFile as error:
-        raise DatasetFileInvalid(error.message, {"code": error.code, **error.details}) from error
-    except BadRows as error:
-        details = {
-            "problems": [as_details(problem) for problem in error.problems],
-            "is_complete": error.is_complete,
-        }
-        raise DatasetRowsInvalid(f"No row was taken: {error.problems[0].describe()}.", details) from error
-    except OSError as error:
-        raise explain_disk_error(error) from error
-    return Intake(name, description, upload, converted, hash_file(upload.path))
+def present_many(session: Session, datasets: Sequence[Dataset]) -> list[DatasetRead]:
+    """Datasets as clients see them; those without rows with the task that makes the first ones."""
+    making = {each.task_id for each in datasets if each.task_id and each.state != DatasetState.READY}
+    found = repository.list_tasks_of_ids(session, task_ids=making)
+    tasks = {task.id: task for task in tasks_service.present_many(session, found)}
+    return [
+        DatasetRead.model_validate({**each.model_dump(), "task": tasks.get(each.task_id or "")})
+        for each in datasets
+    ]
 
 
-def add(session: Session, settings: Settings, intake: Intake) -> Dataset:
-    """Insert the row and move the file to its place; a rollback takes the file away again."""
-    converted = intake.converted
-    dataset_id = new_id("ds")
-    folder = settings.data_root / "datasets" / dataset_id
-    dataset = Dataset(
-        id=dataset_id,
-        name=intake.name,
-        description=intake.description,
-        path=f"datasets/{dataset_id}/{_DATA_FILE}",
-        format=converted.detection.format.value,
-        format_reason=converted.detection.reason,
-        format_columns=converted.detection.columns,
-        row_count=converted.row_count,
-        columns=converted.columns,
-        warnings=converted.warnings,
-        size_bytes=converted.size_bytes,
-        sha256=converted.sha256,
-        source_filename=intake.upload.filename,
-        source_kind=converted.kind.value,
-        source_encoding=converted.encoding,
-        source_size_bytes=intake.upload.size_bytes,
-        source_sha256=intake.source_sha256,
-    )
+def add_creating(
+    session: Session,
+    *,
+    name: str,
+    description: str,
+    source: DatasetOrigin,
+    is_default_name: bool = False,
+) -> Dataset:
+    """A dataset without rows, for a task to fill. A name that nobody chose is numbered where it is taken."""
+    asked, number = name, 1
+    while True:
+        if repository.find_dataset_named(session, name=name) is None:
+            try:
+                with session.begin_nested():
+                    dataset = Dataset(
+                        id=new_id("ds"),
+                        name=name,
+                        description=description,
+                        source=source.model_dump(mode="json"),
+                    )
+                    repository.add_dataset(session, dataset)
+            except IntegrityError:  # taken at this very moment
+                log.info("the name '%s' was taken meanwhile", name)
+            else:
+                return dataset
+        if not is_default_name:
+            raise _name_taken(name)
+        number += 1
+        name = number_name(asked, number)
+
+
+def change(session: Session, *, dataset_id: str, request: DatasetChange) -> Dataset:
+    """Rename or describe; what is not given stays."""
+    dataset = get_dataset(session, dataset_id=dataset_id)
+    if request.name is not None and request.name != dataset.name:
+        if repository.find_dataset_named(session, name=request.name):
+            raise _name_taken(request.name)
+        dataset.name = request.name
+    if request.description is not None:
+        dataset.description = request.description
+    dataset.updated_at = utc_now()
     try:
         repository.add_dataset(session, dataset)
     except IntegrityError as error:
-        raise _name_taken(intake.name) from error
-    remove_unless_committed(session, folder)
-    folder.mkdir(parents=True)
-    intake.path.rename(folder / _DATA_FILE)
-    log.info("dataset %s: %d rows of %s", dataset_id, converted.row_count, converted.detection.format)
+        raise _name_taken(str(request.name)) from error
     return dataset
 
 
-def read_rows(
-    session: Session, settings: Settings, *, dataset_id: str, offset: int, limit: int
-) -> DatasetRows:
-    """A window of rows."""
-    dataset = get_dataset(session, dataset_id=dataset_id)
-    try:
-        rows = read_page(settings.data_root / dataset.path, offset=offset, limit=limit)
-    except (OSError, pa.ArrowException) as error:
-        log.error("dataset %s cannot be read: %s", dataset_id, error)
-        raise DatasetFileMissing("The dataset's file is missing or damaged.") from error
-    columns = [ColumnRead.model_validate(column) for column in dataset.columns]
-    return DatasetRows(offset=offset, row_count=dataset.row_count, columns=columns, rows=rows)
-
-
 def delete(session: Session, settings: Settings, *, dataset_id: str) -> None:
-    """Delete the row, and the files once that is committed; refused while an unfinished job reads them."""
-    # Locked before the jobs are looked at: a job that is being created holds it, and is seen afterwards.
+    """Delete the dataset with its versions, and the files once that is committed.
+
+    Refused while something unfinished uses it. Its rows leave the store with the next tidying.
+    """
+    # Locked before the uses are looked at: a job that is being created holds it, and is seen afterwards.
     repository.lock_dataset(session, dataset_id=dataset_id)
     dataset = get_dataset(session, dataset_id=dataset_id)
-    jobs = names_of_jobs_using(session, dataset_id=dataset_id)
-    if jobs:
-        raise DatasetInUse(
-            f"The dataset is used by {len(jobs)} unfinished job{'s' if len(jobs) > 1 else ''}.",
-            {"jobs": jobs},
-        )
+    _refuse_in_use(session, dataset_id=dataset_id)
+    for task_id in repository.delete_tasks_of(session, dataset_id=dataset_id):
+        remove_after_commit(session, settings.data_task_dir(task_id))
     repository.delete_dataset(session, dataset)
     remove_after_commit(session, settings.data_root / "datasets" / dataset_id)
+
+
+def _refuse_in_use(session: Session, *, dataset_id: str) -> None:
+    jobs = names_of_jobs_using(session, dataset_id=dataset_id)
+    dry_runs = list_dry_runs_using(session, dataset_id=dataset_id)
+    tasks = [f"{each.kind} {each.id}" for each in tasks_service.list_unfinished_uses(session, dataset_id)]
+    if jobs or dry_runs or tasks:
+        users = ", ".join([*jobs, *dry_runs, *tasks])
+        raise DatasetInUse(
+            f"The dataset is used by what is not finished: {users[:500]}.",
+            {"jobs": jobs, "dry_runs": list(dry_runs), "tasks": tasks},
+        )
 
 
 def _name_taken(name: str) -> DatasetNameTaken:

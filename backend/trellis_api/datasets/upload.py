@@ -1,15 +1,12 @@
-"""An upload, streamed from the request to a file under the data root while its size is watched.
+"""A file in a form, streamed from the request to an upload's folder while its size is watched.
 
 Starlette's own form parser would first write the whole body to the system's
 temporary folder, whatever its size; here the limit holds while bytes arrive.
 """
 
-import errno
-import shutil
-import time
+import hashlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, BinaryIO
 
 from fastapi import Depends, Request
@@ -17,38 +14,37 @@ from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.concurrency import run_in_threadpool
 
+from trellis_api.core.columns import utc_now
 from trellis_api.core.dependencies import SettingsDep
-from trellis_api.core.ids import new_id
 from trellis_api.core.settings import Settings
-from trellis_api.datasets.errors import DiskFull, UploadMalformed, UploadTooLarge
+from trellis_api.uploads import storage
+from trellis_api.uploads.errors import UploadMalformed, explain_disk_error, too_large
+from trellis_api.uploads.storage import StoredUpload, UploadRecord
 
 _FIELDS = frozenset({"name", "description"})
 _MAX_FIELD_BYTES = 16 * 1024
 #: Boundaries, headers and the text fields around the file.
 _FORM_OVERHEAD_BYTES = 64 * 1024
-_STALE_AFTER_S = 24 * 3600
 
 
 @dataclass
-class Upload:
-    """A received file in a folder of its own, which disappears with the request."""
+class ReceivedForm:
+    """A received file and the text fields beside it."""
 
-    folder: Path
+    upload: StoredUpload
     filename: str = ""
     fields: dict[str, str] = field(default_factory=dict)
     size_bytes: int = 0
-
-    @property
-    def path(self) -> Path:
-        """The file as it was sent."""
-        return self.folder / "upload"
+    #: Whether a dataset was asked for that needs the file; otherwise it goes with the request.
+    is_kept: bool = False
 
 
 class _FormReceiver:
     """Callbacks of the multipart parser: the part ``file`` goes to disk, known fields to memory."""
 
-    def __init__(self, upload: Upload, output: BinaryIO, max_bytes: int) -> None:
-        self._upload = upload
+    def __init__(self, form: ReceivedForm, output: BinaryIO, max_bytes: int) -> None:
+        self._form = form
+        self.sha256 = hashlib.sha256()
         self._output = output
         self._max_bytes = max_bytes
         self._header = b""
@@ -89,7 +85,9 @@ class _FormReceiver:
             if self._has_file:
                 raise UploadMalformed("Send one file at a time.")
             self._has_file = True
-            self._upload.filename = _clean_filename(options.get(b"filename", b"").decode(errors="replace"))
+            self._form.filename = storage.clean_filename(
+                options.get(b"filename", b"").decode(errors="replace")
+            )
         elif self._part not in _FIELDS:
             raise UploadMalformed(
                 f"Unknown form field '{self._part[:80]}'; known are file, name, description."
@@ -97,10 +95,12 @@ class _FormReceiver:
 
     def _add_data(self, data: bytes, start: int, end: int) -> None:
         if self._part == "file":
-            self._upload.size_bytes += end - start
-            if self._upload.size_bytes > self._max_bytes:
+            self._form.size_bytes += end - start
+            if self._form.size_bytes > self._max_bytes:
                 raise too_large(self._max_bytes)
-            self._output.write(memoryview(data)[start:end])
+            piece = memoryview(data)[start:end]
+            self.sha256.update(piece)
+            self._output.write(piece)
         elif len(self._data) + end - start > _MAX_FIELD_BYTES:
             raise UploadMalformed(f"The field '{self._part}' is too long.")
         else:
@@ -109,7 +109,7 @@ class _FormReceiver:
     def _end_part(self) -> None:
         if self._part in _FIELDS:
             try:
-                self._upload.fields[self._part] = self._data.decode()
+                self._form.fields[self._part] = self._data.decode()
             except UnicodeDecodeError as error:
                 raise UploadMalformed(f"The field '{self._part}' is not UTF-8.") from error
         elif not self._part:
@@ -121,31 +121,28 @@ class _FormReceiver:
             raise UploadMalformed("The form has no part called 'file'.")
 
 
-async def receive_upload(request: Request, settings: SettingsDep) -> AsyncIterator[Upload]:
-    """Receive the form, and remove what was received when the request is over."""
+async def receive_form(request: Request, settings: SettingsDep) -> AsyncIterator[ReceivedForm]:
+    """Receive the form; the file is a complete upload then, which goes unless something was made of it."""
     boundary = _boundary_of(request)
     _check_announced_size(request, settings)
-    folder = settings.data_root / "uploads" / new_id("up")
+    form = ReceivedForm(await run_in_threadpool(storage.reserve, settings))
     try:
-        await run_in_threadpool(folder.mkdir, parents=True)
-        upload = Upload(folder)
-        with upload.path.open("wb") as output:
-            await _receive(request, _FormReceiver(upload, output, settings.max_upload_bytes), boundary)
-        yield upload
+        with form.upload.path.open("wb") as output:
+            receiver = _FormReceiver(form, output, settings.max_upload_bytes)
+            await _receive(request, receiver, boundary)
+        await run_in_threadpool(_record, form, receiver.sha256.hexdigest())
+        yield form
     except OSError as error:
         raise explain_disk_error(error) from error
     finally:
-        await run_in_threadpool(shutil.rmtree, folder, ignore_errors=True)
+        if not form.is_kept:
+            await run_in_threadpool(form.upload.remove)
 
 
-def discard_stale_uploads(settings: Settings) -> None:
-    """Remove what uploads of an earlier process left behind when it was killed.
-
-    Young folders stay: another process may be receiving them at this moment.
-    """
-    for folder in (settings.data_root / "uploads").glob("up_*"):
-        if time.time() - folder.stat().st_mtime > _STALE_AFTER_S:
-            shutil.rmtree(folder, ignore_errors=True)
+def _record(form: ReceivedForm, sha256: str) -> None:
+    form.upload.write_record(
+        UploadRecord(filename=form.filename, size_bytes=form.size_bytes, sha256=sha256, created_at=utc_now())
+    )
 
 
 async def _receive(request: Request, receiver: _FormReceiver, boundary: bytes) -> None:
@@ -177,33 +174,7 @@ def _check_announced_size(request: Request, settings: Settings) -> None:
     size_bytes = int(announced) if announced.isascii() and announced.isdigit() else 0
     if size_bytes > settings.max_upload_bytes + _FORM_OVERHEAD_BYTES:
         raise too_large(settings.max_upload_bytes)
-    free_bytes = shutil.disk_usage(settings.data_root).free
-    if free_bytes - size_bytes < settings.min_free_disk_bytes:
-        raise DiskFull(
-            "The data root has too little free space for this upload.",
-            {"free_bytes": free_bytes, "kept_free_bytes": settings.min_free_disk_bytes},
-        )
-
-
-def too_large(limit_bytes: int) -> UploadTooLarge:
-    """The error for an upload above the limit."""
-    return UploadTooLarge(
-        f"The file is larger than the limit of {limit_bytes} bytes (TRELLIS_MAX_UPLOAD_BYTES).",
-        {"limit_bytes": limit_bytes},
-    )
-
-
-def explain_disk_error(error: OSError) -> Exception:
-    """A full disk is a fact worth telling; any other disk error stays itself."""
-    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return DiskFull("The disk of the data root is full.")
-    return error
-
-
-def _clean_filename(sent: str) -> str:
-    """The last component, printable: the name is shown and never used as a path."""
-    name = PurePosixPath(sent.replace("\\", "/")).name
-    return "".join(character for character in name if character.isprintable())[:255]
+    storage.check_room(settings, size_bytes)
 
 
 #: What the form looks like, for the OpenAPI schema: the endpoint reads the stream itself.
@@ -219,7 +190,7 @@ UPLOAD_FORM: dict[str, Any] = {
                         "file": {
                             "type": "string",
                             "format": "binary",
-                            "description": "JSONL, JSON array, CSV or Parquet.",
+                            "description": "JSONL, JSON array, CSV, Parquet or Arrow, packed or not.",
                         },
                         "name": {
                             "type": "string",
@@ -234,4 +205,4 @@ UPLOAD_FORM: dict[str, Any] = {
     }
 }
 
-UploadDep = Annotated[Upload, Depends(receive_upload)]
+FormDep = Annotated[ReceivedForm, Depends(receive_form)]

@@ -6,7 +6,7 @@ from trellis_contracts.attempt import PREPARED_FOLDER, TRAIN_FILE, VALIDATION_FI
 from trellis_recipes.compose import ComposeRequest
 
 from trellis_api.core.settings import Settings
-from trellis_api.datasets.models import Dataset
+from trellis_api.datasets.view import DatasetView
 from trellis_api.jobs.models import Job
 from trellis_api.models.models import Model
 
@@ -16,8 +16,8 @@ class Ingredients:
     """What a job is made from."""
 
     model: Model
-    dataset: Dataset
-    validation_dataset: Dataset | None = None
+    dataset: DatasetView
+    validation_dataset: DatasetView | None = None
 
 
 def build_compose_request(settings: Settings, *, job: Job, ingredients: Ingredients) -> ComposeRequest:

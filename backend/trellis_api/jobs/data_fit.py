@@ -1,11 +1,11 @@
 """Decides before a launch whether a dataset suits a recipe, and what to do where it does not.
 
 A dataset is read as one format, each of whose roles one column plays. The choice is the person's
-(``columns``, ``data_format``); what is left open follows from what intake found and from usual names.
+(``columns``, ``data_format``); what is left open follows from what the import found and from usual names.
 """
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, product
 from pathlib import Path
@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from trellis_contracts.recipe import DataFormat, Recipe
 from trellis_contracts.rows import CONVERSIONS, FORMAT_ROLES, ColumnKind, DataRole, role_of
+from trellis_data.json_rows import to_json
 from trellis_data.reading.columns import kind_of
 from trellis_recipes.data.conversion import Place, choose_conversion
 from trellis_recipes.data.reading import BadRow
 
-from trellis_api.datasets.intake.store import to_json
-from trellis_api.datasets.models import Dataset
+from trellis_api.datasets.view import DatasetView
 from trellis_api.jobs import fit_texts
 from trellis_api.jobs.errors import UnsuitableDataset
 from trellis_api.jobs.fit_schemas import DataConversion, DataFit, DataOffer, DataSample, MissingRole
@@ -52,13 +52,13 @@ class _Reading:
     missing: list[MissingRole]
 
 
-def fit(recipe: Recipe, dataset: Dataset, choice: Choice, *, path: Path) -> DataFit:
-    """How the dataset (its file at ``path``) would be read for the recipe."""
+def fit(recipe: Recipe, dataset: DatasetView, choice: Choice) -> DataFit:
+    """How the rows would be read for the recipe."""
     types = _types_of(dataset)
     reading = _choose_reading(recipe, dataset, choice, types)
     form = recipe.trains_on
     can_be_read = reading.format in CONVERSIONS[form] and not reading.missing
-    sample = _make_sample(reading, form, path) if can_be_read else None
+    sample = _make_sample(reading, form, dataset.paths) if can_be_read else None
     conversion = None
     if can_be_read and reading.format is not form:
         conversion = DataConversion(
@@ -69,7 +69,7 @@ def fit(recipe: Recipe, dataset: Dataset, choice: Choice, *, path: Path) -> Data
         )
     return DataFit(
         wanted=form,
-        found=DataFormat(dataset.format),
+        found=dataset.format,
         read_as=reading.format,
         columns=reading.columns,
         fits=can_be_read and (sample is None or sample.problem is None),
@@ -80,7 +80,7 @@ def fit(recipe: Recipe, dataset: Dataset, choice: Choice, *, path: Path) -> Data
     )
 
 
-def choice_of(job: Job, dataset: Dataset, *, is_other: bool) -> Choice:
+def choice_of(job: Job, dataset: DatasetView, *, is_other: bool) -> Choice:
     """What a job says about a dataset; of one that is not its training data, only what concerns it too."""
     data_format = DataFormat(job.data_format) if job.data_format else None
     if not is_other:
@@ -89,17 +89,17 @@ def choice_of(job: Job, dataset: Dataset, *, is_other: bool) -> Choice:
     return Choice({role: name for role, name in job.data_columns.items() if name in names}, data_format)
 
 
-def read_for(recipe: Recipe, dataset: Dataset, choice: Choice) -> tuple[DataFormat, dict[str, str]]:
+def read_for(recipe: Recipe, dataset: DatasetView, choice: Choice) -> tuple[DataFormat, dict[str, str]]:
     """The format as which the dataset's rows are read, and the columns that play its roles."""
     reading = _choose_reading(recipe, dataset, choice, _types_of(dataset))
     return reading.format, reading.columns
 
 
-def _types_of(dataset: Dataset) -> dict[str, str]:
-    return {str(column["name"]): str(column["type"]) for column in dataset.columns}
+def _types_of(dataset: DatasetView) -> dict[str, str]:
+    return {column["name"]: column["type"] for column in dataset.columns}
 
 
-def refuse(learner: str, dataset: Dataset, found: DataFit, *, field: str) -> UnsuitableDataset:
+def refuse(learner: str, dataset: DatasetView, found: DataFit, *, field: str) -> UnsuitableDataset:
     """The error for a dataset that does not suit: what is missing, and which other readings there are."""
     message = explain(learner, dataset, found)
     details = {
@@ -112,7 +112,7 @@ def refuse(learner: str, dataset: Dataset, found: DataFit, *, field: str) -> Uns
     return UnsuitableDataset(message, [details])
 
 
-def explain(learner: str, dataset: Dataset, found: DataFit) -> str:
+def explain(learner: str, dataset: DatasetView, found: DataFit) -> str:
     """One sentence or two: why the dataset does not suit the recipe, and the nearest way out."""
     accepted = CONVERSIONS[found.wanted]
     if found.read_as not in accepted:
@@ -126,11 +126,11 @@ def explain(learner: str, dataset: Dataset, found: DataFit) -> str:
     return f"{reason} {found.offers[0].label.en}?" if found.offers else reason
 
 
-def _choose_reading(recipe: Recipe, dataset: Dataset, choice: Choice, types: dict[str, str]) -> _Reading:
+def _choose_reading(recipe: Recipe, dataset: DatasetView, choice: Choice, types: dict[str, str]) -> _Reading:
     """The format that was asked for, else the one that was found, else the nearest that the recipe takes."""
     if choice.data_format is not None:
         return _read_as(choice.data_format, dataset, choice.columns, types)
-    own = DataFormat(dataset.format)
+    own = dataset.format
     readings = [
         _read_as(each, dataset, choice.columns, types)
         for each in (own, *recipe.data_formats)
@@ -148,7 +148,7 @@ def _choose_reading(recipe: Recipe, dataset: Dataset, choice: Choice, types: dic
 
 
 def _read_as(
-    data_format: DataFormat, dataset: Dataset, columns: Mapping[str, str], types: Mapping[str, str]
+    data_format: DataFormat, dataset: DatasetView, columns: Mapping[str, str], types: Mapping[str, str]
 ) -> _Reading:
     found = dataset.format_columns if data_format == dataset.format else {}
     roles = FORMAT_ROLES[data_format]
@@ -210,7 +210,9 @@ def _why_unfit(role: DataRole, column: str, types: Mapping[str, str]) -> Missing
     return MissingRole(role=role.name, looked_for=[column], reason=reason)
 
 
-def _offer(recipe: Recipe, dataset: Dataset, types: dict[str, str], current: _Reading) -> Iterator[DataOffer]:
+def _offer(
+    recipe: Recipe, dataset: DatasetView, types: dict[str, str], current: _Reading
+) -> Iterator[DataOffer]:
     """Other complete readings: by usual names first, then by what the columns hold."""
     usual = [_read_as(each, dataset, {}, types) for each in recipe.data_formats]
     complete = [(each.format, each.columns) for each in usual if not each.missing]
@@ -241,11 +243,11 @@ def _likely_kinds(role: DataRole) -> frozenset[ColumnKind]:
     return role.kinds & _LIKELY_LABELS if role.name == "label" else role.kinds
 
 
-def _make_sample(reading: _Reading, form: DataFormat, path: Path) -> DataSample | None:
+def _make_sample(reading: _Reading, form: DataFormat, paths: Sequence[Path]) -> DataSample | None:
     try:
-        row = _read_first_row(path)
+        row = _read_first_row(paths)
     except (OSError, pa.ArrowException) as error:
-        log.warning("the first row of %s cannot be read: %s", path, error)
+        log.warning("the first row of %s cannot be read: %s", paths[0], error)
         return None
     if row is None:
         return None
@@ -259,11 +261,13 @@ def _make_sample(reading: _Reading, form: DataFormat, path: Path) -> DataSample 
     return DataSample(before=_shorten(to_json(row)), after=shown, problem=problem)
 
 
-def _read_first_row(path: Path) -> dict[str, Any] | None:
-    with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(batch_size=1):
-            row: dict[str, Any] = batch.to_pylist()[0]
-            return row
+def _read_first_row(paths: Sequence[Path]) -> dict[str, Any] | None:
+    for path in paths:
+        with pq.ParquetFile(path) as file:
+            # Threads would take longer to begin than the row takes to read.
+            for batch in file.iter_batches(batch_size=1, use_threads=False):
+                row: dict[str, Any] = batch.to_pylist()[0]
+                return row
     return None
 
 

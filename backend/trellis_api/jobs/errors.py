@@ -104,6 +104,12 @@ class UnknownDataset(InvalidRequest):
     code = "unknown_dataset"
 
 
+class UnknownVersion(InvalidRequest):
+    """The dataset has no such version or split, or no rows yet; the details say which field is meant."""
+
+    code = "unknown_version"
+
+
 class UnsuitableDataset(InvalidRequest):
     """The recipe cannot learn from data of that format."""
 

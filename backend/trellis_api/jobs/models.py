@@ -43,6 +43,11 @@ class Job(SQLModel, table=True):
     kind: str = Field(default=TRAIN, max_length=16, sa_column_kwargs={"server_default": TRAIN})
     dataset_id: str | None = Field(default=None, index=True)
     validation_dataset_id: str | None = Field(default=None, index=True)
+    #: Version and split of each, as they stood when the job was asked for.
+    dataset_version: str | None = Field(default=None, max_length=64)
+    dataset_split: str | None = Field(default=None, max_length=100)
+    validation_version: str | None = Field(default=None, max_length=64)
+    validation_split: str | None = Field(default=None, max_length=100)
     #: What the training rows are read as, and which column plays which role, where a person said so.
     data_format: str | None = Field(default=None, max_length=32)
     data_columns: dict[str, str] = Field(

@@ -64,9 +64,13 @@ def present_all(session: Session, *, jobs: Sequence[Job], has_detail: bool = Fal
             preset=job.preset,
             model=names.model(job.model_id),
             dataset=names.dataset(job.dataset_id) if job.dataset_id else None,
+            dataset_version=job.dataset_version,
+            dataset_split=job.dataset_split,
             validation_dataset=(
                 names.dataset(job.validation_dataset_id) if job.validation_dataset_id else None
             ),
+            validation_version=job.validation_version,
+            validation_split=job.validation_split,
             keep_best_by=BestBy.model_validate(job.keep_best_by) if job.keep_best_by else None,
             export=_export(job),
             exported_model=names.exported_model(job),

@@ -6,8 +6,10 @@ from datetime import datetime
 
 from sqlalchemy import ColumnElement, delete, func, or_, text, tuple_
 from sqlmodel import Session, col, select
+from trellis_contracts.data_tasks import DataTaskKind, DataTaskState
 from trellis_contracts.states import ACTIVE, HOLDS_SLOTS, JobState
 
+from trellis_api.data_tasks.models import DataTask
 from trellis_api.jobs.alarms.repository import select_jobs_with_alarms
 from trellis_api.jobs.models import (
     EXPORT,
@@ -95,9 +97,14 @@ def list_holding_slots(session: Session) -> Sequence[Job]:
 
 
 def count_held_slots(session: Session) -> int:
-    """Slots that are taken."""
+    """Slots that are taken, those of models that are served for a generation included."""
     statement = select(func.coalesce(func.sum(Job.gpus), 0)).where(col(Job.state).in_(HOLDS_SLOTS))
-    return int(session.exec(statement).one())
+    is_generating = (
+        DataTask.kind == DataTaskKind.GENERATE.value,
+        DataTask.state == DataTaskState.RUNNING.value,
+    )
+    generations = session.exec(select(DataTask.request).where(*is_generating))
+    return int(session.exec(statement).one()) + sum(int(each.get("slots", 0)) for each in generations)
 
 
 def count_running_exports(session: Session) -> int:

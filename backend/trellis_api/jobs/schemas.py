@@ -1,9 +1,9 @@
 """What the job endpoints take and give."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from trellis_contracts.recipe import DataFormat, Text
 from trellis_contracts.spec import ExportForm
 from trellis_contracts.states import JobState
@@ -33,6 +33,9 @@ def _check_choices(choices: dict[str, Any]) -> dict[str, Any]:
 Choices = Annotated[dict[str, Any], AfterValidator(_check_choices)]
 ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=NO_NUL)]
 DataColumns = Annotated[dict[ColumnName, ColumnName], Field(max_length=16), AfterValidator(_check_choices)]
+
+
+RevisionText = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=NO_NUL)]
 
 
 class Resources(BaseModel):
@@ -125,6 +128,20 @@ class JobCreate(BaseModel):
     validation_dataset: str | None = Field(
         default=None, description="Id of a dataset; without one, rows of the training dataset are held out."
     )
+    dataset_version: RevisionText | None = Field(
+        default=None, description="Version, branch or tag; default the tip of main, as it is now."
+    )
+    dataset_split: RevisionText | None = Field(default=None, description="Default train, or the only one.")
+    validation_version: RevisionText | None = Field(
+        default=None,
+        description="Of the validation dataset; without one, of the training dataset, by default the "
+        "version that is trained on.",
+    )
+    validation_split: RevisionText | None = Field(
+        default=None,
+        description="Of the validation dataset; without a validation dataset, of the training dataset: its "
+        "rows are then the validation.",
+    )
     columns: DataColumns = Field(
         default_factory=dict,
         description="Columns of the training dataset by the role that they play, e.g. prompt: question; "
@@ -147,6 +164,12 @@ class JobCreate(BaseModel):
     export_as: ExportAs | None = Field(
         default=None, description="Export a checkpoint as a model when the job has succeeded."
     )
+
+    @model_validator(mode="after")
+    def _check_validation(self) -> Self:
+        if self.validation_version and not (self.validation_dataset or self.validation_split):
+            raise ValueError("validation_version needs validation_dataset or validation_split")
+        return self
 
 
 class JobClone(BaseModel):
@@ -225,7 +248,11 @@ class JobRead(BaseModel):
     preset: str | None
     model: NamedReference
     dataset: NamedReference | None = Field(description="Null for an export.")
+    dataset_version: str | None = Field(description="The version that is trained on.")
+    dataset_split: str | None
     validation_dataset: NamedReference | None
+    validation_version: str | None
+    validation_split: str | None
     keep_best_by: BestBy | None
     export: ExportRead | None = Field(description="What an export job writes.")
     exported_model: NamedReference | None = Field(description="The model that an export has registered.")

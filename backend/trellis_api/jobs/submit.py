@@ -12,8 +12,8 @@ from trellis_recipes.issues import Issue
 from trellis_api.core.errors import DomainError
 from trellis_api.core.ids import new_id
 from trellis_api.core.settings import Settings
-from trellis_api.datasets.models import Dataset
-from trellis_api.datasets.repository import find_dataset, lock_dataset
+from trellis_api.datasets.repository import lock_dataset
+from trellis_api.datasets.view import DatasetView
 from trellis_api.jobs import data_fit, exports, memory, repository, service
 from trellis_api.jobs.composition import Ingredients, build_compose_request
 from trellis_api.jobs.errors import (
@@ -22,12 +22,12 @@ from trellis_api.jobs.errors import (
     InvalidConfiguration,
     JobNotCloneable,
     TooManyGpus,
-    UnknownDataset,
     UnknownModel,
     UnsuitableDataset,
 )
 from trellis_api.jobs.fit_schemas import DataFit
 from trellis_api.jobs.models import TRAIN, Job
+from trellis_api.jobs.rows import Wanted, require_rows
 from trellis_api.jobs.schemas import JobClone, JobCreate, JobPreview, Resources
 from trellis_api.jobs.storage import check_storage
 from trellis_api.models.models import Model
@@ -109,6 +109,10 @@ def clone(session: Session, *, job_id: str, changes: JobClone, settings: Setting
         model=original.model_id,
         dataset=original.dataset_id,
         validation_dataset=original.validation_dataset_id,
+        dataset_version=original.dataset_version,
+        dataset_split=original.dataset_split,
+        validation_version=original.validation_version,
+        validation_split=original.validation_split,
         columns=original.data_columns,
         data_format=DataFormat(original.data_format) if original.data_format else None,
         params={**original.params, **changes.params},
@@ -123,6 +127,9 @@ def clone(session: Session, *, job_id: str, changes: JobClone, settings: Setting
 
 
 def _build_job(request: JobCreate) -> Job:
+    validation, validation_version = request.validation_dataset, request.validation_version
+    if validation is None and request.validation_split:
+        validation, validation_version = request.dataset, validation_version or request.dataset_version
     return Job(
         id=new_id("job"),
         name=request.name,
@@ -130,7 +137,11 @@ def _build_job(request: JobCreate) -> Job:
         preset=request.preset,
         model_id=request.model,
         dataset_id=request.dataset,
-        validation_dataset_id=request.validation_dataset,
+        validation_dataset_id=validation,
+        dataset_version=request.dataset_version,
+        dataset_split=request.dataset_split,
+        validation_version=validation_version,
+        validation_split=request.validation_split,
         data_format=request.data_format,
         data_columns=request.columns,
         params=request.params,
@@ -154,8 +165,9 @@ class _Composed:
 
 
 def _compose(session: Session, *, job: Job, settings: Settings, is_preview: bool = False) -> _Composed:
-    ingredients = find_ingredients(session, job=job)
-    data, data_problems = _check_data(job, ingredients, settings)
+    ingredients = find_ingredients(session, settings, job=job)
+    _name_versions(job, ingredients)
+    data, data_problems = _check_data(job, ingredients)
     problems: list[tuple[DomainError, str]] = [
         *data_problems,
         *_check_slots(job, settings),
@@ -179,7 +191,7 @@ def _keep_ingredients(session: Session, *, job: Job) -> None:
     keep_resources(session, terms=as_terms(job.params.get("rewards")))
 
 
-def find_ingredients(session: Session, *, job: Job) -> Ingredients:
+def find_ingredients(session: Session, settings: Settings, *, job: Job) -> Ingredients:
     """The model and datasets of a job; raises where one is missing or not ready."""
     model = _require_model(session, job.model_id)
     if not model.path:
@@ -192,12 +204,20 @@ def find_ingredients(session: Session, *, job: Job) -> Ingredients:
         raise AdapterNeedsBase(message, [{**_issue(AdapterNeedsBase.code, "model"), "message": message}])
     validation = None
     if job.validation_dataset_id is not None:
-        validation = _require_dataset(session, job.validation_dataset_id, "validation_dataset")
+        wanted = Wanted("validation", job.validation_dataset_id, job.validation_version, job.validation_split)
+        validation = require_rows(session, settings, wanted)
+    wanted = Wanted("dataset", job.dataset_id or "", job.dataset_version, job.dataset_split)
     return Ingredients(
-        model=model,
-        dataset=_require_dataset(session, job.dataset_id, "dataset"),
-        validation_dataset=validation,
+        model=model, dataset=require_rows(session, settings, wanted), validation_dataset=validation
     )
+
+
+def _name_versions(job: Job, ingredients: Ingredients) -> None:
+    """Let the job say by full id what it reads: a branch may move on before it is launched."""
+    data, validation = ingredients.dataset, ingredients.validation_dataset
+    job.dataset_version, job.dataset_split = data.version, data.split
+    if validation is not None:
+        job.validation_version, job.validation_split = validation.version, validation.split
 
 
 def _require_model(session: Session, model_id: str) -> Model:
@@ -207,25 +227,18 @@ def _require_model(session: Session, model_id: str) -> Model:
     return model
 
 
-def _require_dataset(session: Session, dataset_id: str | None, field: str) -> Dataset:
-    dataset = find_dataset(session, dataset_id=dataset_id or "")
-    if dataset is None:
-        raise UnknownDataset(f"There is no dataset {dataset_id}.", [_issue("unknown_dataset", field)])
-    return dataset
-
-
 def _issue(code: str, field: str) -> dict[str, Any]:
     return {"code": code, "field": field}
 
 
 def _check_data(
-    job: Job, ingredients: Ingredients, settings: Settings
+    job: Job, ingredients: Ingredients
 ) -> tuple[DataFit | None, list[tuple[UnsuitableDataset, str]]]:
     """How the training dataset would be read, and what is wrong with it and with the validation's."""
-    data = _fit(job, ingredients.dataset, settings)
+    data = _fit(job, ingredients.dataset)
     fits = [("dataset", ingredients.dataset, data)]
     if (validation := ingredients.validation_dataset) is not None:
-        fits.append(("validation_dataset", validation, _fit(job, validation, settings, is_other=True)))
+        fits.append(("validation_dataset", validation, _fit(job, validation, is_other=True)))
     problems = []
     for field, dataset, found in fits:
         if found is not None and not found.fits:
@@ -233,13 +246,13 @@ def _check_data(
     return data, problems
 
 
-def _fit(job: Job, dataset: Dataset, settings: Settings, *, is_other: bool = False) -> DataFit | None:
+def _fit(job: Job, dataset: DatasetView, *, is_other: bool = False) -> DataFit | None:
     try:
         recipe = get_recipe(job.recipe)
     except UnknownRecipe:
         return None  # the composition says so, with the nearest name
     choice = data_fit.choice_of(job, dataset, is_other=is_other)
-    return data_fit.fit(recipe, dataset, choice, path=settings.data_root / dataset.path)
+    return data_fit.fit(recipe, dataset, choice)
 
 
 def _check_slots(job: Job, settings: Settings) -> list[tuple[TooManyGpus, str]]:

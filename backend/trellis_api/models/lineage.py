@@ -10,6 +10,7 @@ from typing import Any
 from sqlmodel import Session
 
 from trellis_api.datasets.repository import find_dataset
+from trellis_api.datasets.version_repository import find_version
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.repository import find_job, list_jobs_from_model
 from trellis_api.models import repository
@@ -24,6 +25,9 @@ def describe_training(session: Session, *, job: Job, step: int) -> Training:
     """What a checkpoint of a job was made from, by id and by name."""
     model = repository.find_model(session, model_id=job.model_id)
     dataset = find_dataset(session, dataset_id=job.dataset_id) if job.dataset_id else None
+    version = None
+    if dataset is not None and job.dataset_version is not None:
+        version = find_version(session, dataset_id=dataset.id, version_id=job.dataset_version)
     return Training(
         job_id=job.id,
         job_name=job.name,
@@ -33,7 +37,9 @@ def describe_training(session: Session, *, job: Job, step: int) -> Training:
         model_name=model.name if model else None,
         dataset_id=job.dataset_id,
         dataset_name=dataset.name if dataset else None,
-        dataset_sha256=dataset.sha256 if dataset else None,
+        dataset_version=job.dataset_version,
+        dataset_split=job.dataset_split,
+        dataset_sha256=version.tree if version else None,
     )
 
 
@@ -140,7 +146,7 @@ class _Graph:
             kind="dataset",
             name=row.name if row else training.dataset_name,
             exists=row is not None,
-            sha256=training.dataset_sha256 or (row.sha256 if row else None),
+            sha256=training.dataset_sha256,
         )
 
     def _add_edge(self, source: str, target: str, role: Any, step: int | None = None) -> None:

@@ -103,7 +103,9 @@ class Training(BaseModel):
     model_name: str | None = None
     dataset_id: str | None = None
     dataset_name: str | None = None
-    dataset_sha256: str | None = None
+    dataset_version: str | None = Field(default=None, description="The version that it learned from.")
+    dataset_split: str | None = None
+    dataset_sha256: str | None = Field(default=None, description="Hash of that version's rows.")
 
 
 class Lineage(Training):
@@ -126,7 +128,7 @@ class LineageNode(BaseModel):
     recipe: str | None = Field(default=None, description="Of a job.")
     state: str | None = Field(default=None, description="Of a job or a model that exists.")
     form: ExportForm | None = Field(default=None, description="Of a model that was exported.")
-    sha256: str | None = Field(default=None, description="Of a dataset, when it was trained on.")
+    sha256: str | None = Field(default=None, description="Of a dataset's rows, when they were trained on.")
 
 
 class LineageEdge(BaseModel):

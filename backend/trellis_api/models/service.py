@@ -19,6 +19,7 @@ from trellis_api.core.ids import new_id
 from trellis_api.core.pagination import Page, cut_page, decode_time_position
 from trellis_api.core.settings import Settings
 from trellis_api.core.transaction_files import remove_after_commit, remove_unless_committed
+from trellis_api.data_tasks.repository import tasks_with_model
 from trellis_api.jobs.repository import find_checkpoint, find_job, names_of_jobs_using
 from trellis_api.jobs.service import find_folder
 from trellis_api.models import repository
@@ -202,6 +203,7 @@ def delete(session: Session, settings: Settings, *, model_id: str) -> None:
     model = get_model(session, model_id=model_id)
     jobs = names_of_jobs_using(session, model_id=model_id)
     jobs += [name for name in uses_of(session, source="models", identifier=model_id) if name not in jobs]
+    jobs += tasks_with_model(session, model_id=model_id)
     if jobs:
         raise ModelInUse(
             f"The model is used by {len(jobs)} unfinished job{'s' if len(jobs) > 1 else ''}.", {"jobs": jobs}

@@ -32,6 +32,8 @@ class DryRun(SQLModel, table=True):
     state: str = Field(default=DryRunState.QUEUED, max_length=16, index=True)
     rewards: list[dict[str, Any]] = Field(sa_type=JsonColumn)
     dataset_id: str = Field(max_length=32, index=True)
+    dataset_version: str | None = Field(default=None, max_length=64)
+    dataset_split: str | None = Field(default=None, max_length=100)
     columns: dict[str, str] = Field(default_factory=dict, sa_type=JsonColumn)
     row_count: int
     seed: int

@@ -81,6 +81,12 @@ def list_dry_runs(session: Session, *, after: Position | None, limit: int) -> Se
     ).all()
 
 
+def list_dry_runs_using(session: Session, *, dataset_id: str) -> Sequence[str]:
+    """Ids of the unfinished dry runs that read a dataset."""
+    is_unfinished = col(DryRun.state).in_(_UNFINISHED)
+    return session.exec(select(DryRun.id).where(DryRun.dataset_id == dataset_id, is_unfinished)).all()
+
+
 def add_dry_run(session: Session, dry_run: DryRun) -> None:
     """Insert."""
     session.add(dry_run)

@@ -9,7 +9,7 @@ from trellis_contracts.rewards import RewardKind, RewardTerm
 
 from trellis_api.core.redaction import has_secret
 from trellis_api.core.texts import NO_NUL, Name, storable_tree
-from trellis_api.jobs.schemas import NamedReference
+from trellis_api.jobs.schemas import NamedReference, RevisionText
 
 MAX_CODE_BYTES = 256 * 1024
 
@@ -74,6 +74,10 @@ class DryRunCreate(BaseModel):
 
     rewards: Annotated[list[RewardTerm], AfterValidator(_check_rewards)] = Field(min_length=1, max_length=8)
     dataset: str = Field(description="Id of a dataset (ds_...).")
+    dataset_version: RevisionText | None = Field(
+        default=None, description="Version, branch or tag; default the tip of main, as it is now."
+    )
+    dataset_split: RevisionText | None = Field(default=None, description="Default train, or the only one.")
     columns: dict[
         Annotated[str, StringConstraints(max_length=64, pattern=NO_NUL)],
         Annotated[str, StringConstraints(max_length=256, pattern=NO_NUL)],
@@ -92,6 +96,8 @@ class DryRunRead(BaseModel):
     progress: DryRunProgress = Field(description="Counted in scored responses.")
     rewards: list[RewardTerm] = Field(description="With defaults filled in.")
     dataset: NamedReference
+    dataset_version: str | None = Field(description="The version whose rows are scored.")
+    dataset_split: str | None
     columns: dict[str, str]
     rows: int
     seed: int

@@ -17,12 +17,12 @@ from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import new_id
 from trellis_api.core.pagination import Page, cut_page, decode_time_position
 from trellis_api.core.settings import Settings
-from trellis_api.datasets.models import Dataset
-from trellis_api.datasets.repository import find_dataset, map_dataset_names
+from trellis_api.datasets.repository import lock_dataset, map_dataset_names
+from trellis_api.datasets.view import DatasetView
 from trellis_api.jobs import data_fit, rollout_store
 from trellis_api.jobs import service as jobs_service
 from trellis_api.jobs.data_fit import Choice
-from trellis_api.jobs.errors import UnknownDataset
+from trellis_api.jobs.rows import Wanted, require_rows
 from trellis_api.jobs.schemas import NamedReference
 from trellis_api.rewards import repository
 from trellis_api.rewards.availability import find_obstacle
@@ -104,12 +104,15 @@ def start_dry_run(session: Session, settings: Settings, *, request: DryRunCreate
     terms = check_terms(session, settings, request.rewards)
     keep_resources(session, terms=terms)
     find_resources(session, settings, terms=terms, field_name="rewards")
+    lock_dataset(session, dataset_id=request.dataset, is_shared=True)  # until the row is written
     dataset = _require_dataset(session, request, settings)
     step = _require_rollouts(session, request)
     dry_run = DryRun(
         id=new_id("dry"),
         rewards=[term.model_dump() for term in terms],
         dataset_id=dataset.id,
+        dataset_version=dataset.version,
+        dataset_split=dataset.split,
         columns=request.columns,
         row_count=request.rows,
         seed=request.seed,
@@ -194,18 +197,15 @@ def settle_dry_run(
     log.info("dry run %s has %s", dry_run.id, state)
 
 
-def read_dataset(dataset: Dataset, columns: Mapping[str, str]) -> tuple[DataFormat, dict[str, str]]:
+def read_dataset(dataset: DatasetView, columns: Mapping[str, str]) -> tuple[DataFormat, dict[str, str]]:
     """The format as which a dry run reads the rows, and the columns that play its roles: as a job would."""
     return data_fit.read_for(get_recipe(_READER), dataset, Choice(columns))
 
 
-def _require_dataset(session: Session, request: DryRunCreate, settings: Settings) -> Dataset:
-    dataset = find_dataset(session, dataset_id=request.dataset)
-    if dataset is None:
-        message = f"There is no dataset {request.dataset}."
-        raise UnknownDataset(message, _issue(UnknownDataset.code, "dataset", message))
-    choice, path = Choice(request.columns), settings.data_root / dataset.path
-    found = data_fit.fit(get_recipe(_READER), dataset, choice, path=path)
+def _require_dataset(session: Session, request: DryRunCreate, settings: Settings) -> DatasetView:
+    wanted = Wanted("dataset", request.dataset, request.dataset_version, request.dataset_split)
+    dataset = require_rows(session, settings, wanted)
+    found = data_fit.fit(get_recipe(_READER), dataset, Choice(request.columns))
     if not found.fits:
         raise data_fit.refuse("A recipe with rewards", dataset, found, field="dataset")
     return dataset
@@ -233,6 +233,8 @@ def _describe(dry_run: DryRun, dataset_names: dict[str, str]) -> DryRunRead:
         progress=DryRunProgress(done=dry_run.done, total=dry_run.total),
         rewards=[RewardTerm.model_validate(term) for term in dry_run.rewards],
         dataset=NamedReference(id=dry_run.dataset_id, name=dataset_names.get(dry_run.dataset_id)),
+        dataset_version=dry_run.dataset_version,
+        dataset_split=dry_run.dataset_split,
         columns=dry_run.columns,
         rows=dry_run.row_count,
         seed=dry_run.seed,

@@ -1,0 +1,1 @@
+"""Long work on data: asked for here, carried out by workers."""

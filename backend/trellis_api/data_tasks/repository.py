@@ -1,0 +1,169 @@
+"""Queries on data tasks."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import delete, update
+from sqlalchemy.orm import defer
+from sqlmodel import Session, col, or_, select, tuple_
+from trellis_contracts.data_tasks import DATA_TASK_FINISHED, DataTaskKind, DataTaskState
+
+from trellis_api.core.columns import utc_now
+from trellis_api.core.ids import is_id
+from trellis_api.data_tasks.models import DataTask
+
+Position = tuple[datetime, str]
+PREFIX = "dtk"
+#: Of queries for lists: a result may be long, and is read when it is asked for.
+WITHOUT_RESULT = defer(DataTask.result)  # type: ignore[arg-type]
+UNFINISHED = (DataTaskState.QUEUED, DataTaskState.RUNNING)
+
+
+def find_task(session: Session, *, task_id: str) -> DataTask | None:
+    """The task of this id; None for anything that is no id."""
+    return session.get(DataTask, task_id) if is_id(task_id, prefix=PREFIX) else None
+
+
+def lock_task(session: Session, *, task_id: str) -> DataTask | None:
+    """The task as it stands now, kept until the transaction ends."""
+    if not is_id(task_id, prefix=PREFIX):
+        return None
+    return session.get(DataTask, task_id, with_for_update=True, populate_existing=True)
+
+
+def list_tasks(
+    session: Session,
+    *,
+    dataset_id: str | None = None,
+    version_id: str | None = None,
+    kinds: Collection[str] | None = None,
+    states: Collection[str] | None = None,
+    purposes: Collection[str] | None = None,
+    after: Position | None = None,
+    limit: int,
+) -> Sequence[DataTask]:
+    """Newest first."""
+    query = select(DataTask).options(WITHOUT_RESULT)
+    if dataset_id is not None:
+        reads_or_makes = or_(
+            col(DataTask.dataset_id) == dataset_id, col(DataTask.made_dataset_id) == dataset_id
+        )
+        query = query.where(reads_or_makes)
+    if version_id is not None:
+        query = query.where(col(DataTask.version_id) == version_id)
+    for column, wanted in ((DataTask.kind, kinds), (DataTask.state, states), (DataTask.purpose, purposes)):
+        if wanted:
+            query = query.where(col(column).in_(list(wanted)))
+    if after:
+        query = query.where(tuple_(col(DataTask.created_at), col(DataTask.id)) < after)
+    newest_first = (col(DataTask.created_at).desc(), col(DataTask.id).desc())
+    return session.exec(query.order_by(*newest_first).limit(limit)).all()
+
+
+def add_task(session: Session, task: DataTask) -> None:
+    """Insert."""
+    session.add(task)
+    session.flush()
+
+
+def delete_task(session: Session, *, task_id: str) -> None:
+    """Delete the row; the worker that carries it out notices."""
+    session.exec(delete(DataTask).where(col(DataTask.id) == task_id))
+
+
+def forget_old_tasks(session: Session, *, kinds: Collection[DataTaskKind], kept: int) -> None:
+    """Delete all finished ones of these kinds but the newest."""
+    of_kind = col(DataTask.kind).in_(list(kinds))
+    newest = select(DataTask.id).where(of_kind).order_by(col(DataTask.created_at).desc()).limit(kept)
+    ids = session.exec(newest).all()
+    is_finished = col(DataTask.state).in_(list(DATA_TASK_FINISHED))
+    session.exec(delete(DataTask).where(of_kind, is_finished, col(DataTask.id).not_in(ids)))
+
+
+def list_unfinished_tasks(session: Session, *, dataset_id: str) -> Sequence[DataTask]:
+    """Those that read a dataset or make it."""
+    is_of = or_(col(DataTask.dataset_id) == dataset_id, col(DataTask.made_dataset_id) == dataset_id)
+    return session.exec(select(DataTask).where(is_of, col(DataTask.state).in_(UNFINISHED))).all()
+
+
+def list_all_unfinished(session: Session) -> Sequence[DataTask]:
+    """Those that wait or run."""
+    return session.exec(select(DataTask).where(col(DataTask.state).in_(UNFINISHED))).all()
+
+
+def list_kinds_and_states(session: Session, *, task_ids: Collection[str]) -> dict[str, tuple[str, str]]:
+    """Kind and state of those that exist."""
+    query = select(DataTask.id, DataTask.kind, DataTask.state).where(col(DataTask.id).in_(list(task_ids)))
+    return {task_id: (kind, state) for task_id, kind, state in session.exec(query).all()}
+
+
+def tasks_with_model(session: Session, *, model_id: str) -> list[str]:
+    """Ids of unfinished tasks that a model writes rows for, or whose tokens they count."""
+    used = ((task.id, task.request) for task in list_all_unfinished(session))
+    return [
+        task_id
+        for task_id, request in used
+        if model_id in (request.get("model"), (request.get("pipeline") or {}).get("tokenizer"))
+    ]
+
+
+def list_waiting(session: Session, *, kinds: Collection[DataTaskKind]) -> Sequence[str]:
+    """Ids of tasks to carry out, oldest first."""
+    query = select(DataTask.id).where(
+        col(DataTask.state) == DataTaskState.QUEUED, col(DataTask.kind).in_(list(kinds))
+    )
+    return session.exec(query.order_by(col(DataTask.created_at), col(DataTask.id))).all()
+
+
+def list_lost(session: Session, *, silent_since: datetime) -> Sequence[DataTask]:
+    """Running ones whose worker has shown no sign of life."""
+    query = select(DataTask).where(
+        col(DataTask.state) == DataTaskState.RUNNING, col(DataTask.touched_at) < silent_since
+    )
+    return session.exec(query).all()
+
+
+def claim_task(session: Session, *, task_id: str) -> bool:
+    """Take a queued task; False where another worker has it."""
+    now = utc_now()
+    claimed = session.exec(
+        update(DataTask)
+        .where(col(DataTask.id) == task_id, col(DataTask.state) == DataTaskState.QUEUED)
+        .values(
+            state=DataTaskState.RUNNING.value,
+            attempt=DataTask.attempt + 1,
+            started_at=now,
+            touched_at=now,
+        )
+    )
+    return claimed.rowcount == 1
+
+
+def advance_task(session: Session, *, task_id: str, attempt: int, progress: dict[str, Any] | None) -> bool:
+    """Note a sign of life and progress, if there is news; False where this attempt no longer counts."""
+    news = {} if progress is None else {"progress": progress}
+    touched = session.exec(
+        update(DataTask)
+        .where(
+            col(DataTask.id) == task_id,
+            col(DataTask.state) == DataTaskState.RUNNING,
+            col(DataTask.attempt) == attempt,
+        )
+        .values(touched_at=utc_now(), **news)
+    )
+    return touched.rowcount == 1
+
+
+def requeue_task(session: Session, *, task_id: str, attempt: int) -> bool:
+    """Let a running task wait again, whose worker leaves or has died."""
+    requeued = session.exec(
+        update(DataTask)
+        .where(
+            col(DataTask.id) == task_id,
+            col(DataTask.state) == DataTaskState.RUNNING,
+            col(DataTask.attempt) == attempt,
+        )
+        .values(state=DataTaskState.QUEUED.value, touched_at=None)
+    )
+    return requeued.rowcount == 1

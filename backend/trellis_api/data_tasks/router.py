@@ -1,0 +1,60 @@
+"""``/data-tasks``: long work on data, whatever asked for it."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, BackgroundTasks, Query
+from trellis_contracts.data_tasks import DataTaskKind, DataTaskState
+
+from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, WriteSession
+from trellis_api.core.errors import ERROR_RESPONSES
+from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
+from trellis_api.core.texts import NO_NUL
+from trellis_api.data_tasks import service
+from trellis_api.data_tasks.schemas import DataTaskRead
+
+router = APIRouter(prefix="/data-tasks", tags=["data tasks"], responses=ERROR_RESPONSES)
+
+
+@router.get("")
+def list_data_tasks(
+    session: ReadSession,
+    dataset: Annotated[
+        str | None, Query(max_length=32, pattern=NO_NUL, description="That reads or makes this dataset.")
+    ] = None,
+    kind: Annotated[list[DataTaskKind] | None, Query()] = None,
+    state: Annotated[list[DataTaskState] | None, Query()] = None,
+    cursor: Annotated[str | None, Query(max_length=400)] = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
+) -> Page[DataTaskRead]:
+    """Tasks, newest first; results are left out of lists."""
+    return service.list_tasks(
+        session, dataset_id=dataset, kinds=kind, states=state, cursor=cursor, limit=limit
+    )
+
+
+@router.get("/{task_id}")
+def read_data_task(task_id: str, session: ReadSession) -> DataTaskRead:
+    """One task: state and progress, and the result once it has succeeded."""
+    return service.present(session, service.get_task(session, task_id=task_id))
+
+
+@router.post("/{task_id}/cancel")
+def cancel_data_task(task_id: str, session: WriteSession) -> DataTaskRead:
+    """End a task that waits or runs; what it has done so far is kept for a retry."""
+    return service.present(session, service.cancel(session, task_id=task_id))
+
+
+@router.post("/{task_id}/retry")
+def retry_data_task(
+    task_id: str, session: WriteSession, tasks: TasksDep, background: BackgroundTasks
+) -> DataTaskRead:
+    """Take up a task that failed or was cancelled; it goes on where it stopped."""
+    task = service.retry(session, task_id=task_id)
+    tasks.send_later(background, service.message_for(task))
+    return service.present(session, task)
+
+
+@router.delete("/{task_id}", status_code=204)
+def delete_data_task(task_id: str, session: WriteSession, settings: SettingsDep) -> None:
+    """Forget a finished task, its report and the rows that it kept aside."""
+    service.delete(session, settings, task_id=task_id)

@@ -1,0 +1,85 @@
+"""The rows that imports did not take: a file of JSON lines an import."""
+
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import orjson
+from sqlmodel import Session
+from trellis_contracts.data_tasks import DataTaskKind
+
+from trellis_api.core.settings import Settings
+from trellis_api.data_tasks.models import DataTask
+from trellis_api.datasets import repository, service
+from trellis_api.datasets.errors import QuarantineNotFound
+from trellis_api.datasets.schemas import QuarantinedRow, QuarantineRead
+
+
+def locate(settings: Settings, *, dataset_id: str, task_id: str) -> Path:
+    """Where the rows that an import did not take are kept."""
+    return settings.data_root / "datasets" / dataset_id / "quarantine" / f"{task_id}.jsonl"
+
+
+def read_page(
+    session: Session, settings: Settings, *, dataset_id: str, task_id: str | None, offset: int, limit: int
+) -> QuarantineRead:
+    """A window of the rows that an import did not take; empty where it took all."""
+    task = _find_import(session, dataset_id=dataset_id, task_id=task_id)
+    path = locate(settings, dataset_id=dataset_id, task_id=task.id) if task else None
+    if task is None or path is None or not path.is_file():
+        return QuarantineRead(offset=offset, row_count=0, reasons={}, rows=[])
+    reasons = _count(task, path)
+    return QuarantineRead(
+        offset=offset,
+        row_count=sum(reasons.values()),
+        reasons=reasons,
+        rows=[_read_row(line) for line in _lines(path, offset, limit)],
+    )
+
+
+def find_file(session: Session, settings: Settings, *, dataset_id: str, task_id: str | None) -> Path:
+    """The file with the rows that an import did not take; 404 where it took all."""
+    task = _find_import(session, dataset_id=dataset_id, task_id=task_id)
+    path = locate(settings, dataset_id=dataset_id, task_id=task.id) if task else None
+    if path is None or not path.is_file():
+        raise QuarantineNotFound("The import has kept no rows aside.")
+    return path
+
+
+def _find_import(session: Session, *, dataset_id: str, task_id: str | None) -> DataTask | None:
+    service.get_dataset(session, dataset_id=dataset_id)
+    imports = repository.list_tasks_of(session, dataset_id=dataset_id, kind=DataTaskKind.IMPORT)
+    if task_id is None:
+        return imports[0] if imports else None
+    for task in imports:
+        if task.id == task_id:
+            return task
+    raise QuarantineNotFound(f"The dataset has no import '{task_id}'.")
+
+
+def _count(task: DataTask, path: Path) -> dict[str, int]:
+    """Rows by reason: the import has counted them; of one that failed the file is read."""
+    told = (task.result or {}).get("reasons")
+    if isinstance(told, dict):
+        return {str(code): int(count) for code, count in told.items()}
+    with path.open("rb") as file:
+        return dict(Counter(str(orjson.loads(line)["code"]) for line in file))
+
+
+def _lines(path: Path, offset: int, limit: int) -> list[bytes]:
+    with path.open("rb") as file:
+        return list(islice(file, min(offset, 2**53), min(offset, 2**53) + limit))
+
+
+def _read_row(line: bytes) -> QuarantinedRow:
+    found: dict[str, Any] = orjson.loads(line)
+    return QuarantinedRow(
+        source=found["source"],
+        line=found["line"],
+        row=found["row"],
+        column=found["column"],
+        code=found["code"],
+        reason=found["message"],
+        raw=found["raw"],
+    )

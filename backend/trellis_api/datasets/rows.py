@@ -1,0 +1,97 @@
+"""Rows of a version: pages by position, and those that fit a search."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pyarrow as pa
+from sqlmodel import Session
+from trellis_data.json_rows import rows_as_json
+from trellis_data.reading.columns import describe_type
+from trellis_data.versions.records import StoreProblem
+from trellis_data.versions.rows import Search, find_rows, take_rows
+
+from trellis_api.core.settings import Settings
+from trellis_api.datasets import service, versions
+from trellis_api.datasets.errors import DatasetFileMissing, SearchUnfit
+from trellis_api.datasets.schemas import ColumnRead, DatasetRows, FoundRows, RowSearch
+from trellis_api.datasets.store import open_store
+
+log = logging.getLogger(__name__)
+#: What a search says that cannot be done; any other problem of the store is its own.
+_SEARCH_PROBLEMS = frozenset({"column_unknown", "condition_unfit", "page_unfit"})
+
+
+def read_page(
+    session: Session,
+    settings: Settings,
+    *,
+    dataset_id: str,
+    revision: str | None,
+    split: str | None,
+    offset: int,
+    limit: int,
+) -> DatasetRows:
+    """A window of rows; empty behind the last one."""
+    service.get_dataset(session, dataset_id=dataset_id)
+    version = versions.resolve(session, dataset_id=dataset_id, revision=revision)
+    name = versions.choose_split(version, split)
+    with reading(dataset_id):
+        store = open_store(settings)
+        tree = store.tree(version.tree)
+        count = tree.splits[name].rows
+        table = take_rows(store, tree, name, np.arange(min(offset, count), min(offset + limit, count)))
+    return DatasetRows(
+        version=version.id,
+        split=name,
+        offset=offset,
+        row_count=count,
+        columns=describe_columns(tree.arrow_schema),
+        rows=rows_as_json(table),
+    )
+
+
+def search(session: Session, settings: Settings, *, dataset_id: str, request: RowSearch) -> FoundRows:
+    """The next rows that fit."""
+    service.get_dataset(session, dataset_id=dataset_id)
+    version = versions.resolve(session, dataset_id=dataset_id, revision=request.version)
+    name = versions.choose_split(version, request.split)
+    wanted = Search(conditions=request.conditions, text=request.text)
+    with reading(dataset_id):
+        store = open_store(settings)
+        found = find_rows(
+            store, store.version(version.id), name, wanted, cursor=request.cursor, limit=request.limit
+        )
+        schema = store.tree(version.tree).arrow_schema
+    return FoundRows(
+        version=version.id,
+        split=name,
+        row_count=version.splits[name],
+        columns=describe_columns(schema),
+        rows=rows_as_json(found.table),
+        positions=found.positions,
+        looked_at=found.looked_at,
+        next_cursor=found.cursor,
+    )
+
+
+def describe_columns(schema: pa.Schema) -> list[ColumnRead]:
+    """Columns in the dashboard's words."""
+    return [ColumnRead(name=field.name, type=describe_type(field.type)) for field in schema]
+
+
+@contextmanager
+def reading(dataset_id: str) -> Iterator[None]:
+    """Says what it means for a person when rows cannot be had."""
+    try:
+        yield
+    except StoreProblem as error:
+        if error.code in _SEARCH_PROBLEMS:
+            details = [{"code": error.code, "field": "conditions", "message": error.message}]
+            raise SearchUnfit(error.message, details) from error
+        log.error("dataset %s cannot be read: %s", dataset_id, error)
+        raise DatasetFileMissing("Rows of the dataset are missing or damaged.") from error
+    except (OSError, pa.ArrowException) as error:
+        log.error("dataset %s cannot be read: %s", dataset_id, error)
+        raise DatasetFileMissing("Rows of the dataset are missing or damaged.") from error

@@ -1,0 +1,1 @@
+"""Pipelines of data operators: saved, checked, previewed and run."""

@@ -1,0 +1,99 @@
+"""What a pipeline needs besides its rows: a tokenizer, further datasets, judges.
+
+Names and ids are resolved here, where the database is at hand, into plain data: the process that works on
+the rows makes an operator's ``Context`` of it.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from sqlmodel import Session
+from trellis_contracts.data_tasks import DatasetVersion, Needs
+from trellis_contracts.pipeline import Pipeline
+from trellis_contracts.rewards import JudgeEndpoint
+from trellis_data.operator import Context
+from trellis_data.scoring.endpoint_judge import EndpointJudge
+from trellis_data.versions.rows import files_of
+
+from trellis_api.core.settings import Settings
+from trellis_api.datasets import repository as datasets
+from trellis_api.datasets import versions
+from trellis_api.datasets.errors import DatasetNotFound
+from trellis_api.datasets.store import open_store
+from trellis_api.models.models import Model
+from trellis_api.models.repository import lock_model
+from trellis_api.pipelines.errors import JudgeUnknown, ModelNotReady
+
+_JUDGE_OPERATOR = "judge"
+
+
+def outline(needs: Needs) -> Context:
+    """Enough of a context to check a pipeline by; nothing of it is read or asked."""
+    nowhere = Path("/nonexistent")
+    return Context(
+        tokenizer=needs.tokenizer,
+        resources={name: files[0] for name, files in needs.resources.items()},
+        scorers={
+            name: EndpointJudge(name, endpoint, nowhere, needs.max_judge_cost)
+            for name, endpoint in needs.judges.items()
+        },
+    )
+
+
+def find_needs(
+    session: Session,
+    settings: Settings,
+    *,
+    tokenizer: str | None,
+    judges: Iterable[str],
+    resources: Mapping[str, DatasetVersion],
+    max_judge_cost: float = 1.0,
+) -> Needs:
+    """Everything that is named; raises where it is not there. Nothing of it is deleted meanwhile."""
+    return Needs(
+        tokenizer=find_model_folder(session, settings, model_id=tokenizer) if tokenizer else None,
+        resources={name: _find_files(session, settings, each) for name, each in resources.items()},
+        judges={name: find_judge(settings, name) for name in judges},
+        max_judge_cost=max_judge_cost,
+    )
+
+
+def judges_of(pipeline: Pipeline, named: Iterable[str] = ()) -> list[str]:
+    """Judges that steps ask, and those that were named besides, each once."""
+    asked = (step.params.get("scorer") for step in pipeline.steps if step.operator == _JUDGE_OPERATOR)
+    return list(dict.fromkeys([*named, *(each for each in asked if isinstance(each, str) and each)]))
+
+
+def find_model(session: Session, *, model_id: str) -> Model:
+    """A model whose files are here, kept from deletion until the transaction ends."""
+    model = lock_model(session, model_id=model_id, is_shared=True)
+    if model is None:
+        raise ModelNotReady(f"There is no model '{model_id}' on the platform.", {"model": model_id})
+    if not model.path:
+        raise ModelNotReady(
+            f"The files of the model '{model.name}' are not here yet ({model.state}).", {"model": model_id}
+        )
+    return model
+
+
+def find_model_folder(session: Session, settings: Settings, *, model_id: str) -> Path:
+    """Where a model's files lie."""
+    return settings.data_root / (find_model(session, model_id=model_id).path or "")
+
+
+def find_judge(settings: Settings, name: str) -> JudgeEndpoint:
+    """The endpoint of that name."""
+    if name not in settings.judges:
+        known = ", ".join(sorted(settings.judges)) or "none is set up (TRELLIS_JUDGES)"
+        raise JudgeUnknown(f"There is no judge '{name}'; judges: {known}.", {"judge": name})
+    return settings.judges[name]
+
+
+def _find_files(session: Session, settings: Settings, wanted: DatasetVersion) -> list[Path]:
+    """All rows of a version, split by split."""
+    if datasets.lock_dataset(session, dataset_id=wanted.dataset_id, is_shared=True) is None:
+        raise DatasetNotFound(f"There is no dataset '{wanted.dataset_id}'.")
+    row = versions.resolve(session, dataset_id=wanted.dataset_id, revision=wanted.version)
+    store = open_store(settings)
+    splits = files_of(store, store.version(row.id))
+    return [path for files in splits.values() for path in files]

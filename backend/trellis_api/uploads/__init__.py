@@ -1,0 +1,1 @@
+"""Resumable uploads, after the tus protocol."""

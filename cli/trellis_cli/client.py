@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.errors import ExitCode, Problem, Refusal
 from trellis_cli.services.platform import load_platform
 
 API = "/api/v1"
@@ -25,17 +26,37 @@ class ApiClient:
 
     def request(self, method: str, path: str, **options: Any) -> Any:
         """The decoded answer of an endpoint below /api/v1 (None for an empty one)."""
-        try:
+        answer = self.send(method, path, **options)
+        return answer.json() if answer.content else None
+
+    def send(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """The answer itself, for those who read headers."""
+        with self._reaching():
             answer = self._http.request(method, f"{API}{path}", **options)
+        if answer.is_error:
+            raise Refusal(describe_error(answer), status=answer.status_code)
+        return answer
+
+    @contextmanager
+    def stream(self, path: str, **params: Any) -> Iterator[Iterator[bytes]]:
+        """The pieces of an answer that may be too large for memory."""
+        wanted = {name: each for name, each in params.items() if each is not None}
+        with self._reaching(), self._http.stream("GET", f"{API}{path}", params=wanted) as answer:
+            if answer.is_error:
+                answer.read()
+                raise Refusal(describe_error(answer), status=answer.status_code)
+            yield answer.iter_bytes()
+
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        try:
+            yield
         except httpx.HTTPError as error:
             raise Problem(
                 f"the platform at {self.url} does not answer ({error})",
                 hint="start it with ./init.sh, or set TRELLIS_URL",
                 exit_code=ExitCode.UNREACHABLE,
             ) from error
-        if answer.is_error:
-            raise Problem(describe_error(answer), exit_code=ExitCode.REFUSED)
-        return answer.json() if answer.content else None
 
     def get(self, path: str, **params: Any) -> Any:
         """GET with query parameters; those that are None are left out."""

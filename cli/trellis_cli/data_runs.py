@@ -38,7 +38,7 @@ Input = Annotated[
 
 
 def import_rows(
-    source: Annotated[str, typer.Argument(help="File, folder, hub:ID[@REVISION] or s3://BUCKET/KEY.")],
+    source: Annotated[str, typer.Argument(help="File, folder, hub:ID\\[@REVISION] or s3://BUCKET/KEY.")],
     to: Annotated[Path, typer.Option(help="New folder for the rows as Parquet.")],
     mixed: Annotated[
         Literal["quarantine", "text"],

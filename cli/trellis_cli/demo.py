@@ -15,6 +15,7 @@ from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import Problem
 from trellis_cli.output import err
 from trellis_cli.services.platform import REPOSITORY_ROOT, Platform, python_command
+from trellis_cli.waiting import wait_for_dataset
 from trellis_cli.watch import watch_job
 
 TAG = "demo"
@@ -97,9 +98,10 @@ def ensure_dataset(client: ApiClient, file: Path, name: str) -> str:
     """The id of the dataset with this very file, uploaded if need be."""
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     for dataset in client.pages("/datasets"):
-        if dataset["name"] == name and dataset["source_sha256"] == digest:
-            return str(dataset["id"])
-    dataset = client.upload("/datasets", file, {"name": name})
+        if dataset["name"] == name and dataset["source"]["sha256"] == digest:
+            return str(wait_for_dataset(client, dataset["id"])["id"])
+    made = client.upload("/datasets", file, {"name": name})
+    dataset = wait_for_dataset(client, made["id"])
     say(f"uploaded {name}: {dataset['row_count']} rows, recognised as {dataset['format']}")
     return str(dataset["id"])
 

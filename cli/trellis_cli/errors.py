@@ -23,3 +23,11 @@ class Problem(Exception):
         self.message = message
         self.hint = hint
         self.exit_code = exit_code
+
+
+class Refusal(Problem):
+    """The platform said no; ``status`` is that of HTTP."""
+
+    def __init__(self, message: str, *, status: int) -> None:
+        super().__init__(message, exit_code=ExitCode.REFUSED)
+        self.status = status

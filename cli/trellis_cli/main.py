@@ -5,7 +5,7 @@ import sys
 import typer
 from rich.markup import escape
 
-from trellis_cli import data, jobs, models, platform_commands, quality, recipes, rewards
+from trellis_cli import data, datasets, jobs, models, pipelines, platform_commands, quality, recipes, rewards
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.output import err
 
@@ -15,7 +15,7 @@ Train large language models from the terminal.
 [bold]First steps[/bold]
 
   trellis up                              start the platform on this machine
-  trellis data upload rows.jsonl          upload training rows
+  trellis datasets upload rows.jsonl      upload training rows
   trellis models register models/starter  register weights under the data root
   trellis recipes list                    what can be trained
   trellis jobs submit -f job.yaml --watch launch a job and follow it
@@ -35,9 +35,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(jobs.app, name="jobs", help="Launch, follow, stop, resume and delete jobs.")
-app.add_typer(
-    data.app, name="data", help="Datasets of the platform; cleaning, splitting and versioning of local rows."
-)
+app.add_typer(datasets.app, name="datasets", help="Rows on the platform: upload, import, look at, versions.")
+app.add_typer(pipelines.app, name="pipelines", help="Clean, deduplicate and split datasets of the platform.")
+app.add_typer(data.app, name="data", help="The same on files of this machine, without a platform.")
 app.add_typer(models.app, name="models", help="Register and look at models.")
 app.add_typer(recipes.app, name="recipes", help="What can be trained, and with which knobs.")
 app.add_typer(rewards.app, name="rewards", help="What responses can earn, and dry runs of it.")

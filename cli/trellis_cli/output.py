@@ -18,11 +18,14 @@ err = Console(stderr=True)
 
 STATE_STYLE = {
     "queued": "cyan",
+    "creating": "cyan",
     "launching": "cyan",
     "running": "blue",
     "stopping": "yellow",
     "stopped": "yellow",
+    "cancelled": "yellow",
     "succeeded": "green",
+    "ready": "green",
     "failed": "red",
     "crashed": "red",
     "ok": "green",

@@ -112,7 +112,7 @@ def _make_spec(shape: Shape, folder: Path, attempt: Path) -> JobSpec:
         trains_on=get_recipe(RECIPE).trains_on,
         train_data=DataSource(
             dataset_id=DATA_FILE,
-            path=str(parquet),
+            paths=[str(parquet)],
             format=DataFormat.PROMPT_ANSWER,
             sha256="0",
             row_count=len(rows),

@@ -23,6 +23,7 @@ from trellis_cli.demo import make_starter
 from trellis_cli.errors import Problem
 from trellis_cli.services.platform import python_command
 from trellis_cli.services.ports import pick_free
+from trellis_cli.waiting import wait_for_dataset
 
 START_TIMEOUT_S = 60.0
 
@@ -35,6 +36,12 @@ class LightPlatform:
     client: ApiClient
     model: str
     dataset: str
+    environment: dict[str, str]
+
+    def carry_out_data_tasks(self) -> None:
+        """What the workers would do with data that waits."""
+        command = python_command("-m", "trellis_workers.data.once")
+        subprocess.run(command, env=self.environment, check=True)  # noqa: S603
 
     def job_request(self, **changes: Any) -> dict[str, Any]:
         """A request that the API accepts."""
@@ -87,7 +94,10 @@ def light_platform() -> Iterator[LightPlatform]:
                 model = client.post("/models", {"name": "starter", "source": source})["id"]
                 data = root / "starter" / "data" / "rl_train.jsonl"
                 dataset = client.upload("/datasets", data, {"name": "addition"})["id"]
-                yield LightPlatform(settings, client, model, dataset)
+                running = LightPlatform(settings, client, model, dataset, env)
+                running.carry_out_data_tasks()
+                wait_for_dataset(client, dataset, timeout_s=START_TIMEOUT_S)
+                yield running
             finally:
                 api.terminate()
 

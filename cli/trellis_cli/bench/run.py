@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from trellis_cli.bench import api, grpo, training
+from trellis_cli.bench.browse import measure_browse
 from trellis_cli.bench.data.run import DEFAULT_ROWS, measure_data
 from trellis_cli.bench.grpo_shapes import choose_shapes
 from trellis_cli.bench.light_platform import LightPlatform, light_platform
@@ -21,7 +22,9 @@ TRAINING_BENCHMARKS = ("step_time", "time_to_first_step")
 GRPO_BENCHMARK = "grpo_against_trl"
 #: One name for all figures of the data factory: they come from one corpus.
 DATA_BENCHMARK = "data"
-NAMES = (*API_BENCHMARKS, *TRAINING_BENCHMARKS, GRPO_BENCHMARK, DATA_BENCHMARK)
+#: Pages of a large dataset through the API.
+BROWSE_BENCHMARK = "browse"
+NAMES = (*API_BENCHMARKS, *TRAINING_BENCHMARKS, GRPO_BENCHMARK, DATA_BENCHMARK, BROWSE_BENCHMARK)
 
 
 def run_benchmarks(
@@ -29,7 +32,8 @@ def run_benchmarks(
 ) -> bool:
     """Run them; True when every promise was kept.
 
-    ``shapes`` are those of the comparison with TRL, ``rows`` is the size of the corpus of `data`.
+    ``shapes`` are those of the comparison with TRL, ``rows`` is the size of the corpus of `data`
+    and of the dataset of `browse`.
     """
     chosen_shapes = choose_shapes(shapes)
     unknown = set(names) - set(NAMES)
@@ -54,6 +58,9 @@ def run_benchmarks(
         results += [tell(result, as_json=as_json) for result in grpo.measure_grpo(chosen_shapes)]
     if DATA_BENCHMARK in wanted:
         results += [tell(result, as_json=as_json) for result in measure_data(rows)]
+    if BROWSE_BENCHMARK in wanted:
+        with light_platform() as platform:
+            results += [tell(result, as_json=as_json) for result in measure_browse(platform, rows)]
     return all(result.is_kept for result in results)
 
 

@@ -9,6 +9,11 @@ from trellis_cli.services.service import Service
 CELERY_APP = "trellis_workers.core.app"
 
 
+#: Four may be busy for long at the same time, one with each: a data task, a preview, a dry run of rewards,
+#: the fetch of a model. Two are left for what takes moments: to launch, settle and stop jobs.
+PROCESSES = 6
+
+
 class WorkerService(Service):
     """One worker with a few processes; no task ever waits for a training run."""
 
@@ -23,7 +28,7 @@ class WorkerService(Service):
     def command(self) -> list[str]:
         return python_command(
             *("-m", "celery", "-A", CELERY_APP, "worker"),
-            *("--hostname", self.node_name, "--concurrency", "3", "--loglevel", "INFO"),
+            *("--hostname", self.node_name, "--concurrency", str(PROCESSES), "--loglevel", "INFO"),
             *("--without-gossip", "--without-mingle"),
         )
 

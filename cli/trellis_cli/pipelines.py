@@ -1,0 +1,325 @@
+"""`trellis pipelines`: what cleans datasets on the platform (files of this machine: `trellis data run`)."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.markup import escape
+
+from trellis_cli.client import ApiClient, connect
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.finding import find_dataset, find_pipeline
+from trellis_cli.output import Json, age, duration, err, out, print_json, print_table, size, styled
+from trellis_cli.task_bar import TaskBar
+from trellis_cli.waiting import wait_for_task
+
+app = typer.Typer(no_args_is_help=True)
+Version = Annotated[str | None, typer.Option(help="Version, branch or tag; default main.")]
+
+
+@app.command()
+def operators(
+    operator: Annotated[str | None, typer.Argument(help="Id of an operator, to see its parameters.")] = None,
+    as_json: Json = False,
+) -> None:
+    """What steps a pipeline can have."""
+    found = connect().get("/pipelines/operators")["items"]
+    if operator is None:
+        if as_json:
+            print_json(found)
+            return
+        rows = [(each["id"], each["group"], each["title"]["en"], each["help"]["en"]) for each in found]
+        print_table(("id", "group", "title", "what it does"), rows)
+        return
+    one = next((each for each in found if each["id"] == operator), None)
+    if one is None:
+        raise Problem(
+            f"there is no operator '{operator}'",
+            hint="trellis pipelines operators",
+            exit_code=ExitCode.REFUSED,
+        )
+    if as_json:
+        print_json(one)
+        return
+    out.print(f"{one['title']['en']}: {one['help']['en']}", markup=False, highlight=False)
+    rows = [
+        (name, _type_of(each), escape(str(each.get("default", "required"))), _help_of(each))
+        for name, each in one["params"].get("properties", {}).items()
+    ]
+    print_table(("parameter", "type", "default", "meaning"), rows)
+
+
+def _type_of(schema: dict[str, Any]) -> str:
+    choices = schema.get("enum")
+    if choices:
+        return escape(", ".join(map(str, choices)))
+    kinds = schema.get("anyOf") or [schema]
+    return " or ".join(dict.fromkeys(str(each.get("type", "value")) for each in kinds))
+
+
+def _help_of(schema: dict[str, Any]) -> str:
+    return escape(schema.get("help_texts", {}).get("en") or schema.get("description", ""))
+
+
+@app.command("list")
+def list_pipelines(
+    runs: Annotated[bool, typer.Option("--runs", help="What was run, instead of what is saved.")] = False,
+    dataset: Annotated[str | None, typer.Option(help="With --runs: only those over this dataset.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="With --runs.")] = 50,
+    as_json: Json = False,
+) -> None:
+    """Saved pipelines or, with --runs, runs; newest first."""
+    client = connect()
+    if dataset and not runs:
+        raise Problem("--dataset goes with --runs", exit_code=ExitCode.USAGE)
+    if runs:
+        chosen = find_dataset(client, dataset) if dataset else None
+        _print_runs(client.get("/pipelines/runs", dataset=chosen, limit=limit)["items"], as_json=as_json)
+        return
+    found = list(client.pages("/pipelines"))
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        (
+            each["id"],
+            escape(each["name"]),
+            each["version"],
+            len(each["pipeline"]["steps"]),
+            age(each["updated_at"]),
+        )
+        for each in found
+    ]
+    print_table(("id", "name", "version", "steps", "age"), rows)
+
+
+def _print_runs(found: list[dict[str, Any]], *, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        (
+            each["task"]["id"],
+            escape(each["pipeline"]["name"]),
+            styled(each["task"]["state"]),
+            escape(each["task"]["dataset_name"] or each["task"]["dataset"]),
+            (each["task"]["made_version"] or "")[:12],
+            age(each["task"]["created_at"]),
+        )
+        for each in found
+    ]
+    print_table(("run", "pipeline", "state", "dataset", "made", "age"), rows)
+
+
+PipelineFile = Annotated[
+    Path, typer.Argument(exists=True, dir_okay=False, help="YAML; docs/data.md describes it.")
+]
+
+
+@app.command()
+def save(
+    file: PipelineFile,
+    message: Annotated[str, typer.Option("--message", "-m", help="What this version changes.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Keep a pipeline under its name; where there is one of that name, as its next version."""
+    client = connect()
+    body = {"pipeline": read_pipeline(client, file), "message": message}
+    known = find_pipeline(client, body["pipeline"]["name"])
+    saved = client.post(f"/pipelines/{known}/versions" if known else "/pipelines", body)
+    if as_json:
+        print_json(saved)
+    else:
+        out.print(f"{saved['id']}  {escape(saved['name'])}  version {saved['version']}", highlight=False)
+
+
+def read_pipeline(client: ApiClient, file: Path, **against: Any) -> Any:
+    """The pipeline of a file; everything that is wrong with it is told, each with its place."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise Problem(f"{file} is not UTF-8 text", exit_code=ExitCode.USAGE) from error
+    checked = client.post("/pipelines/validate", {"yaml": text, **against})
+    if checked["problems"]:
+        lines = (f"  {each['field']}: {each['message']}" for each in checked["problems"])
+        raise Problem("\n".join((f"{file} cannot be run:", *lines)), exit_code=ExitCode.REFUSED)
+    return checked["pipeline"]
+
+
+@app.command()
+def run(
+    pipeline: Annotated[str, typer.Argument(help="YAML file, or id or name of a saved pipeline.")],
+    dataset: Annotated[str, typer.Option(help="Id (ds_...) or name of the dataset.")],
+    version: Version = None,
+    split: Annotated[
+        list[str] | None, typer.Option(help="Only this split; repeat for several. Default all.")
+    ] = None,
+    into: Annotated[
+        str, typer.Option(help="version: the next version of the dataset; dataset:NAME: a new one; none.")
+    ] = "version",
+    branch: Annotated[str, typer.Option(help="Of --into version; a new name begins a branch.")] = "main",
+    message: Annotated[str, typer.Option("--message", "-m", help="Of what is made.")] = "",
+    judge: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Judge of TRELLIS_JUDGES that may be asked; those that steps name may in any case."
+        ),
+    ] = None,
+    max_judge_cost: Annotated[
+        float, typer.Option(min=0.0, help="US dollars that each judge may cost.")
+    ] = 1.0,
+    resource: Annotated[
+        list[str] | None,
+        typer.Option(help="Rows that steps name, as NAME=DATASET\\[@VERSION]; may be repeated."),
+    ] = None,
+    executor: Annotated[
+        Literal["processes", "ray"], typer.Option(help="ray: the whole cluster works on it.")
+    ] = "processes",
+    wait: Annotated[
+        bool, typer.Option(help="Follow it to its end; the exit code is 0 when it succeeded.")
+    ] = True,
+    as_json: Json = False,
+) -> None:
+    """Run a pipeline over a dataset; ends with what every step did.
+
+    trellis pipelines run clean.yaml --dataset chats
+    trellis pipelines run clean.yaml --dataset chats --version v1 --into dataset:clean-chats
+    """
+    output = parse_output(into, branch, message)
+    client = connect()
+    dataset_id = find_dataset(client, dataset)
+    resources = dict(_parse_resource(client, each) for each in resource or ())
+    body = {
+        **_choose_pipeline(client, pipeline, dataset=dataset_id, version=version, resources=resources),
+        "dataset": dataset_id,
+        "version": version,
+        "splits": split or None,
+        "output": output,
+        "judges": judge or [],
+        "max_judge_cost": max_judge_cost,
+        "resources": resources,
+        "executor": executor,
+    }
+    started = client.post("/pipelines/runs", body)
+    if not wait:
+        _print_run(started, as_json=as_json)
+        return
+    _print_run(follow(client, started["task"]["id"]), as_json=as_json)
+
+
+def parse_output(into: str, branch: str, message: str) -> dict[str, Any]:
+    """The body's ``output`` for what was written."""
+    kind, _, name = into.partition(":")
+    if branch != "main" and kind != "version":
+        raise Problem("--branch goes with --into version", exit_code=ExitCode.USAGE)
+    if into == "version":
+        return {"kind": "version", "branch": branch, "message": message}
+    if kind == "dataset" and name:
+        return {"kind": "dataset", "name": name, "description": message}
+    if into == "none":
+        return {"kind": "none"}
+    raise Problem(f"--into takes version, dataset:NAME or none, not '{into}'", exit_code=ExitCode.USAGE)
+
+
+def _choose_pipeline(client: ApiClient, called: str, **against: Any) -> dict[str, Any]:
+    if Path(called).is_file():
+        return {"pipeline": read_pipeline(client, Path(called), **against)}
+    found = find_pipeline(client, called)
+    if found is None:
+        raise Problem(
+            f"'{called}' is neither a file nor a saved pipeline",
+            hint="trellis pipelines list",
+            exit_code=ExitCode.REFUSED,
+        )
+    return {"pipeline_id": found}
+
+
+def _parse_resource(client: ApiClient, text: str) -> tuple[str, dict[str, str]]:
+    name, equals, place = text.partition("=")
+    dataset, _, version = place.partition("@")
+    if not (name and equals and dataset):
+        raise Problem(f"--resource takes NAME=DATASET[@VERSION], not '{text}'", exit_code=ExitCode.USAGE)
+    return name, {"dataset_id": find_dataset(client, dataset), "version": version or "main"}
+
+
+def follow(client: ApiClient, run_id: str) -> dict[str, Any]:
+    """Wait for the end of a run and show how far it is; Ctrl-C stops looking, the run goes on."""
+    try:
+        with TaskBar() as bar:
+            wait_for_task(client, run_id, look=bar.show)
+    except KeyboardInterrupt:
+        err.print(f"the run goes on: trellis pipelines show {run_id}; trellis pipelines cancel {run_id}")
+        raise
+    return dict(client.get(f"/pipelines/runs/{run_id}"))
+
+
+@app.command()
+def show(
+    called: Annotated[
+        str, typer.Argument(metavar="WHICH", help="Run (dtk_...), or id or name of a pipeline.")
+    ],
+    as_json: Json = False,
+) -> None:
+    """A run with what every step did, or a saved pipeline as YAML."""
+    client = connect()
+    if called.startswith("dtk_"):
+        _print_run(client.get(f"/pipelines/runs/{called}"), as_json=as_json)
+        return
+    found = find_pipeline(client, called)
+    if found is None:
+        raise Problem(
+            f"there is no pipeline '{called}'", hint="trellis pipelines list", exit_code=ExitCode.REFUSED
+        )
+    saved = client.get(f"/pipelines/{found}")
+    if as_json:
+        print_json(saved)
+    else:
+        out.print(saved["yaml"].rstrip(), markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command()
+def cancel(run_id: Annotated[str, typer.Argument(metavar="RUN", help="Id of a run (dtk_...).")]) -> None:
+    """End a run that waits or works; what it has done so far is kept for a retry."""
+    out.print(styled(connect().post(f"/data-tasks/{run_id}/cancel")["state"]))
+
+
+def _print_run(found: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    task, report = found["task"], found["report"]
+    made = (
+        f"  {task['made_dataset'] or task['dataset']}@{task['made_version'][:12]}"
+        if task["made_version"]
+        else ""
+    )
+    out.print(
+        f"{task['id']}  {escape(found['pipeline']['name'])}  {styled(task['state'])}{made}", highlight=False
+    )
+    if task["reason"]:
+        out.print(f"[red]{escape(task['reason'])}[/red]", highlight=False, soft_wrap=True)
+    if report:
+        print_report(report)
+
+
+def print_report(report: dict[str, Any]) -> None:
+    """The funnel: rows before and after every step, and why rows went."""
+    rows = [
+        (
+            escape(step["name"]),
+            f"{step['rows_in']:,}",
+            f"{bar['rows']:,}",
+            f"{step['changed']:,}",
+            f"{step['dropped']:,}",
+            escape(", ".join(f"{reason} {count:,}" for reason, count in step["reasons"].items())),
+            duration(step["seconds"]),
+        )
+        for step, bar in zip(report["steps"], report["funnel"][1:], strict=True)
+    ]
+    print_table(("step", "rows in", "rows out", "changed", "dropped", "why", "time"), rows)
+    splits = ", ".join(f"{split} {count:,}" for split, count in report["outputs"].items())
+    out.print(
+        f"{report['rows_in']:,} rows in, {report['rows_out']:,} out ({splits}), {report['seconds']:.1f} s, "
+        f"at most {size(report['peak_memory_bytes'])}",
+        highlight=False,
+    )

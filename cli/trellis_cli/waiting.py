@@ -1,0 +1,76 @@
+"""Waits for work on data that the platform's workers carry out."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from trellis_cli.client import ApiClient
+from trellis_cli.errors import ExitCode, Problem
+
+_PAUSE_S = 0.3
+#: The API may be restarted meanwhile; that long it may be away.
+_PATIENCE_S = 60.0
+_OVER = ("succeeded", "failed", "cancelled")
+
+Look = Callable[[dict[str, Any]], None]
+
+
+def wait_for_dataset(
+    client: ApiClient,
+    dataset_id: str,
+    *,
+    timeout_s: float | None = None,
+    look: Look = lambda task: None,  # noqa: ARG005 - nobody looks on
+) -> dict[str, Any]:
+    """The dataset once it has rows; ``look`` is shown the task meanwhile. Says why where it gets none."""
+    ends = None if timeout_s is None else time.monotonic() + timeout_s
+    while True:
+        dataset = _read(client, f"/datasets/{dataset_id}")
+        task = dataset.get("task") or {}
+        if dataset["state"] == "ready":
+            return dataset
+        if dataset["state"] == "failed":
+            raise Problem(f"'{dataset['name']}' has no rows: {task.get('reason') or 'its import failed'}")
+        if task:
+            look(task)
+        _pause(ends, f"'{dataset['name']}' has no rows yet")
+
+
+def wait_for_task(
+    client: ApiClient,
+    task_id: str,
+    *,
+    timeout_s: float | None = None,
+    look: Look = lambda task: None,  # noqa: ARG005 - nobody looks on
+) -> dict[str, Any]:
+    """A task on data once it has succeeded; says why where it does not."""
+    ends = None if timeout_s is None else time.monotonic() + timeout_s
+    while True:
+        task = _read(client, f"/data-tasks/{task_id}")
+        if task["state"] == "succeeded":
+            return task
+        if task["state"] in _OVER:
+            raise Problem(f"{task['kind']} {task_id} has {task['state']}: {task['reason']}")
+        look(task)
+        _pause(ends, f"{task['kind']} {task_id} is {task['state']}")
+
+
+def _read(client: ApiClient, path: str) -> dict[str, Any]:
+    gives_up = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            return dict(client.get(path))
+        except Problem as problem:
+            if problem.exit_code != ExitCode.UNREACHABLE or time.monotonic() > gives_up:
+                raise
+        time.sleep(_PAUSE_S)
+
+
+def _pause(ends: float | None, state: str) -> None:
+    if ends is not None and time.monotonic() > ends:
+        raise Problem(
+            f"{state}, and the time is over",
+            hint="trellis status tells whether the workers run",
+            exit_code=ExitCode.UNREACHABLE,
+        )
+    time.sleep(_PAUSE_S)

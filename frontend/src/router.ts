@@ -9,6 +9,7 @@ import { datasetRoutes } from '@/datasets/routes'
 import { jobRoutes } from '@/jobs/routes'
 import AppShell from '@/layout/AppShell.vue'
 import { modelRoutes } from '@/models/routes'
+import { pipelineRoutes } from '@/pipelines/routes'
 import { rewardRoutes } from '@/rewards/routes'
 
 declare module 'vue-router' {
@@ -41,6 +42,7 @@ export const router = createRouter({
         },
         ...jobRoutes,
         ...datasetRoutes,
+        ...pipelineRoutes,
         ...modelRoutes,
         ...rewardRoutes,
         {

@@ -64,6 +64,90 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/data-tasks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Data Tasks
+         * @description Tasks, newest first; results are left out of lists.
+         */
+        get: operations["list_data_tasks_api_v1_data_tasks_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/data-tasks/{task_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Data Task
+         * @description One task: state and progress, and the result once it has succeeded.
+         */
+        get: operations["read_data_task_api_v1_data_tasks__task_id__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Data Task
+         * @description Forget a finished task, its report and the rows that it kept aside.
+         */
+        delete: operations["delete_data_task_api_v1_data_tasks__task_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/data-tasks/{task_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel Data Task
+         * @description End a task that waits or runs; what it has done so far is kept for a retry.
+         */
+        post: operations["cancel_data_task_api_v1_data_tasks__task_id__cancel_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/data-tasks/{task_id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Retry Data Task
+         * @description Take up a task that failed or was cancelled; it goes on where it stopped.
+         */
+        post: operations["retry_data_task_api_v1_data_tasks__task_id__retry_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/datasets": {
         parameters: {
             query?: never;
@@ -79,9 +163,29 @@ export interface paths {
         put?: never;
         /**
          * Create Dataset
-         * @description Upload JSONL, JSON, CSV or Parquet. Every row is checked; a bad row is named by its line.
+         * @description Upload a file in one request; a worker reads its rows (``state`` becomes ready).
          */
         post: operations["create_dataset_api_v1_datasets_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/imports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Import Dataset
+         * @description A dataset of a finished upload, a path under the data root, a hub or S3; a worker reads its rows.
+         */
+        post: operations["import_dataset_api_v1_datasets_imports_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -104,9 +208,237 @@ export interface paths {
         post?: never;
         /**
          * Delete Dataset
-         * @description Remove a dataset and its files; refused while an unfinished job uses it.
+         * @description Remove a dataset with all versions; refused while an unfinished job or task uses it.
          */
         delete: operations["delete_dataset_api_v1_datasets__dataset_id__delete"];
+        options?: never;
+        head?: never;
+        /**
+         * Change Dataset
+         * @description Rename or describe a dataset.
+         */
+        patch: operations["change_dataset_api_v1_datasets__dataset_id__patch"];
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset_id}/branches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create Branch
+         * @description Let a branch begin at a version.
+         */
+        post: operations["create_branch_api_v1_datasets__dataset_id__branches_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset_id}/branches/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete Branch
+         * @description Remove the name; its versions stay in the history. Refused for main.
+         */
+        delete: operations["delete_branch_api_v1_datasets__dataset_id__branches__name__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset_id}/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Diff
+         * @description A comparison that was asked for, and its outcome.
+         */
+        get: operations["read_diff_api_v1_datasets__dataset_id__diff_get"];
+        put?: never;
+        /**
+         * Compute Diff
+         * @description Compare two versions; one comparison serves all who ask for the same.
+         */
+        post: operations["compute_diff_api_v1_datasets__dataset_id__diff_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset_id}/diff/rows": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Diff Rows
+         * @description Rows that differ.
+         */
+        get: operations["read_diff_rows_api_v1_datasets__dataset_id__diff_rows_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset_id}/download": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download Dataset
+         * @description All rows of a split as a file, streamed.
+         */
+        get: operations["download_dataset_api_v1_datasets__dataset_id__download_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset_id}/imports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Import More
+         * @description Further or other rows as the next version of a branch.
+         */
+        post: operations["import_more_api_v1_datasets__dataset_id__imports_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset_id}/lineage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Dataset Lineage
+         * @description From the sources to the jobs and models that used the dataset.
+         */
+        get: operations["read_dataset_lineage_api_v1_datasets__dataset_id__lineage_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset_id}/quarantine": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Quarantine
+         * @description Rows that an import did not take, each with line and reason.
+         */
+        get: operations["read_quarantine_api_v1_datasets__dataset_id__quarantine_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset_id}/quarantine/download": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download Quarantine
+         * @description All rows that an import did not take, as JSON lines.
+         */
+        get: operations["download_quarantine_api_v1_datasets__dataset_id__quarantine_download_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset_id}/refs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Refs
+         * @description Branches and tags.
+         */
+        get: operations["list_refs_api_v1_datasets__dataset_id__refs_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset_id}/rollback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Roll Back
+         * @description A new version with the rows of an old one; the versions between stay in the history.
+         */
+        post: operations["roll_back_api_v1_datasets__dataset_id__rollback_post"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -124,6 +456,194 @@ export interface paths {
          * @description A window of rows, as JSON.
          */
         get: operations["read_dataset_rows_api_v1_datasets__dataset_id__rows_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset_id}/rows/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Search Dataset Rows
+         * @description Rows that fit conditions and hold a text.
+         */
+        post: operations["search_dataset_rows_api_v1_datasets__dataset_id__rows_search_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset_id}/rows/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Tokenize Dataset Rows
+         * @description Rows as a model is trained on them, masked tokens marked: a task with a ``TokenView`` as result.
+         */
+        post: operations["tokenize_dataset_rows_api_v1_datasets__dataset_id__rows_tokens_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset_id}/statistics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Statistics
+         * @description Statistics of a version: those that were made with it, or computed for a model.
+         */
+        get: operations["read_statistics_api_v1_datasets__dataset_id__statistics_get"];
+        put?: never;
+        /**
+         * Compute Statistics
+         * @description Compute statistics, with lengths in a model's tokens.
+         */
+        post: operations["compute_statistics_api_v1_datasets__dataset_id__statistics_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset_id}/tags": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create Tag
+         * @description Give a version a name that stays.
+         */
+        post: operations["create_tag_api_v1_datasets__dataset_id__tags_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset_id}/tags/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete Tag
+         * @description Remove the name.
+         */
+        delete: operations["delete_tag_api_v1_datasets__dataset_id__tags__name__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset_id}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Versions
+         * @description The history, newest first.
+         */
+        get: operations["list_versions_api_v1_datasets__dataset_id__versions_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset_id}/versions/{version_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Version
+         * @description One version: what it holds, where it came from, what uses it.
+         */
+        get: operations["read_version_api_v1_datasets__dataset_id__versions__version_id__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Version
+         * @description Forget a version that nothing came of; refused for one that is in use, tagged, a tip or a parent.
+         */
+        delete: operations["delete_version_api_v1_datasets__dataset_id__versions__version_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/generations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Start Generation
+         * @description Generate rows; a worker asks the model. The task's result is the report, with what it cost.
+         */
+        post: operations["start_generation_api_v1_generations_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/generations/endpoints": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Endpoints
+         * @description Endpoints that may be asked, without their keys.
+         */
+        get: operations["list_endpoints_api_v1_generations_endpoints_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -612,6 +1132,242 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/pipelines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Pipelines
+         * @description Saved pipelines at their newest version, newest first.
+         */
+        get: operations["list_pipelines_api_v1_pipelines_get"];
+        put?: never;
+        /**
+         * Save Pipeline
+         * @description Keep a pipeline under its name.
+         */
+        post: operations["save_pipeline_api_v1_pipelines_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/pipelines/operators": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Operators
+         * @description Every operator with the schema of its parameters.
+         */
+        get: operations["list_operators_api_v1_pipelines_operators_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/pipelines/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview Pipeline
+         * @description Try a pipeline on a few rows: a task whose result says of each step what became of each row.
+         */
+        post: operations["preview_pipeline_api_v1_pipelines_preview_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/pipelines/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Runs
+         * @description Runs, newest first; reports are left out of lists.
+         */
+        get: operations["list_runs_api_v1_pipelines_runs_get"];
+        put?: never;
+        /**
+         * Start Run
+         * @description Run a pipeline over a version; a worker carries it out.
+         */
+        post: operations["start_run_api_v1_pipelines_runs_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/pipelines/runs/{task_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Run
+         * @description One run, with its report once it has succeeded. (Cancel and retry: ``/data-tasks/{task_id}``.)
+         */
+        get: operations["read_run_api_v1_pipelines_runs__task_id__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/pipelines/runs/{task_id}/steps/{step}/clusters": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Clusters
+         * @description Clusters of duplicates that a step (from 0) found, the largest first.
+         */
+        get: operations["read_clusters_api_v1_pipelines_runs__task_id__steps__step__clusters_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/pipelines/runs/{task_id}/steps/{step}/dropped": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Dropped Rows
+         * @description Rows that a step (from 0) dropped, with the reason of each.
+         */
+        get: operations["read_dropped_rows_api_v1_pipelines_runs__task_id__steps__step__dropped_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/pipelines/validate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Validate Pipeline
+         * @description Everything that is wrong with a pipeline, with a dataset also with its columns.
+         */
+        post: operations["validate_pipeline_api_v1_pipelines_validate_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/pipelines/{pipeline_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Pipeline
+         * @description One saved pipeline; the newest version by default.
+         */
+        get: operations["read_pipeline_api_v1_pipelines__pipeline_id__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Pipeline
+         * @description Forget a saved pipeline; runs keep what they ran.
+         */
+        delete: operations["delete_pipeline_api_v1_pipelines__pipeline_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/pipelines/{pipeline_id}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Pipeline Versions
+         * @description What the pipeline was, newest first.
+         */
+        get: operations["list_pipeline_versions_api_v1_pipelines__pipeline_id__versions_get"];
+        put?: never;
+        /**
+         * Save Pipeline Version
+         * @description Keep a changed pipeline as the next version; one that does the same makes none.
+         */
+        post: operations["save_pipeline_version_api_v1_pipelines__pipeline_id__versions_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/pipelines/{pipeline_id}/yaml": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export Pipeline
+         * @description The pipeline as YAML, as `trellis data run` reads it.
+         */
+        get: operations["export_pipeline_api_v1_pipelines__pipeline_id__yaml_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/recipes": {
         parameters: {
             query?: never;
@@ -786,6 +1542,62 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/api/v1/uploads": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create Upload
+         * @description Begin an upload of ``Upload-Length`` bytes, described by ``Upload-Metadata``; answers with Location.
+         */
+        post: operations["create_upload_api_v1_uploads_post"];
+        delete?: never;
+        /**
+         * Describe Uploads
+         * @description What of the protocol is spoken here: Tus-Version, Tus-Extension, Tus-Max-Size.
+         */
+        options: operations["describe_uploads_api_v1_uploads_options"];
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/uploads/{upload_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Upload
+         * @description One upload, as JSON.
+         */
+        get: operations["read_upload_api_v1_uploads__upload_id__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Upload
+         * @description Forget an upload and its file; refused while an import reads it.
+         */
+        delete: operations["delete_upload_api_v1_uploads__upload_id__delete"];
+        options?: never;
+        /**
+         * Locate Upload
+         * @description How much was received: ``Upload-Offset``.
+         */
+        head: operations["locate_upload_api_v1_uploads__upload_id__head"];
+        /**
+         * Append Upload
+         * @description The next piece, at ``Upload-Offset``; with ``Upload-Checksum`` it is checked.
+         */
+        patch: operations["append_upload_api_v1_uploads__upload_id__patch"];
         trace?: never;
     };
     "/healthz": {
@@ -1078,6 +1890,68 @@ export interface components {
             is_kept: boolean;
         };
         /**
+         * Cluster
+         * @description Rows that are duplicates of each other.
+         */
+        Cluster: {
+            /**
+             * Members
+             * @description The one that survives first; at most twenty.
+             */
+            members: components["schemas"]["ClusterMember"][];
+            /** Number */
+            number: number;
+            /** Size */
+            size: number;
+        };
+        /**
+         * ClusterMember
+         * @description A row of a cluster.
+         */
+        ClusterMember: {
+            /**
+             * Position
+             * @description Among all rows of the step's input.
+             */
+            position: number;
+            /**
+             * Similarity
+             * @description To the row that survives, 0 to 1.
+             */
+            similarity: number;
+            /** Survives */
+            survives: boolean;
+            /**
+             * Text
+             * @description The beginning of its text; null in the depth of huge clusters.
+             */
+            text: string | null;
+        };
+        /**
+         * Clusters
+         * @description A window of clusters, largest first.
+         */
+        Clusters: {
+            /** Cluster Count */
+            cluster_count: number;
+            /** Clusters */
+            clusters: components["schemas"]["Cluster"][];
+            /** Offset */
+            offset: number;
+        };
+        /**
+         * ColumnChangeRead
+         * @description A column whose type is another; null where there is no such column.
+         */
+        ColumnChangeRead: {
+            /** After */
+            after: string | null;
+            /** Before */
+            before: string | null;
+            /** Name */
+            name: string;
+        };
+        /**
          * ColumnRead
          * @description One column and its type.
          */
@@ -1089,6 +1963,37 @@ export interface components {
              * @description text, integer, number, boolean, list<text>, object{role: text} ...
              */
             type: string;
+        };
+        /**
+         * ColumnStatistics
+         * @description One column.
+         */
+        ColumnStatistics: {
+            /**
+             * Empty
+             * @default 0
+             */
+            empty: number;
+            /** Least */
+            least?: number | null;
+            /** Most */
+            most?: number | null;
+            /** Name */
+            name: string;
+            /**
+             * Nulls
+             * @default 0
+             */
+            nulls: number;
+            /** Total */
+            total?: number | null;
+            /** Type */
+            type: string;
+            /**
+             * Values
+             * @default 0
+             */
+            values: number;
         };
         /**
          * ComponentHealth
@@ -1122,6 +2027,47 @@ export interface components {
              * @description database, redis, workers, beat, ray, disk, memory.
              */
             name: string;
+        };
+        /**
+         * Condition
+         * @description What a column's value has to be.
+         */
+        Condition: {
+            /** Column */
+            column: string;
+            /**
+             * Operator
+             * @enum {string}
+             */
+            operator: "eq" | "ne" | "lt" | "le" | "gt" | "ge" | "contains" | "is_null" | "not_null";
+            /** Value */
+            value?: string | number | boolean | null;
+        };
+        /**
+         * Counts
+         * @description How many rows differ, and how many do not.
+         */
+        Counts: {
+            /**
+             * Added
+             * @default 0
+             */
+            added: number;
+            /**
+             * Changed
+             * @default 0
+             */
+            changed: number;
+            /**
+             * Removed
+             * @default 0
+             */
+            removed: number;
+            /**
+             * Same
+             * @default 0
+             */
+            same: number;
         };
         /**
          * DashboardRead
@@ -1235,6 +2181,80 @@ export interface components {
          */
         DataFormat: "prompt-answer" | "messages" | "preference" | "unpaired-preference" | "text" | "verl-rl" | "unknown";
         /**
+         * DataLineageEdge
+         * @description What went into what.
+         */
+        DataLineageEdge: {
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "imported" | "input" | "made" | "parent" | "data" | "validation" | "model";
+            /** Source */
+            source: string;
+            /** Target */
+            target: string;
+        };
+        /**
+         * DataLineageNode
+         * @description A source, version, run, job or model that a dataset is connected with.
+         */
+        DataLineageNode: {
+            /**
+             * Dataset
+             * @description Of a version.
+             */
+            dataset?: string | null;
+            /**
+             * Exists
+             * @default true
+             */
+            exists: boolean;
+            /** Id */
+            id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "source" | "dataset" | "version" | "task" | "job" | "model";
+            /** Name */
+            name: string | null;
+            /**
+             * Number
+             * @description Of a version.
+             */
+            number?: number | null;
+            /**
+             * Recipe
+             * @description Of a job; the pipeline's name of a task; the kind of a source.
+             */
+            recipe?: string | null;
+            /**
+             * Row Count
+             * @description Of a version.
+             */
+            row_count?: number | null;
+            /** State */
+            state?: string | null;
+        };
+        /**
+         * DataLineageRead
+         * @description From the sources of a dataset to the jobs and models that used it.
+         */
+        DataLineageRead: {
+            /** Dataset */
+            dataset: string;
+            /** Edges */
+            edges: components["schemas"]["DataLineageEdge"][];
+            /**
+             * Is Cut
+             * @description There is more than is shown.
+             */
+            is_cut: boolean;
+            /** Nodes */
+            nodes: components["schemas"]["DataLineageNode"][];
+        };
+        /**
          * DataOffer
          * @description Another way to read the dataset; send both values with the job to take it.
          */
@@ -1272,8 +2292,173 @@ export interface components {
             problem: string | null;
         };
         /**
+         * DataTaskKind
+         * @description What a task does.
+         * @enum {string}
+         */
+        DataTaskKind: "import" | "pipeline" | "preview" | "statistics" | "diff" | "tokens" | "generate";
+        /**
+         * DataTaskProgress
+         * @description How far a task is; what is not known is None.
+         */
+        DataTaskProgress: {
+            /** Counts */
+            counts?: {
+                [key: string]: number;
+            };
+            /** Eta S */
+            eta_s?: number | null;
+            /**
+             * Phase
+             * @default
+             */
+            phase: string;
+            /** Rows */
+            rows?: number | null;
+            /**
+             * Rows Done
+             * @default 0
+             */
+            rows_done: number;
+            /** Rows Per S */
+            rows_per_s?: number | null;
+            /** Stage */
+            stage?: number | null;
+            /** Stages */
+            stages?: number | null;
+            /** Steps */
+            steps?: string[];
+        };
+        /**
+         * DataTaskRead
+         * @description Long work on a dataset: how far it is, and what became of it.
+         */
+        DataTaskRead: {
+            /**
+             * Attempt
+             * @description How often a worker has taken it up.
+             */
+            attempt: number;
+            /** Can Cancel */
+            can_cancel: boolean;
+            /**
+             * Can Retry
+             * @description It failed or was cancelled, and goes on where it stopped.
+             */
+            can_retry: boolean;
+            /**
+             * Cause
+             * @description Code of that reason.
+             */
+            cause: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Dataset
+             * @description The dataset that it reads or makes.
+             */
+            dataset: string;
+            /**
+             * Dataset Name
+             * @description Null where it was deleted.
+             */
+            dataset_name: string | null;
+            /** Finished At */
+            finished_at: string | null;
+            /** Id */
+            id: string;
+            kind: components["schemas"]["DataTaskKind"];
+            /** Made Dataset */
+            made_dataset: string | null;
+            /**
+             * Made Version
+             * @description The version that it made; null where rows stayed as they were.
+             */
+            made_version: string | null;
+            progress: components["schemas"]["DataTaskProgress"];
+            /**
+             * Purpose
+             * @description What a run of a pipeline is for; null for other kinds.
+             */
+            purpose: ("pipeline" | "quality" | "duplicates") | null;
+            /**
+             * Reason
+             * @description Why it failed, in one sentence.
+             */
+            reason: string | null;
+            /**
+             * Result
+             * @description What it found, once it has succeeded; its fields depend on the kind.
+             */
+            result: {
+                [key: string]: unknown;
+            } | null;
+            /** Started At */
+            started_at: string | null;
+            state: components["schemas"]["DataTaskState"];
+            /**
+             * Version
+             * @description The version that it reads.
+             */
+            version: string | null;
+        };
+        /**
+         * DataTaskState
+         * @description Where a task is in its life.
+         * @enum {string}
+         */
+        DataTaskState: "queued" | "running" | "succeeded" | "failed" | "cancelled";
+        /**
+         * DatasetChange
+         * @description What to change of a dataset; its rows change by versions only.
+         */
+        DatasetChange: {
+            /** Description */
+            description?: string | null;
+            /** Name */
+            name?: string | null;
+        };
+        /**
+         * DatasetOrigin
+         * @description Where the rows of the first version came from.
+         */
+        DatasetOrigin: {
+            /**
+             * Dataset
+             * @description The dataset that a pipeline or generation read.
+             */
+            dataset?: string | null;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "upload" | "path" | "hub" | "s3" | "pipeline" | "generation";
+            /**
+             * Name
+             * @description File name, path, hub id, address, or the name of the dataset it was made of.
+             */
+            name: string;
+            /**
+             * Revision
+             * @description The commit on a hub.
+             */
+            revision?: string | null;
+            /**
+             * Sha256
+             * @description Of an uploaded file.
+             */
+            sha256?: string | null;
+            /** Size Bytes */
+            size_bytes?: number | null;
+            /** Version */
+            version?: string | null;
+        };
+        /**
          * DatasetRead
-         * @description A stored dataset.
+         * @description A dataset. What it says of rows is that of the tip of its branch main; without rows it is empty.
          */
         DatasetRead: {
             /** Columns */
@@ -1285,7 +2470,7 @@ export interface components {
             created_at: string;
             /** Description */
             description: string;
-            format: components["schemas"]["DataFormat"];
+            format: components["schemas"]["DataFormat"] | null;
             /**
              * Format Columns
              * @description The columns that play the format's roles, e.g. prompt: question, answer: answer.
@@ -1297,7 +2482,12 @@ export interface components {
              * Format Reason
              * @description One sentence: what the format was recognised by.
              */
-            format_reason: string;
+            format_reason: string | null;
+            /**
+             * Head
+             * @description Version at the tip of main.
+             */
+            head: string | null;
             /** Id */
             id: string;
             /** Name */
@@ -1305,36 +2495,32 @@ export interface components {
             /** Row Count */
             row_count: number;
             /**
-             * Sha256
-             * @description Hash of the stored Parquet file.
-             */
-            sha256: string;
-            /**
              * Size Bytes
-             * @description Size of the stored Parquet file.
+             * @description Of the rows as JSON, whatever they take on disk.
              */
             size_bytes: number;
+            source: components["schemas"]["DatasetOrigin"];
             /**
-             * Source Encoding
-             * @description Text encoding of the upload; null for Parquet.
+             * Splits
+             * @description Rows by split.
              */
-            source_encoding: string | null;
-            /** Source Filename */
-            source_filename: string;
-            source_kind: components["schemas"]["FileKind"];
+            splits: {
+                [key: string]: number;
+            };
+            state: components["schemas"]["DatasetState"];
+            /** @description The work that makes its first version, until that is done. */
+            task: components["schemas"]["DataTaskRead"] | null;
             /**
-             * Source Sha256
-             * @description Hash of the file as uploaded.
+             * Updated At
+             * Format: date-time
              */
-            source_sha256: string;
-            /** Source Size Bytes */
-            source_size_bytes: number;
+            updated_at: string;
             /** Warnings */
             warnings: components["schemas"]["DatasetWarning"][];
         };
         /**
          * DatasetRows
-         * @description A window of rows, in the order of the file.
+         * @description A window of rows, in their order.
          */
         DatasetRows: {
             /** Columns */
@@ -1343,13 +2529,33 @@ export interface components {
             offset: number;
             /**
              * Row Count
-             * @description Rows in the whole dataset.
+             * @description Rows of the split.
              */
             row_count: number;
             /** Rows */
             rows: {
                 [key: string]: unknown;
             }[];
+            /** Split */
+            split: string;
+            /** Version */
+            version: string;
+        };
+        /**
+         * DatasetState
+         * @description Whether a dataset has rows.
+         * @enum {string}
+         */
+        DatasetState: "creating" | "ready" | "failed";
+        /**
+         * DatasetVersion
+         * @description A version of a dataset.
+         */
+        DatasetVersion: {
+            /** Dataset Id */
+            dataset_id: string;
+            /** Version */
+            version: string;
         };
         /**
          * DatasetWarning
@@ -1358,7 +2564,7 @@ export interface components {
         DatasetWarning: {
             /**
              * Code
-             * @description empty_values or format_unknown.
+             * @description empty_values, format_unknown, rows_in_quarantine or what reading a file found.
              */
             code: string;
             /** Column */
@@ -1370,6 +2576,112 @@ export interface components {
              * @description Rows concerned.
              */
             row_count?: number | null;
+        };
+        /**
+         * DiffCreate
+         * @description What changed from ``before`` to ``after``.
+         */
+        DiffCreate: {
+            /**
+             * After
+             * @description A version's id (its first eight digits will do), branch or tag.
+             */
+            after: string;
+            /**
+             * Before
+             * @description A version's id (its first eight digits will do), branch or tag.
+             */
+            before: string;
+            /**
+             * Key
+             * @description Column that tells rows apart; then changed rows are paired.
+             */
+            key?: string | null;
+        };
+        /**
+         * DiffRead
+         * @description The difference of two versions, once it was computed.
+         */
+        DiffRead: {
+            /** After */
+            after: string;
+            /** Before */
+            before: string;
+            /** Columns */
+            columns: components["schemas"]["ColumnChangeRead"][] | null;
+            /** Key */
+            key: string | null;
+            /** Splits */
+            splits: {
+                [key: string]: components["schemas"]["Counts"];
+            } | null;
+            statistics_after: components["schemas"]["Statistics"] | null;
+            statistics_before: components["schemas"]["Statistics"] | null;
+            /** @description The computation; null where none was needed. */
+            task: components["schemas"]["DataTaskRead"] | null;
+            total: components["schemas"]["Counts"] | null;
+        };
+        /**
+         * DiffRow
+         * @description A row that differs, as it was and as it is; null where it was or is not there.
+         */
+        DiffRow: {
+            /** After */
+            after: {
+                [key: string]: unknown;
+            } | null;
+            /** Before */
+            before: {
+                [key: string]: unknown;
+            } | null;
+        };
+        /**
+         * DiffRows
+         * @description A window of rows that differ.
+         */
+        DiffRows: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "added" | "removed" | "changed";
+            /** Offset */
+            offset: number;
+            /** Row Count */
+            row_count: number;
+            /** Rows */
+            rows: components["schemas"]["DiffRow"][];
+            /** Split */
+            split: string;
+        };
+        /**
+         * DroppedRow
+         * @description A row that a step dropped, and why.
+         */
+        DroppedRow: {
+            /**
+             * Position
+             * @description Among all rows of the input.
+             */
+            position: number | null;
+            /** Reason */
+            reason: string | null;
+            /** Row */
+            row: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * DroppedRows
+         * @description A window of the rows that a step dropped.
+         */
+        DroppedRows: {
+            /** Offset */
+            offset: number;
+            /** Row Count */
+            row_count: number;
+            /** Rows */
+            rows: components["schemas"]["DroppedRow"][];
         };
         /**
          * DryRunCreate
@@ -1388,6 +2700,16 @@ export interface components {
              * @description Id of a dataset (ds_...).
              */
             dataset: string;
+            /**
+             * Dataset Split
+             * @description Default train, or the only one.
+             */
+            dataset_split?: string | null;
+            /**
+             * Dataset Version
+             * @description Version, branch or tag; default the tip of main, as it is now.
+             */
+            dataset_version?: string | null;
             /**
              * Job
              * @description Score the recorded responses of this job too.
@@ -1450,6 +2772,13 @@ export interface components {
              */
             created_at: string;
             dataset: components["schemas"]["NamedReference"];
+            /** Dataset Split */
+            dataset_split: string | null;
+            /**
+             * Dataset Version
+             * @description The version whose rows are scored.
+             */
+            dataset_version: string | null;
             /** Finished At */
             finished_at: string | null;
             /** Id */
@@ -1545,6 +2874,29 @@ export interface components {
              * @description One English sentence.
              */
             message: string;
+        };
+        /**
+         * Example
+         * @description A row before and after a step.
+         */
+        Example: {
+            /** After */
+            after?: {
+                [key: string]: unknown;
+            } | null;
+            /** Before */
+            before: {
+                [key: string]: unknown;
+            };
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "changed" | "dropped";
+            /** Position */
+            position: number;
+            /** Reason */
+            reason?: string | null;
         };
         /**
          * ExportAs
@@ -1681,11 +3033,188 @@ export interface components {
             reason: string;
         };
         /**
-         * FileKind
-         * @description The file formats that can be uploaded.
-         * @enum {string}
+         * FoundRows
+         * @description Rows that fit. A call looks for about a second; ``next_cursor`` says where the next one goes on.
          */
-        FileKind: "jsonl" | "json" | "csv" | "parquet";
+        FoundRows: {
+            /** Columns */
+            columns: components["schemas"]["ColumnRead"][];
+            /** Looked At */
+            looked_at: number;
+            /**
+             * Next Cursor
+             * @description Null at the end of the split.
+             */
+            next_cursor: number | null;
+            /** Positions */
+            positions: number[];
+            /**
+             * Row Count
+             * @description Rows of the split.
+             */
+            row_count: number;
+            /** Rows */
+            rows: {
+                [key: string]: unknown;
+            }[];
+            /** Split */
+            split: string;
+            /** Version */
+            version: string;
+        };
+        /**
+         * FunnelBarRead
+         * @description Rows that are left after a step; the first bar, without a step, is the input.
+         */
+        FunnelBarRead: {
+            /** Rows */
+            rows: number;
+            /** Step */
+            step: string | null;
+        };
+        /**
+         * GenerationCreate
+         * @description Rows to generate from the rows of a version, by a model of the platform or an endpoint by name.
+         */
+        GenerationCreate: {
+            /**
+             * Concurrency
+             * @default 16
+             */
+            concurrency: number;
+            /**
+             * Dataset
+             * @description Its rows are the seeds.
+             */
+            dataset: string;
+            /**
+             * Endpoint
+             * @description Name of an endpoint; or give a model.
+             */
+            endpoint?: string | null;
+            /**
+             * Max Cost
+             * @description US dollars that all calls may cost.
+             * @default 1
+             */
+            max_cost: number;
+            /**
+             * Max Judge Cost
+             * @description US dollars that each judge may cost.
+             * @default 1
+             */
+            max_judge_cost: number;
+            /** Method */
+            method: components["schemas"]["SelfInstruct"] | components["schemas"]["RejectionSampling"];
+            /**
+             * Model
+             * @description Model on the platform (mdl_...); it is served meanwhile.
+             */
+            model?: string | null;
+            /** Name */
+            name: string;
+            /**
+             * Output
+             * @description A version of the dataset holds the rows that were written, and those alone.
+             */
+            output: components["schemas"]["ToVersion"] | components["schemas"]["ToDataset"];
+            sampling?: components["schemas"]["Sampling"];
+            /**
+             * Seed
+             * @default 0
+             */
+            seed: number;
+            /**
+             * Split
+             * @description Default train, or the only one.
+             */
+            split?: string | null;
+            /** System */
+            system?: string | null;
+            /**
+             * Version
+             * @description Version, branch or tag; default main.
+             */
+            version?: string | null;
+        };
+        /**
+         * GenerationEndpoint
+         * @description A chat endpoint that the platform's settings name (``TRELLIS_JUDGES``).
+         */
+        GenerationEndpoint: {
+            /**
+             * Input Price
+             * @description US dollars for a million tokens.
+             */
+            input_price: number;
+            /** Model */
+            model: string;
+            /** Name */
+            name: string;
+            /** Output Price */
+            output_price: number;
+            /** Requests Per Minute */
+            requests_per_minute: number;
+        };
+        /**
+         * GenerationEndpointList
+         * @description Endpoints that may be asked.
+         */
+        GenerationEndpointList: {
+            /** Items */
+            items: components["schemas"]["GenerationEndpoint"][];
+        };
+        /**
+         * GenerationReport
+         * @description What came of a generation.
+         */
+        GenerationReport: {
+            /** Calls */
+            calls: number;
+            /** Cost */
+            cost: number;
+            /** Cost Unsettled */
+            cost_unsettled: number;
+            /** Dropped */
+            dropped: {
+                [key: string]: number;
+            };
+            /** Input Tokens */
+            input_tokens: number;
+            /**
+             * Judge Cost
+             * @default 0
+             */
+            judge_cost: number;
+            /** Max Cost */
+            max_cost: number;
+            /** Method */
+            method: string;
+            /** Model */
+            model: string;
+            /** Name */
+            name: string;
+            /** Output Tokens */
+            output_tokens: number;
+            /** Problems */
+            problems: {
+                [key: string]: number;
+            };
+            /** Questions */
+            questions: number;
+            /** Rows */
+            rows: number;
+            /** Seconds */
+            seconds: number;
+            /** Seeds */
+            seeds: number;
+            /** Shards */
+            shards: string[];
+            /** Stopped */
+            stopped: ("cost_bound" | "nothing_new") | null;
+            /** Template Hash */
+            template_hash: string;
+        };
         /**
          * GpuRead
          * @description One NVIDIA device.
@@ -1731,10 +3260,26 @@ export interface components {
             stop_requested: boolean;
         };
         /**
+         * Histogram
+         * @description How many values lie between edges; one on an edge counts above it, at the last edge below.
+         */
+        Histogram: {
+            /** Counts */
+            counts: number[];
+            /** Edges */
+            edges: number[];
+            /**
+             * Kind
+             * @default histogram
+             * @constant
+             */
+            kind: "histogram";
+        };
+        /**
          * HubSource
          * @description A repository of a model hub; fetched by a worker.
          */
-        HubSource: {
+        "HubSource-Output": {
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -1751,6 +3296,62 @@ export interface components {
              * @default main
              */
             revision: string;
+        };
+        /**
+         * ImportCreate
+         * @description A dataset to make of rows that lie elsewhere.
+         */
+        ImportCreate: {
+            /**
+             * Description
+             * @default
+             */
+            description: string;
+            /**
+             * Mixed
+             * @description Of a column that mixes numbers and texts the first kind counts, or all becomes text.
+             * @default quarantine
+             * @enum {string}
+             */
+            mixed: "quarantine" | "text";
+            /**
+             * Name
+             * @description Default: after the source.
+             */
+            name?: string | null;
+            /** Source */
+            source: components["schemas"]["UploadSource"] | components["schemas"]["PathSource"] | components["schemas"]["trellis_contracts__data_tasks__HubSource"] | components["schemas"]["S3Source"];
+        };
+        /**
+         * ImportMore
+         * @description Rows that make the next version of a dataset.
+         */
+        ImportMore: {
+            /**
+             * Branch
+             * @description Letters, digits, . _ -
+             * @default main
+             */
+            branch: string;
+            /**
+             * Message
+             * @default
+             */
+            message: string;
+            /**
+             * Mixed
+             * @default quarantine
+             * @enum {string}
+             */
+            mixed: "quarantine" | "text";
+            /**
+             * Mode
+             * @default append
+             * @enum {string}
+             */
+            mode: "replace" | "append";
+            /** Source */
+            source: components["schemas"]["UploadSource"] | components["schemas"]["PathSource"] | components["schemas"]["trellis_contracts__data_tasks__HubSource"] | components["schemas"]["S3Source"];
         };
         /**
          * IngestBatch
@@ -1833,6 +3434,16 @@ export interface components {
              * @description Id of the training dataset (ds_...).
              */
             dataset: string;
+            /**
+             * Dataset Split
+             * @description Default train, or the only one.
+             */
+            dataset_split?: string | null;
+            /**
+             * Dataset Version
+             * @description Version, branch or tag; default the tip of main, as it is now.
+             */
+            dataset_version?: string | null;
             /** @description Export a checkpoint as a model when the job has succeeded. */
             export_as?: components["schemas"]["ExportAs"] | null;
             /** @description Where only the last checkpoints are kept (keep_checkpoints), the best one stays too; default by the recipe's first validation metric. */
@@ -1887,6 +3498,16 @@ export interface components {
              * @description Id of a dataset; without one, rows of the training dataset are held out.
              */
             validation_dataset?: string | null;
+            /**
+             * Validation Split
+             * @description Of the validation dataset; without a validation dataset, of the training dataset: its rows are then the validation.
+             */
+            validation_split?: string | null;
+            /**
+             * Validation Version
+             * @description Of the validation dataset; without one, of the training dataset, by default the version that is trained on.
+             */
+            validation_version?: string | null;
         };
         /**
          * JobPreview
@@ -1972,6 +3593,13 @@ export interface components {
             data_format: components["schemas"]["DataFormat"] | null;
             /** @description Null for an export. */
             dataset: components["schemas"]["NamedReference"] | null;
+            /** Dataset Split */
+            dataset_split: string | null;
+            /**
+             * Dataset Version
+             * @description The version that is trained on.
+             */
+            dataset_version: string | null;
             /**
              * Eta S
              * @description Seconds to the last step, at this attempt's speed so far.
@@ -2051,6 +3679,10 @@ export interface components {
             /** Tags */
             tags: string[];
             validation_dataset: components["schemas"]["NamedReference"] | null;
+            /** Validation Split */
+            validation_split: string | null;
+            /** Validation Version */
+            validation_version: string | null;
             /**
              * Worst Alarm
              * @description The worst severity among the active alarms.
@@ -2130,6 +3762,33 @@ export interface components {
             p95_ms: number;
         };
         /**
+         * Lengths
+         * @description Of how many texts or rows, how long they are, and the distribution.
+         */
+        Lengths: {
+            /**
+             * Count
+             * @default 0
+             */
+            count: number;
+            histogram?: components["schemas"]["Histogram"];
+            /**
+             * Least
+             * @default 0
+             */
+            least: number;
+            /**
+             * Most
+             * @default 0
+             */
+            most: number;
+            /**
+             * Total
+             * @default 0
+             */
+            total: number;
+        };
+        /**
          * Lineage
          * @description What the weights were made from; nulls for weights that came from elsewhere.
          */
@@ -2143,8 +3802,18 @@ export interface components {
             dataset_id?: string | null;
             /** Dataset Name */
             dataset_name?: string | null;
-            /** Dataset Sha256 */
+            /**
+             * Dataset Sha256
+             * @description Hash of that version's rows.
+             */
             dataset_sha256?: string | null;
+            /** Dataset Split */
+            dataset_split?: string | null;
+            /**
+             * Dataset Version
+             * @description The version that it learned from.
+             */
+            dataset_version?: string | null;
             /**
              * Export Job Id
              * @description The job that wrote the files.
@@ -2223,7 +3892,7 @@ export interface components {
             recipe?: string | null;
             /**
              * Sha256
-             * @description Of a dataset, when it was trained on.
+             * @description Of a dataset's rows, when they were trained on.
              */
             sha256?: string | null;
             /**
@@ -2383,6 +4052,19 @@ export interface components {
         ManifestWritten: {
             /** Attempt */
             attempt: number;
+        };
+        /**
+         * MatchCheck
+         * @description An answer passes where it agrees with the seed row's own.
+         */
+        MatchCheck: {
+            /** Column */
+            column?: string | null;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "contains" | "exact" | "numeric";
         };
         /**
          * MemoryEstimate
@@ -2585,7 +4267,7 @@ export interface components {
             /** Name */
             name: string;
             /** Source */
-            source: components["schemas"]["LocalSource"] | components["schemas"]["HubSource"] | components["schemas"]["CheckpointSource"];
+            source: components["schemas"]["LocalSource"] | components["schemas"]["trellis_api__models__schemas__HubSource"] | components["schemas"]["CheckpointSource"];
         };
         /**
          * ModelRead
@@ -2640,7 +4322,7 @@ export interface components {
             /** Size Bytes */
             size_bytes: number | null;
             /** Source */
-            source: components["schemas"]["LocalSource"] | components["schemas"]["HubSource"] | components["schemas"]["CheckpointSource"] | components["schemas"]["ExportSource"];
+            source: components["schemas"]["LocalSource"] | components["schemas"]["HubSource-Output"] | components["schemas"]["CheckpointSource"] | components["schemas"]["ExportSource"];
             state: components["schemas"]["ModelState"];
             /**
              * State Reason
@@ -2698,6 +4380,41 @@ export interface components {
             value: "nan" | "inf" | "-inf";
         };
         /**
+         * OperatorList
+         * @description Every operator, in the order in which a person would use them.
+         */
+        OperatorList: {
+            /** Items */
+            items: components["schemas"]["OperatorRead"][];
+        };
+        /**
+         * OperatorRead
+         * @description An operator with the schema of its parameters, from which forms are made.
+         */
+        OperatorRead: {
+            /**
+             * Group
+             * @enum {string}
+             */
+            group: "clean" | "deduplicate" | "score" | "filter" | "convert" | "split";
+            help: components["schemas"]["Text"];
+            /** Id */
+            id: string;
+            /**
+             * Needs All Rows
+             * @description It decides on a row by all rows: a preview sees the sample alone.
+             */
+            needs_all_rows: boolean;
+            /**
+             * Params
+             * @description JSON Schema; each property carries title_texts, help_texts (en, zh) and unit.
+             */
+            params: {
+                [key: string]: unknown;
+            };
+            title: components["schemas"]["Text"];
+        };
+        /**
          * OutcomeEvent
          * @description The last event of an attempt.
          */
@@ -2734,6 +4451,16 @@ export interface components {
         Page_CheckpointRead_: {
             /** Items */
             items: components["schemas"]["CheckpointRead"][];
+            /**
+             * Next Cursor
+             * @description Give as `cursor` for the next page; null at the end.
+             */
+            next_cursor?: string | null;
+        };
+        /** Page[DataTaskRead] */
+        Page_DataTaskRead_: {
+            /** Items */
+            items: components["schemas"]["DataTaskRead"][];
             /**
              * Next Cursor
              * @description Give as `cursor` for the next page; null at the end.
@@ -2780,10 +4507,40 @@ export interface components {
              */
             next_cursor?: string | null;
         };
+        /** Page[PipelineRead] */
+        Page_PipelineRead_: {
+            /** Items */
+            items: components["schemas"]["PipelineRead"][];
+            /**
+             * Next Cursor
+             * @description Give as `cursor` for the next page; null at the end.
+             */
+            next_cursor?: string | null;
+        };
         /** Page[RewardFileRead] */
         Page_RewardFileRead_: {
             /** Items */
             items: components["schemas"]["RewardFileRead"][];
+            /**
+             * Next Cursor
+             * @description Give as `cursor` for the next page; null at the end.
+             */
+            next_cursor?: string | null;
+        };
+        /** Page[RunRead] */
+        Page_RunRead_: {
+            /** Items */
+            items: components["schemas"]["RunRead"][];
+            /**
+             * Next Cursor
+             * @description Give as `cursor` for the next page; null at the end.
+             */
+            next_cursor?: string | null;
+        };
+        /** Page[VersionRead] */
+        Page_VersionRead_: {
+            /** Items */
+            items: components["schemas"]["VersionRead"][];
             /**
              * Next Cursor
              * @description Give as `cursor` for the next page; null at the end.
@@ -2801,6 +4558,183 @@ export interface components {
             title: string;
             /** Year */
             year: number;
+        };
+        /**
+         * PathSource
+         * @description A file or folder under the data root, read where it lies.
+         */
+        PathSource: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "path";
+            /**
+             * Path
+             * @description Relative to the data root.
+             */
+            path: string;
+        };
+        /**
+         * Pipeline
+         * @description What is to be done to some rows, in order.
+         */
+        Pipeline: {
+            /** Columns */
+            columns?: {
+                [key: string]: string;
+            };
+            /**
+             * Description
+             * @default
+             */
+            description: string;
+            format?: components["schemas"]["DataFormat"] | null;
+            /** Name */
+            name: string;
+            /**
+             * Seed
+             * @default 0
+             */
+            seed: number;
+            /** Steps */
+            steps: components["schemas"]["Step"][];
+            /** Tokenizer */
+            tokenizer?: string | null;
+        };
+        /**
+         * PipelineCheck
+         * @description A pipeline to check: as a document or as YAML; with a dataset also against its columns.
+         */
+        PipelineCheck: {
+            /** Dataset */
+            dataset?: string | null;
+            /** Pipeline */
+            pipeline?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Resources
+             * @description Further rows by the name that steps use, such as a benchmark.
+             */
+            resources?: {
+                [key: string]: components["schemas"]["DatasetVersion"];
+            };
+            /**
+             * Version
+             * @description Version, branch or tag; default main.
+             */
+            version?: string | null;
+            /** Yaml */
+            yaml?: string | null;
+        };
+        /**
+         * PipelineChecked
+         * @description What is wrong with a pipeline; ``pipeline`` and ``yaml`` are null where it cannot even be read.
+         */
+        PipelineChecked: {
+            /** Hash */
+            hash: string | null;
+            pipeline: components["schemas"]["Pipeline"] | null;
+            /** Problems */
+            problems: components["schemas"]["PipelineProblemRead"][];
+            /**
+             * Yaml
+             * @description As `trellis data run` reads it.
+             */
+            yaml: string | null;
+        };
+        /**
+         * PipelineProblemRead
+         * @description Something in a pipeline that has to change.
+         */
+        PipelineProblemRead: {
+            /** Code */
+            code: string;
+            /**
+             * Field
+             * @description Place in the document, such as steps.2.params.threshold.
+             */
+            field: string;
+            /** Message */
+            message: string;
+            /**
+             * Step
+             * @description Null where it is about the pipeline as a whole.
+             */
+            step: string | null;
+        };
+        /**
+         * PipelineRead
+         * @description A saved pipeline.
+         */
+        PipelineRead: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Description */
+            description: string;
+            /** Hash */
+            hash: string;
+            /** Id */
+            id: string;
+            /**
+             * Message
+             * @description Of this version.
+             */
+            message: string;
+            /** Name */
+            name: string;
+            pipeline: components["schemas"]["Pipeline"];
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            updated_at: string;
+            /** Version */
+            version: number;
+            /** Yaml */
+            yaml: string;
+        };
+        /**
+         * PipelineSave
+         * @description A pipeline to keep.
+         */
+        PipelineSave: {
+            /**
+             * Message
+             * @default
+             */
+            message: string;
+            pipeline: components["schemas"]["Pipeline"];
+        };
+        /**
+         * PipelineVersionList
+         * @description All versions of a pipeline, newest first.
+         */
+        PipelineVersionList: {
+            /** Items */
+            items: components["schemas"]["PipelineVersionRead"][];
+        };
+        /**
+         * PipelineVersionRead
+         * @description A version of a saved pipeline.
+         */
+        PipelineVersionRead: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Hash */
+            hash: string;
+            /** Message */
+            message: string;
+            /** Number */
+            number: number;
+            pipeline: components["schemas"]["Pipeline"];
         };
         /**
          * Preset
@@ -2823,6 +4757,101 @@ export interface components {
                 [key: string]: unknown;
             };
             title: components["schemas"]["Text"];
+        };
+        /**
+         * Preview
+         * @description The sample, step by step.
+         */
+        Preview: {
+            /** Rows In */
+            rows_in: number;
+            /** Rows Out */
+            rows_out: number;
+            /** Steps */
+            steps: components["schemas"]["PreviewStep"][];
+        };
+        /**
+         * PreviewCreate
+         * @description A pipeline to try on a few rows; nothing is kept.
+         */
+        PreviewCreate: {
+            /**
+             * At Random
+             * @description Draw rows by the seed instead of taking the first.
+             * @default false
+             */
+            at_random: boolean;
+            /** Dataset */
+            dataset: string;
+            /**
+             * Judges
+             * @description Judges that may be asked; those that steps name are, in any case.
+             */
+            judges?: string[];
+            /**
+             * Max Judge Cost
+             * @description US dollars that each judge may cost.
+             * @default 1
+             */
+            max_judge_cost: number;
+            pipeline: components["schemas"]["Pipeline"];
+            /**
+             * Resources
+             * @description Further rows by the name that steps use, such as a benchmark.
+             */
+            resources?: {
+                [key: string]: components["schemas"]["DatasetVersion"];
+            };
+            /**
+             * Rows
+             * @default 20
+             */
+            rows: number;
+            /**
+             * Split
+             * @description Default train, or the only one.
+             */
+            split?: string | null;
+            /**
+             * Version
+             * @description Version, branch or tag; default main.
+             */
+            version?: string | null;
+        };
+        /**
+         * PreviewRow
+         * @description What a step did to a row.
+         */
+        PreviewRow: {
+            /** After */
+            after?: {
+                [key: string]: unknown;
+            }[];
+            /** Before */
+            before: {
+                [key: string]: unknown;
+            };
+            /** Position */
+            position: number;
+            /**
+             * Reason
+             * @default null
+             */
+            reason: string | null;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "kept" | "changed" | "dropped";
+        };
+        /**
+         * PreviewStep
+         * @description A step on the sample.
+         */
+        PreviewStep: {
+            report: components["schemas"]["StepReport"];
+            /** Rows */
+            rows: components["schemas"]["PreviewRow"][];
         };
         /**
          * Probe
@@ -2928,6 +4957,51 @@ export interface components {
             total_steps: number | null;
         };
         /**
+         * QuarantineRead
+         * @description A window of the rows that imports did not take.
+         */
+        QuarantineRead: {
+            /** Offset */
+            offset: number;
+            /**
+             * Reasons
+             * @description Rows by reason code.
+             */
+            reasons: {
+                [key: string]: number;
+            };
+            /** Row Count */
+            row_count: number;
+            /** Rows */
+            rows: components["schemas"]["QuarantinedRow"][];
+        };
+        /**
+         * QuarantinedRow
+         * @description A row that was not taken.
+         */
+        QuarantinedRow: {
+            /** Code */
+            code: string;
+            /** Column */
+            column: string | null;
+            /** Line */
+            line: number | null;
+            /**
+             * Raw
+             * @description The beginning of what stood there.
+             */
+            raw: string | null;
+            /** Reason */
+            reason: string;
+            /** Row */
+            row: number | null;
+            /**
+             * Source
+             * @description The file.
+             */
+            source: string;
+        };
+        /**
          * Readiness
          * @description Each part with what is wrong with it, or null.
          */
@@ -2981,6 +5055,76 @@ export interface components {
         RecipeList: {
             /** Items */
             items: components["schemas"]["Recipe"][];
+        };
+        /**
+         * RefCreate
+         * @description A name for a version.
+         */
+        RefCreate: {
+            /**
+             * Name
+             * @description Letters, digits, . _ -
+             */
+            name: string;
+            /**
+             * Version
+             * @description A version's id (its first eight digits will do), branch or tag.
+             */
+            version: string;
+        };
+        /**
+         * RefRead
+         * @description A branch or a tag.
+         */
+        RefRead: {
+            /**
+             * Moved At
+             * Format: date-time
+             */
+            moved_at: string;
+            /** Name */
+            name: string;
+            /** Version */
+            version: string;
+        };
+        /**
+         * RefsRead
+         * @description All names of versions of a dataset.
+         */
+        RefsRead: {
+            /** Branches */
+            branches: components["schemas"]["RefRead"][];
+            /** Tags */
+            tags: components["schemas"]["RefRead"][];
+        };
+        /**
+         * RejectionSampling
+         * @description Several answers to the prompt of each seed row, of which those that score well are kept.
+         */
+        RejectionSampling: {
+            /** Check */
+            check: components["schemas"]["MatchCheck"] | components["schemas"]["ScorerCheck"];
+            /**
+             * Keep
+             * @default best
+             * @enum {string}
+             */
+            keep: "best" | "all";
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "rejection-sampling";
+            /**
+             * Samples
+             * @default 4
+             */
+            samples: number;
+            /**
+             * Threshold
+             * @default 1
+             */
+            threshold: number;
         };
         /**
          * Resources
@@ -3157,6 +5301,28 @@ export interface components {
             weight: number;
         };
         /**
+         * RollBack
+         * @description A version whose rows are to be those of a branch again; what lies between stays in the history.
+         */
+        RollBack: {
+            /**
+             * Branch
+             * @description Letters, digits, . _ -
+             * @default main
+             */
+            branch: string;
+            /**
+             * Message
+             * @default
+             */
+            message: string;
+            /**
+             * Version
+             * @description A version's id (its first eight digits will do), branch or tag.
+             */
+            version: string;
+        };
+        /**
          * Rollout
          * @description One sampled response of the policy.
          */
@@ -3294,6 +5460,234 @@ export interface components {
             step: number;
         };
         /**
+         * RowSearch
+         * @description Rows to look for: all conditions hold, and one of the row's texts contains ``text``.
+         */
+        RowSearch: {
+            /** Conditions */
+            conditions?: components["schemas"]["Condition"][];
+            /**
+             * Cursor
+             * @description Position to go on from.
+             * @default 0
+             */
+            cursor: number;
+            /**
+             * Limit
+             * @default 50
+             */
+            limit: number;
+            /** Split */
+            split?: string | null;
+            /** Text */
+            text?: string | null;
+            /** Version */
+            version?: string | null;
+        };
+        /**
+         * RunCreate
+         * @description A pipeline to run over a version: given here, or saved before.
+         */
+        RunCreate: {
+            /** Dataset */
+            dataset: string;
+            /**
+             * Executor
+             * @description ray: shards are worked on by the whole cluster.
+             * @default processes
+             * @enum {string}
+             */
+            executor: "processes" | "ray";
+            /**
+             * Judges
+             * @description Judges that may be asked; those that steps name are, in any case.
+             */
+            judges?: string[];
+            /**
+             * Max Judge Cost
+             * @description US dollars that each judge may cost.
+             * @default 1
+             */
+            max_judge_cost: number;
+            /** Output */
+            output?: components["schemas"]["ToVersion"] | components["schemas"]["ToDataset"] | components["schemas"]["ToNothing"];
+            pipeline?: components["schemas"]["Pipeline"] | null;
+            /**
+             * Pipeline Id
+             * @description A saved pipeline (pip_...).
+             */
+            pipeline_id?: string | null;
+            /**
+             * Pipeline Version
+             * @description Default the newest.
+             */
+            pipeline_version?: number | null;
+            /**
+             * Purpose
+             * @default pipeline
+             * @enum {string}
+             */
+            purpose: "pipeline" | "quality" | "duplicates";
+            /**
+             * Resources
+             * @description Further rows by the name that steps use, such as a benchmark.
+             */
+            resources?: {
+                [key: string]: components["schemas"]["DatasetVersion"];
+            };
+            /**
+             * Splits
+             * @description Default all.
+             */
+            splits?: string[] | null;
+            /**
+             * Version
+             * @description Version, branch or tag; default main.
+             */
+            version?: string | null;
+        };
+        /**
+         * RunRead
+         * @description A run of a pipeline.
+         */
+        RunRead: {
+            /** Output */
+            output: {
+                [key: string]: unknown;
+            };
+            pipeline: components["schemas"]["Pipeline"];
+            /** Pipeline Id */
+            pipeline_id: string | null;
+            /** Pipeline Version */
+            pipeline_version: number | null;
+            /** @description Once it has succeeded. */
+            report: components["schemas"]["RunReportRead"] | null;
+            /** Splits */
+            splits: string[] | null;
+            task: components["schemas"]["DataTaskRead"];
+        };
+        /**
+         * RunReportRead
+         * @description The report of a run.
+         */
+        RunReportRead: {
+            /** Funnel */
+            funnel: components["schemas"]["FunnelBarRead"][];
+            /**
+             * Outputs
+             * @description Rows by split.
+             */
+            outputs: {
+                [key: string]: number;
+            };
+            /** Peak Memory Bytes */
+            peak_memory_bytes: number;
+            /** Rows In */
+            rows_in: number;
+            /** Rows Out */
+            rows_out: number;
+            /** Seconds */
+            seconds: number;
+            /** Steps */
+            steps: components["schemas"]["RunStepRead"][];
+        };
+        /**
+         * RunStepRead
+         * @description What a step did, and what of it can be looked at.
+         */
+        RunStepRead: {
+            /**
+             * Changed
+             * @default 0
+             */
+            changed: number;
+            /** Counts */
+            counts?: {
+                [key: string]: number;
+            };
+            /**
+             * Dropped
+             * @default 0
+             */
+            dropped: number;
+            /** Examples */
+            examples?: components["schemas"]["Example"][];
+            /** Findings */
+            findings?: {
+                [key: string]: unknown;
+            };
+            /**
+             * Has Clusters
+             * @description Clusters of duplicates can be read.
+             */
+            has_clusters: boolean;
+            /**
+             * Has Dropped
+             * @description Dropped rows can be read.
+             */
+            has_dropped: boolean;
+            /**
+             * Kept
+             * @default 0
+             */
+            kept: number;
+            /** Name */
+            name: string;
+            /** Operator */
+            operator: string;
+            /** Reasons */
+            reasons?: {
+                [key: string]: number;
+            };
+            /**
+             * Rows In
+             * @default 0
+             */
+            rows_in: number;
+            /**
+             * Seconds
+             * @default 0
+             */
+            seconds: number;
+        };
+        /**
+         * S3Source
+         * @description An object, or the objects below a prefix; credentials are those of the workers.
+         */
+        S3Source: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "s3";
+            /**
+             * Url
+             * @description s3://bucket/folder
+             */
+            url: string;
+        };
+        /**
+         * Sampling
+         * @description How the model draws what it says.
+         */
+        Sampling: {
+            /**
+             * Max Tokens
+             * @default 1024
+             */
+            max_tokens: number;
+            /**
+             * Temperature
+             * @default 0.7
+             */
+            temperature: number;
+            /**
+             * Top P
+             * @default 1
+             */
+            top_p: number;
+        };
+        /**
          * ScoredExample
          * @description A response and what it earned.
          */
@@ -3314,6 +5708,19 @@ export interface components {
             score: number;
         };
         /**
+         * ScorerCheck
+         * @description An answer gets the score of a judge, 0 to 1.
+         */
+        ScorerCheck: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "judge";
+            /** Name */
+            name: string;
+        };
+        /**
          * ScoringError
          * @description A response for which a term raised; it scores 0 there.
          */
@@ -3324,6 +5731,61 @@ export interface components {
             row: number;
             /** Term */
             term: string;
+        };
+        /**
+         * SelfInstruct
+         * @description New instructions in the manner of the seed rows, each with an answer.
+         */
+        SelfInstruct: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "self-instruct";
+            /**
+             * Longest
+             * @default 300
+             */
+            longest: number;
+            /**
+             * Made Examples
+             * @default 2
+             */
+            made_examples: number;
+            /**
+             * Most Similar
+             * @default 0.7
+             */
+            most_similar: number;
+            /**
+             * Patience
+             * @default 24
+             */
+            patience: number;
+            /**
+             * Per Request
+             * @default 4
+             */
+            per_request: number;
+            /** Rows */
+            rows: number;
+            /**
+             * Seed Examples
+             * @default 6
+             */
+            seed_examples: number;
+            /**
+             * Shortest
+             * @default 3
+             */
+            shortest: number;
+            /**
+             * Template
+             * @default Come up with {count} new tasks for an assistant, in the manner of the examples: the same language and kind, but other topics, verbs and forms. A task must be complete by itself. Write each task after a line like '### 1', and nothing else.
+             *
+             *     {examples}
+             */
+            template: string;
         };
         /**
          * SlotsRead
@@ -3345,6 +5807,128 @@ export interface components {
             /** Reason */
             reason?: string | null;
             state: components["schemas"]["JobState"];
+        };
+        /**
+         * Statistics
+         * @description Some rows in numbers.
+         */
+        Statistics: {
+            characters?: components["schemas"]["Lengths"];
+            /** Columns */
+            columns?: components["schemas"]["ColumnStatistics"][];
+            /** Duplicates */
+            duplicates?: number | null;
+            /** @default unknown */
+            format: components["schemas"]["DataFormat"];
+            /** Languages */
+            languages?: {
+                [key: string]: number;
+            };
+            /** Roles */
+            roles?: {
+                [key: string]: number;
+            };
+            /**
+             * Rows
+             * @default 0
+             */
+            rows: number;
+            /** Splits */
+            splits?: {
+                [key: string]: number;
+            };
+            tokens?: components["schemas"]["Lengths"] | null;
+            turns?: components["schemas"]["Lengths"];
+        };
+        /**
+         * StatisticsCreate
+         * @description Statistics to compute.
+         */
+        StatisticsCreate: {
+            /**
+             * Model
+             * @description Model whose tokenizer counts (mdl_...).
+             */
+            model?: string | null;
+            /** Version */
+            version?: string | null;
+        };
+        /**
+         * StatisticsRead
+         * @description Statistics of a version. Without a model there are no lengths in tokens.
+         */
+        StatisticsRead: {
+            /** Model */
+            model: string | null;
+            /** @description Null until they were computed. */
+            statistics: components["schemas"]["Statistics"] | null;
+            /** @description The newest computation that was asked for. */
+            task: components["schemas"]["DataTaskRead"] | null;
+            /** Version */
+            version: string;
+        };
+        /**
+         * Step
+         * @description One operator and its parameters.
+         */
+        Step: {
+            /** Name */
+            name?: string | null;
+            /** Operator */
+            operator: string;
+            /** Params */
+            params?: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * StepReport
+         * @description What a step did to all rows.
+         */
+        StepReport: {
+            /**
+             * Changed
+             * @default 0
+             */
+            changed: number;
+            /** Counts */
+            counts?: {
+                [key: string]: number;
+            };
+            /**
+             * Dropped
+             * @default 0
+             */
+            dropped: number;
+            /** Examples */
+            examples?: components["schemas"]["Example"][];
+            /** Findings */
+            findings?: {
+                [key: string]: unknown;
+            };
+            /**
+             * Kept
+             * @default 0
+             */
+            kept: number;
+            /** Name */
+            name: string;
+            /** Operator */
+            operator: string;
+            /** Reasons */
+            reasons?: {
+                [key: string]: number;
+            };
+            /**
+             * Rows In
+             * @default 0
+             */
+            rows_in: number;
+            /**
+             * Seconds
+             * @default 0
+             */
+            seconds: number;
         };
         /**
          * StreamEvents
@@ -3383,6 +5967,140 @@ export interface components {
             zh: string;
         };
         /**
+         * ToDataset
+         * @description The rows become a new dataset.
+         */
+        ToDataset: {
+            /**
+             * Description
+             * @default
+             */
+            description: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "dataset";
+            /** Name */
+            name: string;
+        };
+        /**
+         * ToNothing
+         * @description Only the report is wanted.
+         */
+        ToNothing: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "none";
+        };
+        /**
+         * ToVersion
+         * @description The rows become the next version of the dataset.
+         */
+        ToVersion: {
+            /**
+             * Branch
+             * @description A new name begins a branch there.
+             * @default main
+             */
+            branch: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "version";
+            /**
+             * Message
+             * @default
+             */
+            message: string;
+        };
+        /**
+         * TokenRow
+         * @description A row of the dataset as a sequence of tokens.
+         */
+        TokenRow: {
+            /** Is Truncated */
+            is_truncated: boolean;
+            /**
+             * Problem
+             * @default null
+             */
+            problem: string | null;
+            /** Row */
+            row: number;
+            /** Segments */
+            segments: components["schemas"]["TokenSegment"][];
+            /** Token Count */
+            token_count: number;
+            /** Trained Count */
+            trained_count: number;
+        };
+        /**
+         * TokenSegment
+         * @description Tokens in a row that have the same role and are all learned or all only read.
+         */
+        TokenSegment: {
+            /** Is Trained */
+            is_trained: boolean;
+            /** Role */
+            role: string | null;
+            /** Text */
+            text: string;
+            /** Token Count */
+            token_count: number;
+        };
+        /**
+         * TokenView
+         * @description The result of a task of kind ``tokens``.
+         */
+        TokenView: {
+            /**
+             * Max Length
+             * @default null
+             */
+            max_length: number | null;
+            /**
+             * Note
+             * @default null
+             */
+            note: string | null;
+            /** Rows */
+            rows?: components["schemas"]["TokenRow"][];
+        };
+        /**
+         * TokensCreate
+         * @description Rows to be shown as a model is trained on them.
+         */
+        TokensCreate: {
+            /**
+             * Limit
+             * @default 20
+             */
+            limit: number;
+            /**
+             * Max Length
+             * @description Longest sequence in tokens; null: nothing is cut.
+             */
+            max_length?: number | null;
+            /**
+             * Model
+             * @description Model whose chat template and tokenizer are used (mdl_...).
+             */
+            model: string;
+            /**
+             * Offset
+             * @default 0
+             */
+            offset: number;
+            /** Split */
+            split?: string | null;
+            /** Version */
+            version?: string | null;
+        };
+        /**
          * Training
          * @description One training: what it started from and learned from. Names stay when the things are deleted.
          */
@@ -3391,8 +6109,18 @@ export interface components {
             dataset_id?: string | null;
             /** Dataset Name */
             dataset_name?: string | null;
-            /** Dataset Sha256 */
+            /**
+             * Dataset Sha256
+             * @description Hash of that version's rows.
+             */
             dataset_sha256?: string | null;
+            /** Dataset Split */
+            dataset_split?: string | null;
+            /**
+             * Dataset Version
+             * @description The version that it learned from.
+             */
+            dataset_version?: string | null;
             /** Job Id */
             job_id?: string | null;
             /** Job Name */
@@ -3408,6 +6136,54 @@ export interface components {
             recipe?: string | null;
             /** Step */
             step?: number | null;
+        };
+        /**
+         * UploadRead
+         * @description A file that is being uploaded, or was.
+         */
+        UploadRead: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Expires At
+             * Format: date-time
+             * @description When it goes unless a dataset was made of it.
+             */
+            expires_at: string;
+            /** Filename */
+            filename: string;
+            /** Id */
+            id: string;
+            /** Is Complete */
+            is_complete: boolean;
+            /** Received Bytes */
+            received_bytes: number;
+            /**
+             * Sha256
+             * @description Of the whole file, once it is complete and was checked.
+             */
+            sha256: string | null;
+            /** Size Bytes */
+            size_bytes: number;
+        };
+        /**
+         * UploadSource
+         * @description A file that was uploaded.
+         */
+        UploadSource: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "upload";
+            /**
+             * Upload
+             * @description Id of a complete upload (up_...).
+             */
+            upload: string;
         };
         /**
          * UserRead
@@ -3428,6 +6204,150 @@ export interface components {
             name: string;
         };
         /**
+         * VersionDetail
+         * @description A version with what it holds and where it came from.
+         */
+        VersionDetail: {
+            /** Author */
+            author: string;
+            /**
+             * Branches
+             * @description Branches whose tip it is.
+             */
+            branches: string[];
+            /** Columns */
+            columns: components["schemas"]["ColumnRead"][];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Dataset */
+            dataset: string;
+            format: components["schemas"]["DataFormat"];
+            /** Format Columns */
+            format_columns: {
+                [key: string]: string;
+            };
+            /** Id */
+            id: string;
+            /** Message */
+            message: string;
+            /**
+             * Number
+             * @description 1, 2, 3 ... over all branches.
+             */
+            number: number;
+            /**
+             * Origin
+             * @enum {string}
+             */
+            origin: "import" | "pipeline" | "generate" | "rollback";
+            /** Parents */
+            parents: string[];
+            /** Provenance */
+            provenance: {
+                [key: string]: unknown;
+            };
+            /** Row Count */
+            row_count: number;
+            /** Size Bytes */
+            size_bytes: number;
+            /** Splits */
+            splits: {
+                [key: string]: number;
+            };
+            /** Tags */
+            tags: string[];
+            /**
+             * Task
+             * @description The task that made it.
+             */
+            task: string | null;
+            /**
+             * Tree
+             * @description Hash of the rows: the same rows, the same hash.
+             */
+            tree: string;
+            /** Uses */
+            uses: components["schemas"]["VersionUse"][];
+        };
+        /**
+         * VersionRead
+         * @description A version, as a history lists it.
+         */
+        VersionRead: {
+            /** Author */
+            author: string;
+            /**
+             * Branches
+             * @description Branches whose tip it is.
+             */
+            branches: string[];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Dataset */
+            dataset: string;
+            /** Id */
+            id: string;
+            /** Message */
+            message: string;
+            /**
+             * Number
+             * @description 1, 2, 3 ... over all branches.
+             */
+            number: number;
+            /**
+             * Origin
+             * @enum {string}
+             */
+            origin: "import" | "pipeline" | "generate" | "rollback";
+            /** Parents */
+            parents: string[];
+            /** Row Count */
+            row_count: number;
+            /** Size Bytes */
+            size_bytes: number;
+            /** Splits */
+            splits: {
+                [key: string]: number;
+            };
+            /** Tags */
+            tags: string[];
+            /**
+             * Task
+             * @description The task that made it.
+             */
+            task: string | null;
+            /**
+             * Tree
+             * @description Hash of the rows: the same rows, the same hash.
+             */
+            tree: string;
+        };
+        /**
+         * VersionUse
+         * @description Something that reads or read a version.
+         */
+        VersionUse: {
+            /** Id */
+            id: string;
+            /** Is Unfinished */
+            is_unfinished: boolean;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "job" | "task" | "dry_run" | "model";
+            /** Name */
+            name: string | null;
+            /** State */
+            state: string | null;
+        };
+        /**
          * ResourcesRead
          * @description What a job occupies while it runs.
          */
@@ -3437,6 +6357,28 @@ export interface components {
              * @description GPU slots; 0 for an export.
              */
             gpus: number;
+        };
+        /**
+         * HubSource
+         * @description A repository of a model hub; fetched by a worker.
+         */
+        trellis_api__models__schemas__HubSource: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "hub";
+            /**
+             * Repo Id
+             * @description owner/name.
+             */
+            repo_id: string;
+            /**
+             * Revision
+             * @description Branch, tag or commit.
+             * @default main
+             */
+            revision: string;
         };
         /**
          * ResourcesRead
@@ -3464,6 +6406,34 @@ export interface components {
             memory_total_bytes: number | null;
             /** Memory Used Bytes */
             memory_used_bytes: number | null;
+        };
+        /**
+         * HubSource
+         * @description A dataset of a hub, at one commit.
+         */
+        trellis_contracts__data_tasks__HubSource: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "hub";
+            /**
+             * Repo Id
+             * @description owner/name.
+             */
+            repo_id: string;
+            /**
+             * Revision
+             * @description Branch, tag or commit.
+             * @default main
+             */
+            revision: string;
+            /**
+             * Under
+             * @description Only this folder or file of the dataset.
+             * @default
+             */
+            under: string;
         };
     };
     responses: never;
@@ -3626,6 +6596,344 @@ export interface operations {
             };
         };
     };
+    list_data_tasks_api_v1_data_tasks_get: {
+        parameters: {
+            query?: {
+                /** @description That reads or makes this dataset. */
+                dataset?: string | null;
+                kind?: components["schemas"]["DataTaskKind"][] | null;
+                state?: components["schemas"]["DataTaskState"][] | null;
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_DataTaskRead_"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_data_task_api_v1_data_tasks__task_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                task_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DataTaskRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_data_task_api_v1_data_tasks__task_id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                task_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    cancel_data_task_api_v1_data_tasks__task_id__cancel_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                task_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DataTaskRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    retry_data_task_api_v1_data_tasks__task_id__retry_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                task_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DataTaskRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     list_datasets_api_v1_datasets_get: {
         parameters: {
             query?: {
@@ -3709,7 +7017,7 @@ export interface operations {
                     description?: string;
                     /**
                      * Format: binary
-                     * @description JSONL, JSON array, CSV or Parquet.
+                     * @description JSONL, JSON array, CSV, Parquet or Arrow, packed or not.
                      */
                     file: string;
                     /** @description Default: the file's name without its suffix. */
@@ -3783,6 +7091,75 @@ export interface operations {
             };
             /** @description No room on the disk */
             507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    import_dataset_api_v1_datasets_imports_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ImportCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DatasetRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3924,9 +7301,932 @@ export interface operations {
             };
         };
     };
+    change_dataset_api_v1_datasets__dataset_id__patch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DatasetChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DatasetRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    create_branch_api_v1_datasets__dataset_id__branches_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RefCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RefRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_branch_api_v1_datasets__dataset_id__branches__name__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset_id: string;
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_diff_api_v1_datasets__dataset_id__diff_get: {
+        parameters: {
+            query: {
+                /** @description Version, branch or tag. */
+                before: string;
+                /** @description Version, branch or tag. */
+                after: string;
+                /** @description Column that tells rows apart. */
+                key?: string | null;
+            };
+            header?: never;
+            path: {
+                dataset_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DiffRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    compute_diff_api_v1_datasets__dataset_id__diff_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DiffCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DiffRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_diff_rows_api_v1_datasets__dataset_id__diff_rows_get: {
+        parameters: {
+            query: {
+                /** @description Version, branch or tag. */
+                before: string;
+                /** @description Version, branch or tag. */
+                after: string;
+                split: string;
+                kind: "added" | "removed" | "changed";
+                /** @description Column that tells rows apart. */
+                key?: string | null;
+                offset?: number;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                dataset_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DiffRows"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    download_dataset_api_v1_datasets__dataset_id__download_get: {
+        parameters: {
+            query?: {
+                /** @description Version, branch or tag; default main. */
+                version?: string | null;
+                /** @description Default train, or the only one. */
+                split?: string | null;
+                /** @description Kind of file. */
+                form?: "jsonl" | "csv" | "parquet";
+            };
+            header?: never;
+            path: {
+                dataset_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    import_more_api_v1_datasets__dataset_id__imports_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ImportMore"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DataTaskRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_dataset_lineage_api_v1_datasets__dataset_id__lineage_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DataLineageRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_quarantine_api_v1_datasets__dataset_id__quarantine_get: {
+        parameters: {
+            query?: {
+                /** @description Import; default the newest. */
+                task?: string | null;
+                offset?: number;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                dataset_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuarantineRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    download_quarantine_api_v1_datasets__dataset_id__quarantine_download_get: {
+        parameters: {
+            query?: {
+                /** @description Import; default the newest. */
+                task?: string | null;
+            };
+            header?: never;
+            path: {
+                dataset_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_refs_api_v1_datasets__dataset_id__refs_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RefsRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    roll_back_api_v1_datasets__dataset_id__rollback_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RollBack"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VersionRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     read_dataset_rows_api_v1_datasets__dataset_id__rows_get: {
         parameters: {
             query?: {
+                /** @description Version, branch or tag; default main. */
+                version?: string | null;
+                /** @description Default train, or the only one. */
+                split?: string | null;
                 offset?: number;
                 limit?: number;
             };
@@ -3945,6 +8245,768 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DatasetRows"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    search_dataset_rows_api_v1_datasets__dataset_id__rows_search_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RowSearch"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FoundRows"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    tokenize_dataset_rows_api_v1_datasets__dataset_id__rows_tokens_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TokensCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DataTaskRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_statistics_api_v1_datasets__dataset_id__statistics_get: {
+        parameters: {
+            query?: {
+                /** @description Version, branch or tag; default main. */
+                version?: string | null;
+                /** @description Whose tokens are counted. */
+                model?: string | null;
+            };
+            header?: never;
+            path: {
+                dataset_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StatisticsRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    compute_statistics_api_v1_datasets__dataset_id__statistics_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StatisticsCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DataTaskRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    create_tag_api_v1_datasets__dataset_id__tags_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RefCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RefRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_tag_api_v1_datasets__dataset_id__tags__name__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset_id: string;
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_versions_api_v1_datasets__dataset_id__versions_get: {
+        parameters: {
+            query?: {
+                /** @description Only what led to its tip. */
+                branch?: string | null;
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                dataset_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_VersionRead_"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_version_api_v1_datasets__dataset_id__versions__version_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset_id: string;
+                version_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VersionDetail"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_version_api_v1_datasets__dataset_id__versions__version_id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset_id: string;
+                version_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    start_generation_api_v1_generations_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GenerationCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DataTaskRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_endpoints_api_v1_generations_endpoints_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GenerationEndpointList"];
                 };
             };
             /** @description Not logged in */
@@ -5792,6 +10854,1037 @@ export interface operations {
             };
         };
     };
+    list_pipelines_api_v1_pipelines_get: {
+        parameters: {
+            query?: {
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_PipelineRead_"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    save_pipeline_api_v1_pipelines_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PipelineSave"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_operators_api_v1_pipelines_operators_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperatorList"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    preview_pipeline_api_v1_pipelines_preview_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PreviewCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DataTaskRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_runs_api_v1_pipelines_runs_get: {
+        parameters: {
+            query?: {
+                dataset?: string | null;
+                version?: string | null;
+                pipeline?: string | null;
+                purpose?: ("pipeline" | "quality" | "duplicates")[] | null;
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_RunRead_"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    start_run_api_v1_pipelines_runs_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RunCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_run_api_v1_pipelines_runs__task_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                task_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_clusters_api_v1_pipelines_runs__task_id__steps__step__clusters_get: {
+        parameters: {
+            query?: {
+                offset?: number;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                task_id: string;
+                step: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Clusters"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_dropped_rows_api_v1_pipelines_runs__task_id__steps__step__dropped_get: {
+        parameters: {
+            query?: {
+                offset?: number;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                task_id: string;
+                step: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DroppedRows"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    validate_pipeline_api_v1_pipelines_validate_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PipelineCheck"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineChecked"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_pipeline_api_v1_pipelines__pipeline_id__get: {
+        parameters: {
+            query?: {
+                version?: number | null;
+            };
+            header?: never;
+            path: {
+                pipeline_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_pipeline_api_v1_pipelines__pipeline_id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                pipeline_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_pipeline_versions_api_v1_pipelines__pipeline_id__versions_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                pipeline_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineVersionList"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    save_pipeline_version_api_v1_pipelines__pipeline_id__versions_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                pipeline_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PipelineSave"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    export_pipeline_api_v1_pipelines__pipeline_id__yaml_get: {
+        parameters: {
+            query?: {
+                version?: number | null;
+            };
+            header?: never;
+            path: {
+                pipeline_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/yaml": Record<string, never>;
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     read_recipes_api_v1_recipes_get: {
         parameters: {
             query?: never;
@@ -6558,6 +12651,561 @@ export interface operations {
             };
             /** @description Malformed request */
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    create_upload_api_v1_uploads_post: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Of the whole file, in bytes. */
+                "Upload-Length": number;
+                /** @description Keys with values in base64: filename, sha256 (hex). */
+                "Upload-Metadata"?: string | null;
+                /** @description 1.0.0. */
+                "Tus-Resumable"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Another version of the protocol */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Larger than the limit, or than announced */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Another request writes to the upload */
+            423: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description No room on the disk */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    describe_uploads_api_v1_uploads_options: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_upload_api_v1_uploads__upload_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                upload_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UploadRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_upload_api_v1_uploads__upload_id__delete: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description 1.0.0. */
+                "Tus-Resumable"?: string | null;
+            };
+            path: {
+                upload_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Another version of the protocol */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Another request writes to the upload */
+            423: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    locate_upload_api_v1_uploads__upload_id__head: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description 1.0.0. */
+                "Tus-Resumable"?: string | null;
+            };
+            path: {
+                upload_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Another version of the protocol */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Another request writes to the upload */
+            423: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    append_upload_api_v1_uploads__upload_id__patch: {
+        parameters: {
+            query?: never;
+            header: {
+                "Upload-Offset": number;
+                /** @description sha256 or sha1, and the digest in base64. */
+                "Upload-Checksum"?: string | null;
+                /** @description 1.0.0. */
+                "Tus-Resumable"?: string | null;
+            };
+            path: {
+                upload_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/offset+octet-stream": string;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Checksum of an unknown kind */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nothing arrived for a long time */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Another version of the protocol */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Larger than the limit, or than announced */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not sent as a piece */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Another request writes to the upload */
+            423: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not what the checksum says */
+            460: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description No room on the disk */
+            507: {
                 headers: {
                     [name: string]: unknown;
                 };

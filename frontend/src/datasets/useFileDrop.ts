@@ -1,7 +1,7 @@
-/** Lets a file be dropped anywhere on the page; true while one hovers over the window. */
+/** Lets files be dropped anywhere on the page; true while some hover over the window. */
 import { onMounted, onScopeDispose, ref } from 'vue'
 
-export function useFileDrop(onFile: (file: File) => void) {
+export function useFileDrop(onFiles: (files: File[]) => void) {
   const isOver = ref(false)
   // Entering a child comes before leaving its parent, so the difference tells whether we are inside.
   let depth = 0
@@ -35,8 +35,8 @@ export function useFileDrop(onFile: (file: File) => void) {
     if (!hasFile(event)) return
     event.preventDefault()
     reset()
-    const file = event.dataTransfer?.files.item(0)
-    if (file) onFile(file)
+    const files = [...(event.dataTransfer?.files ?? [])]
+    if (files.length > 0) onFiles(files)
   }
 
   const listeners = { dragenter: onEnter, dragleave: onLeave, dragover: onOver, drop: onDrop } as const

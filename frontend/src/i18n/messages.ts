@@ -13,6 +13,8 @@ import modelsEn from '@/models/locales/en'
 import modelsZh from '@/models/locales/zh'
 import overviewEn from '@/overview/locales/en'
 import overviewZh from '@/overview/locales/zh'
+import pipelinesEn from '@/pipelines/locales/en'
+import pipelinesZh from '@/pipelines/locales/zh'
 import rewardsEn from '@/rewards/locales/en'
 import rewardsZh from '@/rewards/locales/zh'
 
@@ -29,6 +31,7 @@ export const messages = {
     layout: layoutEn,
     models: modelsEn,
     overview: overviewEn,
+    pipelines: pipelinesEn,
     rewards: rewardsEn,
   },
   zh: {
@@ -40,6 +43,7 @@ export const messages = {
     layout: layoutZh,
     models: modelsZh,
     overview: overviewZh,
+    pipelines: pipelinesZh,
     rewards: rewardsZh,
   },
 }

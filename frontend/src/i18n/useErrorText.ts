@@ -2,12 +2,20 @@
 import { useI18n } from 'vue-i18n'
 
 import type { ApiError } from '@/api/errors'
+import { isRecord } from '@/api/json'
 
 import { fillIn, zhByCause, zhByCode } from './apiErrors'
+import { zhByDataProblem } from './dataTexts'
+
+/** The more exact code: of the details, or of the first of several. */
+function causeOf({ details }: ApiError): unknown {
+  const first: unknown = Array.isArray(details.items) ? details.items[0] : null
+  return details.code ?? (isRecord(first) ? first.code : undefined)
+}
 
 function sayInChinese(error: ApiError): string {
-  const cause = error.details.code
-  const exact = typeof cause === 'string' ? zhByCause[cause] : undefined
+  const cause = causeOf(error)
+  const exact = typeof cause === 'string' ? (zhByCause[cause] ?? zhByDataProblem[cause]) : undefined
   const text = exact ?? zhByCode[error.code]
   return (text === undefined ? null : fillIn(text, error.details)) ?? error.message
 }

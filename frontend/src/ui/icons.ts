@@ -3,6 +3,7 @@ export const icons = {
   overview: 'M4 4h7v9H4zM13 4h7v5h-7zM13 11h7v9h-7zM4 15h7v5H4z',
   jobs: 'M4 19V5M4 19h16M7 15c3-.5 3.5-8 7-8s3 5 6 5',
   datasets: 'M4 6c0-1.7 3.6-3 8-3s8 1.3 8 3-3.6 3-8 3-8-1.3-8-3ZM4 6v12c0 1.7 3.6 3 8 3s8-1.3 8-3V6M4 12c0 1.7 3.6 3 8 3s8-1.3 8-3',
+  pipelines: 'M3 5h18l-7 8v6l-4 2v-8ZM6.500 9h11',
   models: 'M12 2.5 20.5 7v10L12 21.5 3.5 17V7ZM3.5 7 12 11.5 20.5 7M12 11.500v10',
   rewards: 'M12 3l2.7 5.6 6.1.8-4.5 4.300 1.100 6.100L12 16.900 6.600 19.800l1.100-6.100L3.200 9.400l6.100-.8Z',
   plus: 'M12 5v14M5 12h14',
@@ -21,6 +22,7 @@ export const icons = {
   refresh: 'M20 11a8 8 0 0 0-14.5-4L4 9M4 4v5h5M4 13a8 8 0 0 0 14.5 4L20 15M20 20v-5h-5',
   copy: 'M8 8h12v12H8zM16 8V4H4v12h4',
   chevron: 'M9 6l6 6-6 6',
+  swap: 'M4 8h15M15 4l4 4-4 4M20 16H5M9 12l-4 4 4 4',
 } as const
 
 export type IconName = keyof typeof icons

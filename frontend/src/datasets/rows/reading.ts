@@ -1,7 +1,7 @@
 /** How a row reads for a person: a conversation, a question with its answer, a pair, a text. */
 import { isRecord } from '@/api/json'
 
-import type { Dataset, Row } from '../types'
+import type { Row, RowLayout } from '../types'
 
 export interface Turn {
   role: string
@@ -47,7 +47,7 @@ function readExpected(rewardModel: unknown): string | null {
 }
 
 /** Reads a row by the columns that the server found; falls back to its fields. */
-export function readRow(row: Row, dataset: Pick<Dataset, 'format' | 'format_columns'>): Reading {
+export function readRow(row: Row, dataset: RowLayout): Reading {
   const of = dataset.format_columns
   const at = (role: string): unknown => (of[role] === undefined ? undefined : row[of[role]])
   const rest = without(row, Object.values(of))

@@ -115,6 +115,25 @@ describe('the request', () => {
       name: 'again', model: 'mdl_b', dataset: '', params: { group_size: 2 }, overrides: { 'a.b': '7' }, seed: 5, resources: { gpus: 2 },
     })
   })
+
+  it('names version and split only where they were chosen', () => {
+    expect(Object.keys(toRequest(draft(), 'x')).filter((key) => /version|split/.test(key))).toEqual([])
+    expect(toRequest(draft({ datasetVersion: 'v1', datasetSplit: 'train', validationSplit: 'test', validationVersion: 'left over' }), 'x')).toMatchObject({
+      dataset_version: 'v1', dataset_split: 'train', validation_split: 'test',
+    })
+    expect(toRequest(draft({ validationVersion: 'left over' }), 'x').validation_version).toBeUndefined()
+    expect(toRequest(draft({ validationDataset: 'ds_b', validationVersion: 'v2' }), 'x')).toMatchObject({ validation_dataset: 'ds_b', validation_version: 'v2' })
+  })
+
+  it('of a cloned job reads the same rows, as far as they are there', () => {
+    const job = {
+      recipe: 'grpo', preset: null, model: { id: 'mdl_b', name: 'tiny' }, dataset: { id: 'ds_a', name: 'a' }, dataset_version: 'abc', dataset_split: 'train',
+      validation_dataset: { id: 'ds_gone', name: null }, validation_version: 'def', validation_split: 'test', params: {}, overrides: {}, seed: 1, resources: { gpus: 1 }, tags: [], priority: 0,
+    } as unknown as Job
+    expect(draftOfJob(job, 'again')).toMatchObject({
+      dataset: 'ds_a', datasetVersion: 'abc', datasetSplit: 'train', validationDataset: null, validationVersion: null, validationSplit: null,
+    })
+  })
 })
 
 describe('a suggestion', () => {

@@ -20,7 +20,13 @@ export interface Draft {
   preset: string | null
   model: string | null
   dataset: string | null
+  /** Branch, tag or id, and a split; null leaves them to the platform. */
+  datasetVersion: string | null
+  datasetSplit: string | null
   validationDataset: string | null
+  validationVersion: string | null
+  /** Without a validation dataset: a split of the training dataset. */
+  validationSplit: string | null
   /** Knobs that were turned away from what the preset or the recipe gives. */
   params: Record<string, KnobValue>
   /** Role → column, and the format to read the rows as; empty and null leave it to the platform. */
@@ -51,7 +57,11 @@ export function emptyDraft(): Draft {
     preset: null,
     model: null,
     dataset: null,
+    datasetVersion: null,
+    datasetSplit: null,
     validationDataset: null,
+    validationVersion: null,
+    validationSplit: null,
     params: {},
     columns: {},
     dataFormat: null,
@@ -74,6 +84,19 @@ export function termsIn(value: KnobValue | undefined): RewardTerm[] {
   return Array.isArray(value) ? value : []
 }
 
+/** What a job read, as exactly as it says; of a dataset that is gone there is nothing to say. */
+function revisionsOfJob(job: Job): Pick<Draft, 'datasetVersion' | 'datasetSplit' | 'validationDataset' | 'validationVersion' | 'validationSplit'> {
+  const hasData = job.dataset?.name != null
+  const validation = job.validation_dataset?.name == null ? null : job.validation_dataset.id
+  return {
+    datasetVersion: hasData ? job.dataset_version : null,
+    datasetSplit: hasData ? job.dataset_split : null,
+    validationDataset: validation,
+    validationVersion: validation === null ? null : job.validation_version,
+    validationSplit: validation === null ? null : job.validation_split,
+  }
+}
+
 /** A draft that asks for the same as a job did. */
 export function draftOfJob(job: Job, name: string): Draft {
   return {
@@ -82,7 +105,7 @@ export function draftOfJob(job: Job, name: string): Draft {
     preset: job.preset,
     model: job.model.name === null ? null : job.model.id,
     dataset: job.dataset?.name == null ? null : job.dataset.id,
-    validationDataset: job.validation_dataset?.name == null ? null : job.validation_dataset.id,
+    ...revisionsOfJob(job),
     params: Object.fromEntries(Object.entries(job.params).filter((entry): entry is [string, KnobValue] => isKnobValue(entry[1]))),
     columns: { ...job.columns },
     dataFormat: job.data_format,
@@ -149,7 +172,11 @@ export function toRequest(draft: Draft, fallbackName: string): JobCreate {
   if (draft.dataFormat !== null) request.data_format = draft.dataFormat
   if (draft.bestBy !== null) request.keep_best_by = { metric: draft.bestBy }
   if (draft.exportName.trim() !== '') request.export_as = { name: draft.exportName.trim(), best_by: draft.bestBy }
+  if (draft.datasetVersion !== null) request.dataset_version = draft.datasetVersion
+  if (draft.datasetSplit !== null) request.dataset_split = draft.datasetSplit
   if (draft.validationDataset !== null) request.validation_dataset = draft.validationDataset
+  if (draft.validationDataset !== null && draft.validationVersion !== null) request.validation_version = draft.validationVersion
+  if (draft.validationSplit !== null) request.validation_split = draft.validationSplit
   return request
 }
 

@@ -46,9 +46,10 @@ export function useChoices(recipe: () => Recipe | null) {
       .map((dataset) => ({
         value: dataset.id,
         label: dataset.name,
-        note: `${formatName(dataset.format)} · ${t('jobs.launch.rows', { count: format.integer(dataset.row_count) })}`,
-        disabled: false,
-        fits: accepted.includes(dataset.format),
+        note: [...(dataset.format === null ? [] : [formatName(dataset.format)]), t('jobs.launch.rows', { count: format.integer(dataset.row_count) })].join(' · '),
+        // Without a version there are no rows (yet).
+        disabled: dataset.head === null,
+        fits: dataset.format !== null && accepted.includes(dataset.format),
       }))
       .sort((a, b) => Number(b.fits) - Number(a.fits))
   })

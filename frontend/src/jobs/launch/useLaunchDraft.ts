@@ -108,8 +108,16 @@ export function useLaunchDraft() {
     const wantedModel = fromQuery(route.query.model)
     const wantedDataset = fromQuery(route.query.dataset)
     if (draft.model === null) draft.model = pick(models, wantedModel)
-    if (draft.dataset === null) draft.dataset = pick(datasets, wantedDataset)
+    if (draft.dataset === null) takeDataset(pick(datasets, wantedDataset), wantedDataset)
   }, { immediate: true })
+
+  /** The address may say which version and split of it, too. */
+  function takeDataset(picked: string | null, wanted: string | null): void {
+    draft.dataset = picked
+    if (picked === null || picked !== wanted) return
+    draft.datasetVersion = fromQuery(route.query.version)
+    draft.datasetSplit = fromQuery(route.query.split)
+  }
 
   /** What the address asks for, also where it needs a conversion; else the only one that fits as it is. */
   function pick(list: readonly Choice[], wanted: string | null): string | null {
@@ -127,6 +135,19 @@ export function useLaunchDraft() {
     if (isFirst || (dataset === oldDataset && form === oldForm)) return
     draft.columns = {}
     draft.dataFormat = null
+  })
+
+  // A version belongs to one dataset; what is there before the first choice came with it.
+  watch(() => draft.dataset, (_, old) => {
+    if (old === null) return
+    draft.datasetVersion = null
+    draft.datasetSplit = null
+    if (draft.validationDataset === null) draft.validationSplit = null
+  })
+  watch(() => draft.validationDataset, (_, old) => {
+    if (isPrefilling.value || (old === null && draft.validationVersion !== null)) return
+    draft.validationVersion = null
+    draft.validationSplit = null
   })
 
   const suggestedName = computed(() => {

@@ -2,6 +2,7 @@
 import fit from './parts/fit.en'
 import life from './parts/life.en'
 import recipes from './parts/recipes.en'
+import revision from './parts/revision.en'
 
 export default {
   recipes,
@@ -55,6 +56,7 @@ export default {
     deleted: 'Deleted: {name}',
   },
   launch: {
+    revision,
     open: 'New job',
     title: 'New job',
     job: 'job',

@@ -2,6 +2,7 @@
 import fit from './parts/fit.zh'
 import life from './parts/life.zh'
 import recipes from './parts/recipes.zh'
+import revision from './parts/revision.zh'
 
 export default {
   recipes,
@@ -54,6 +55,7 @@ export default {
     deleted: '已删除：{name}',
   },
   launch: {
+    revision,
     open: '新建任务',
     title: '新建任务',
     job: '任务',

@@ -3,6 +3,9 @@ import type { DryRun } from '../types'
 
 export interface Sample {
   dataset: string | null
+  /** Branch, tag or id, and a split; null leaves them to the platform. */
+  version: string | null
+  split: string | null
   rows: number
   /** Role → column, where the platform's own choice does not do. */
   columns: Record<string, string>

@@ -1,0 +1,17 @@
+export default {
+  title: '血缘',
+  about: '数据从哪里来，哪些训练使用了它。',
+  drawing: '血缘图；下面的列表内容相同。',
+  list: '血缘列表',
+  alone: '还没有与此数据集相关的内容。',
+  cut: '还有更多内容没有显示。',
+  deleted: '已删除',
+  rows: '{n} 行',
+  from: '来自',
+  to: '去向',
+  task: { import: '导入', pipeline: '流水线', generate: '生成', statistics: '统计', diff: '比较', tokens: '词元', preview: '预览' },
+  source: { upload: '上传的文件', path: '平台上的文件', hub: '数据集网站', s3: '对象存储', pipeline: '由流水线产生', generation: '由模型生成' },
+  kind: { source: '来源', dataset: '数据集', version: '版本', task: '数据任务', job: '训练任务', model: '模型' },
+  kinds: { source: '来源', dataset: '数据集', version: '版本', task: '数据任务', job: '训练任务', model: '模型' },
+  role: { imported: '导入', input: '输入', made: '产生', parent: '上一版本', data: '训练数据', validation: '验证数据', model: '模型' },
+}

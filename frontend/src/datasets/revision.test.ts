@@ -1,0 +1,29 @@
+import { describe, expect, it } from 'vitest'
+
+import { chooseSplit, resolveRevision } from './revision'
+
+const refs = {
+  branches: [{ name: 'main', version: 'a'.repeat(64), moved_at: '' }],
+  tags: [{ name: 'v1', version: 'b'.repeat(64), moved_at: '' }],
+}
+
+describe('the version that a name means', () => {
+  it('is the tip of a branch or what a tag was put on', () => {
+    expect(resolveRevision('main', refs)).toBe('a'.repeat(64))
+    expect(resolveRevision('v1', refs)).toBe('b'.repeat(64))
+  })
+
+  it('is the name itself where it is none: an id, or not known yet', () => {
+    expect(resolveRevision('cccccccc', refs)).toBe('cccccccc')
+    expect(resolveRevision('main', null)).toBe('main')
+  })
+})
+
+describe('the split that is shown', () => {
+  it('is the one asked for, else train, else the first', () => {
+    expect(chooseSplit({ test: 1, train: 2 }, 'test')).toBe('test')
+    expect(chooseSplit({ test: 1, train: 2 }, 'gone')).toBe('train')
+    expect(chooseSplit({ validation: 1, test: 2 }, null)).toBe('validation')
+    expect(chooseSplit({}, 'train')).toBeNull()
+  })
+})

@@ -1,0 +1,20 @@
+/** Names of versions, and the split that is meant where none is named: as the API chooses. */
+import type { Refs } from './types'
+
+/** The id of a branch's tip or a tagged version; anything else is taken for an id. */
+export function resolveRevision(revision: string, refs: Refs | null): string {
+  const named = [...(refs?.branches ?? []), ...(refs?.tags ?? [])].find((ref) => ref.name === revision)
+  return named?.version ?? revision
+}
+
+/** The split that was asked for, else train, else the first. Null where there is none at all. */
+export function chooseSplit(splits: Readonly<Record<string, number>>, wanted: string | null): string | null {
+  const names = Object.keys(splits)
+  if (wanted !== null && names.includes(wanted)) return wanted
+  return names.includes('train') ? 'train' : (names[0] ?? null)
+}
+
+/** Digits that tell versions apart for a person. */
+export function shortId(version: string): string {
+  return version.slice(0, 8)
+}

@@ -1,0 +1,19 @@
+/** What the texts of a form may be: columns of the dataset, judges, further inputs. */
+import type { Param } from './schema'
+
+export interface Suggestions {
+  columns: readonly string[]
+  judges: readonly string[]
+  resources: readonly string[]
+}
+
+export const NO_SUGGESTIONS: Suggestions = { columns: [], judges: [], resources: [] }
+
+/** Parameters that name columns which are there already; those that write a new one are not here. */
+const COLUMNS = new Set(['columns', 'score_column', 'vector_column', 'by', 'attempts', 'judge', 'score'])
+
+export function suggestionsFor(param: Param, suggestions: Suggestions): readonly string[] {
+  if (param.name === 'scorer') return suggestions.judges
+  if (param.name === 'benchmarks') return suggestions.resources
+  return COLUMNS.has(param.name) ? suggestions.columns : []
+}

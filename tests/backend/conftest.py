@@ -27,6 +27,7 @@ from trellis_api.jobs import repository, service
 from trellis_api.jobs.models import Job
 from trellis_api.main import create_app
 from trellis_api.models.models import Model
+from trellis_testing.datasets import add_dataset
 
 LOCAL_POSTGRES = "postgresql://postgres@127.0.0.1:5432/postgres"
 
@@ -183,29 +184,6 @@ def build_model(settings: Settings, **changes: Any) -> Model:
     return Model(**{**values, **changes})
 
 
-def build_dataset(**changes: Any) -> Dataset:
-    """A dataset of questions and answers, without its file."""
-    dataset_id = new_id("ds")
-    values: dict[str, Any] = {
-        "id": dataset_id,
-        "name": f"dataset {dataset_id}",
-        "path": f"datasets/{dataset_id}/data.parquet",
-        "format": "prompt-answer",
-        "format_reason": "question and answer",
-        "format_columns": {"prompt": "question", "answer": "answer"},
-        "row_count": 512,
-        "columns": [{"name": "question", "type": "text"}, {"name": "answer", "type": "text"}],
-        "warnings": [],
-        "size_bytes": 1,
-        "sha256": "0" * 64,
-        "source_filename": "rows.jsonl",
-        "source_kind": "jsonl",
-        "source_size_bytes": 1,
-        "source_sha256": "0" * 64,
-    }
-    return Dataset(**{**values, **changes})
-
-
 @pytest.fixture
 def model(database: Database, settings: Settings) -> Model:
     """A model to train."""
@@ -216,12 +194,10 @@ def model(database: Database, settings: Settings) -> Model:
 
 
 @pytest.fixture
-def dataset(database: Database) -> Dataset:
-    """A dataset to train on."""
+def dataset(database: Database, settings: Settings) -> Dataset:
+    """A dataset of 512 questions and answers to train on."""
     with database.write() as session:
-        row = build_dataset()
-        session.add(row)
-    return row
+        return add_dataset(session, settings)
 
 
 def build_job(**changes: Any) -> Job:

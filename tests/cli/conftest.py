@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from trellis_cli.bench.light_platform import LightPlatform, light_platform
 from trellis_cli.services import supervisor as supervising
 from trellis_cli.services.platform import Platform, load_platform
 from trellis_cli.services.ports import pick_free
@@ -57,6 +58,13 @@ class BrokenService(Service):
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("TRELLIS_")]:
         monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="module")
+def platform() -> Iterator[LightPlatform]:
+    """An API without workers: jobs stay queued, and data waits until a test carries out its tasks."""
+    with light_platform() as running:
+        yield running
 
 
 @pytest.fixture

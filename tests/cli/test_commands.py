@@ -1,43 +1,13 @@
 """The commands as scripts use them, against a real API process: output, JSON and exit codes."""
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from trellis_cli.bench import api as api_benchmarks
-from trellis_cli.bench.light_platform import LightPlatform, light_platform
-
-
-@pytest.fixture(scope="module")
-def platform() -> Iterator[LightPlatform]:
-    """An API without workers: jobs stay queued."""
-    with light_platform() as running:
-        yield running
-
-
-def trellis(
-    platform: LightPlatform, *arguments: str, stdin: str = "", **environment: str
-) -> "subprocess.CompletedProcess[str]":
-    env = {name: value for name, value in os.environ.items() if not name.startswith("TRELLIS_")}
-    env |= {
-        "TRELLIS_DATA_ROOT": str(platform.settings.data_root),
-        "TRELLIS_PORT": str(platform.settings.port),
-        "COLUMNS": "200",
-    }
-    return subprocess.run(
-        [sys.executable, "-m", "trellis_cli", *arguments],
-        env=env | environment,
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+from trellis_cli.bench.light_platform import LightPlatform
+from trellis_testing.commands import trellis
 
 
 @pytest.fixture
@@ -114,28 +84,6 @@ def test_a_queued_job_is_stopped_and_deleted(platform: LightPlatform, job: dict[
     assert watched.returncode == 1
     assert deleted.returncode == 0
     assert shown.returncode == 4
-
-
-def test_rows_are_uploaded_and_read_back(platform: LightPlatform, tmp_path: Path) -> None:
-    file = tmp_path / "sums.jsonl"
-    file.write_text('{"prompt": "1+1=", "answer": "2"}\n{"prompt": "1+2=", "answer": "3"}\n')
-
-    uploaded = json.loads(trellis(platform, "data", "upload", str(file), "--json").stdout)
-    rows = trellis(platform, "data", "rows", uploaded["id"], "--limit", "1").stdout
-
-    assert uploaded["row_count"] == 2
-    assert json.loads(rows) == {"prompt": "1+1=", "answer": "2"}
-
-
-def test_a_bad_row_is_named_by_its_line(platform: LightPlatform, tmp_path: Path) -> None:
-    file = tmp_path / "broken.jsonl"
-    file.write_text('{"prompt": "1+1=", "answer": "2"}\n{"prompt": \n')
-
-    done = trellis(platform, "data", "upload", str(file))
-
-    assert done.returncode == 4
-    assert "2" in done.stderr
-    assert "line" in done.stderr.lower()
 
 
 def test_recipes_show_their_knobs(platform: LightPlatform) -> None:

@@ -24,17 +24,24 @@ from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import new_id
 from trellis_api.core.migrations import upgrade
 from trellis_api.core.settings import REPOSITORY_ROOT, Settings
+from trellis_api.data_tasks.service import create
+from trellis_api.datasets.quarantine import locate
 from trellis_api.jobs import repository
 from trellis_api.jobs.models import Attempt, Checkpoint, Job
 from trellis_api.main import API_PREFIX, create_app
 from trellis_api.openapi import build_schema
 from trellis_contracts.attempt import locate_checkpoints
+from trellis_contracts.data_tasks import DataTaskState, ImportTask, PathSource
 from trellis_contracts.states import JobState
+from trellis_testing.data_tasks import finish_data_tasks
+from trellis_testing.datasets import add_dataset
 
 AnyOperation: TypeAlias = "APIOperation[Any, Any, Any, Any]"
 AnyCase: TypeAlias = "Case[Any]"
 EXAMPLES_PER_OPERATION = 60
-CHECKPOINT_STEP = 4
+#: Also a step of the pipeline: both are path parameters of this name.
+CHECKPOINT_STEP = 1
+BRANCH, TAG = "other", "release"
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -43,6 +50,14 @@ CHECKS = [
 ]
 #: Logging out twice is no mistake.
 OPEN_PATHS = {f"{API_PREFIX}/auth/login", f"{API_PREFIX}/auth/logout"}
+
+
+@schemathesis.serializer("application/offset+octet-stream")
+def as_piece(_context: Any, value: Any) -> bytes:
+    """A piece of an upload is sent as it is."""
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
 SCHEMA = schemathesis.openapi.from_dict(build_schema())
 # The event stream of a job has no end; the tests of jobs cover it.
 OPERATIONS = [
@@ -73,12 +88,29 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     app.state.database.dispose()
 
 
+@pytest.fixture(scope="module")
+def finished_run(platform: TestClient) -> str:
+    """A run that found and dropped a duplicate in its only step."""
+    state = platform.app.state  # type: ignore[attr-defined]
+    row = {"question": "1+1", "answer": "2"}
+    with state.database.write() as session:
+        dataset_id = add_dataset(session, state.settings, [row, row]).id
+    document = {"name": "duplicates", "steps": [{"operator": "exact_duplicates"}]}
+    request = {"pipeline": document, "dataset": dataset_id, "output": {"kind": "none"}}
+    run = platform.post(f"{API_PREFIX}/pipelines/runs", json=request).raise_for_status()
+    finish_data_tasks(state.settings, state.database)
+    task_id: str = run.json()["task"]["id"]
+    return task_id
+
+
 @pytest.fixture
-def known_ids(platform: TestClient) -> dict[str, str | int]:
+def known_ids(platform: TestClient, finished_run: str) -> dict[str, str | int]:
     """Ids of things that exist, by the name of the path parameter: made anew, because a test deletes them."""
-    rows = "\n".join(json.dumps({"question": f"{n}+1", "answer": str(n + 1)}) for n in range(20))
     name = new_id("name")
-    dataset = platform.post(f"{API_PREFIX}/datasets", files={"file": (f"{name}.jsonl", rows)}).json()
+    dataset_id, version_id = _ready_dataset(platform)
+    place = f"{API_PREFIX}/datasets/{dataset_id}"
+    platform.post(f"{place}/branches", json={"name": BRANCH, "version": version_id}).raise_for_status()
+    platform.post(f"{place}/tags", json={"name": TAG, "version": version_id}).raise_for_status()
     source = {"kind": "hub", "repo_id": "team/tiny"}
     model = platform.post(f"{API_PREFIX}/models", json={"name": name, "source": source}).json()
     job_id = new_id("job")
@@ -89,7 +121,7 @@ def known_ids(platform: TestClient) -> dict[str, str | int]:
             recipe="grpo",
             state=JobState.FAILED,
             model_id=model["id"],
-            dataset_id=dataset["id"],
+            dataset_id=dataset_id,
             total_steps=10,
             step=4,
         )
@@ -98,16 +130,63 @@ def known_ids(platform: TestClient) -> dict[str, str | int]:
         session.add(_checkpoint(platform, job_id))
     code = "def score(prompt, response, answer, row): return 1.0"
     file = platform.post(f"{API_PREFIX}/rewards/files", json={"name": name, "code": code}).json()
-    mixture = {"rewards": [{"name": "exact"}], "dataset": dataset["id"]}
+    # Unfinished work reads a dataset of its own: the first one can be deleted.
+    busy_id, _ = _ready_dataset(platform)
+    mixture = {"rewards": [{"name": "exact"}], "dataset": busy_id}
     dry_run = platform.post(f"{API_PREFIX}/rewards/dry-runs", json=mixture).json()
     rewards = {"file_id": file["id"], "dry_run_id": dry_run["id"]}
-    return rewards | {
-        "dataset_id": dataset["id"],
+    return {
+        **rewards,
+        **_pipeline_and_run(platform, name, busy_id),
+        "dataset_id": dataset_id,
+        "version_id": version_id,
+        "upload_id": _begun_upload(platform),
         "model_id": model["id"],
         "job_id": job_id,
         "recipe_id": "grpo",
         "step": CHECKPOINT_STEP,
+        "finished_run": finished_run,
     }
+
+
+def _with_known_rows(values: dict[str, Any], known_ids: dict[str, str | int]) -> dict[str, Any]:
+    """A dataset, versions and a split that are there, which random texts never hit."""
+    known = dict.fromkeys(("before", "after", "version"), known_ids["version_id"])
+    known |= {"dataset": known_ids["dataset_id"], "split": "train"}
+    return {name: known.get(name, value) for name, value in values.items()}
+
+
+def _ready_dataset(platform: TestClient) -> tuple[str, str]:
+    rows = [{"question": f"{n}+1", "answer": str(n + 1)} for n in range(20)]
+    state = platform.app.state  # type: ignore[attr-defined]
+    with state.database.write() as session:
+        dataset = add_dataset(session, state.settings, rows)
+        task = create(
+            session, request=ImportTask(source=PathSource(path="rows.jsonl")), dataset_id=dataset.id
+        )
+        task.state, task.result = DataTaskState.SUCCEEDED, {"reasons": {"not_json": 1}}
+        session.add(task)
+    kept = locate(state.settings, dataset_id=dataset.id, task_id=task.id)
+    kept.parent.mkdir(parents=True)
+    place = {"source": "rows.jsonl", "line": 21, "row": 21, "column": None}
+    kept.write_text(json.dumps({**place, "code": "not_json", "message": "no object", "raw": "{"}) + "\n")
+    assert dataset.head is not None
+    return dataset.id, dataset.head
+
+
+def _pipeline_and_run(platform: TestClient, name: str, dataset_id: str) -> dict[str, str | int]:
+    document = {"name": name, "steps": [{"operator": "empty_answers"}, {"operator": "exact_duplicates"}]}
+    pipeline = platform.post(f"{API_PREFIX}/pipelines", json={"pipeline": document})
+    run = platform.post(f"{API_PREFIX}/pipelines/runs", json={"pipeline": document, "dataset": dataset_id})
+    assert (pipeline.status_code, run.status_code) == (201, 202), pipeline.text + run.text
+    return {"pipeline_id": pipeline.json()["id"], "task_id": run.json()["task"]["id"]}
+
+
+def _begun_upload(platform: TestClient) -> str:
+    headers = {"Tus-Resumable": "1.0.0", "Upload-Length": "1000"}
+    begun = platform.post(f"{API_PREFIX}/uploads", headers=headers)
+    begun.raise_for_status()
+    return begun.headers["Location"].rpartition("/")[2]
 
 
 def _checkpoint(platform: TestClient, job_id: str) -> Checkpoint:
@@ -126,6 +205,9 @@ def test_every_answer_is_what_the_schema_says(
     operation: AnyOperation, platform: TestClient, known_ids: dict[str, str | int]
 ) -> None:
     operation.app = SCHEMA.app = platform.app
+    known_ids["name"] = TAG if "/tags/" in operation.path else BRANCH
+    if "/steps/" in operation.path:
+        known_ids |= {"task_id": known_ids["finished_run"], "step": 0}
     statuses: set[int] = set()
 
     @settings(
@@ -141,6 +223,9 @@ def test_every_answer_is_what_the_schema_says(
             case.path_parameters = {
                 name: known_ids.get(name, value) for name, value in (case.path_parameters or {}).items()
             }
+            case.query = _with_known_rows(case.query or {}, known_ids)
+            if isinstance(case.body, dict):
+                case.body = _with_known_rows(case.body, known_ids)
         answer = case.call(headers={"Authorization": platform.headers["Authorization"]})
         statuses.add(answer.status_code)
         case.validate_response(answer, checks=CHECKS)
@@ -164,7 +249,8 @@ def test_nothing_but_health_and_login_answers_without_a_login(
     call = _caller_without_login(platform)
     path = operation.path.format(
         job_id=new_id("job"), dataset_id=new_id("ds"), model_id=new_id("mdl"), recipe_id="grpo",
-        file_id=new_id("rwf"), dry_run_id=new_id("dry"), step=CHECKPOINT_STEP,
+        file_id=new_id("rwf"), dry_run_id=new_id("dry"), step=CHECKPOINT_STEP, upload_id=new_id("up"),
+        task_id=new_id("dtk"), pipeline_id=new_id("ppl"), version_id="0" * 64, name=BRANCH,
     )  # fmt: skip
 
     status = call(operation.method, path)

@@ -22,6 +22,7 @@ from trellis_cli.services.platform import Platform, load_platform
 from trellis_cli.services.ports import pick_free
 from trellis_cli.services.process import marked
 from trellis_cli.services.supervisor import Supervisor
+from trellis_cli.waiting import wait_for_dataset
 from trellis_contracts.attempt import EVENTS_FOLDER
 from trellis_contracts.events import Event
 from trellis_testing.waiting import wait_until
@@ -103,6 +104,11 @@ class Rig:
             file = folder / "data" / f"{name}.jsonl"
             ids[name] = demo.ensure_dataset(self.client, file, f"addition-{name}-seed{SEED}")
         return ids
+
+    def upload(self, file: Path, name: str) -> dict[str, Any]:
+        """A dataset with the rows of a file."""
+        made = self.client.upload("/datasets", file, {"name": name})
+        return wait_for_dataset(self.client, made["id"], timeout_s=120)
 
     def launch(self, recipe: str, name: str, **params: Any) -> str:
         """A job of the starter model that neither validates nor saves before its end unless told to."""

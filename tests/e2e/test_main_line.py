@@ -34,7 +34,7 @@ def test_grpo_runs_on_the_real_gsm8k(rig: Any) -> None:
         pytest.skip(f"{file} is not there (TRELLIS_BENCHMARK_DIR names the folder)")
     rows = len(file.read_bytes().splitlines())
 
-    dataset = rig.client.upload("/datasets", file, {"name": "gsm8k"})
+    dataset = rig.upload(file, "gsm8k")
     request = {
         "name": "GSM8K",
         "recipe": "grpo",

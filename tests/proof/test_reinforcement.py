@@ -9,8 +9,8 @@ from .reinforcement import PARAMS, STEPS, ReinforcementRuns, expect_gain, run_of
 
 pytestmark = [pytest.mark.train, pytest.mark.timeout(1800)]
 
-#: What the others are least like: a critic, and baselines of its own.
-QUICK = ("ppo", "remax")
+#: What the others are least like: it has a critic.
+QUICK = ("ppo",)
 WHOLE_SET = tuple(recipe for recipe in PARAMS if recipe not in QUICK)
 
 

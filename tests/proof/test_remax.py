@@ -11,7 +11,12 @@ from trellis_testing.starter import Starter
 
 from .reinforcement import STEPS, ReinforcementRuns, question_of, run_of, scores_by_prompt
 
-pytestmark = [pytest.mark.proves("remax"), pytest.mark.train, pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.proves("remax"),
+    pytest.mark.whole_set,
+    pytest.mark.train,
+    pytest.mark.timeout(1800),
+]
 
 
 @pytest.fixture(scope="module")

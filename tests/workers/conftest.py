@@ -22,12 +22,12 @@ from trellis_api import tables
 from trellis_api.core.database import Database
 from trellis_api.core.ids import new_id
 from trellis_api.core.settings import Settings
-from trellis_api.datasets.models import Dataset
 from trellis_api.jobs import repository
 from trellis_api.jobs.models import Job
 from trellis_api.models.models import Model
 from trellis_cli.services.ports import pick_free
 from trellis_cli.services.redis import find_redis_server
+from trellis_testing.datasets import add_dataset
 from trellis_testing.waiting import wait_until
 
 #: Notes that it was started, then does as the files beside its spec say.
@@ -237,7 +237,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
         databases.append(database)
         tables.metadata.create_all(database.engine)
         with database.write() as session:
-            add_ingredients(session)
+            add_ingredients(session, settings)
         for cached in (transaction.get_settings, transaction.get_database, ray_client.get_ray):
             cached.cache_clear()
         return Installation(settings, database, environment)
@@ -249,7 +249,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
         cached.cache_clear()
 
 
-def add_ingredients(session: Session) -> None:
+def add_ingredients(session: Session, settings: Settings) -> None:
     """The model and the dataset that the jobs name."""
     session.add(
         Model(
@@ -262,17 +262,8 @@ def add_ingredients(session: Session) -> None:
             warnings=[],
         )
     )
-    session.add(
-        Dataset(
-            id="ds_aaaaaaaaaaaa", name="sums", path="datasets/sums/data.parquet", format="prompt-answer",
-            format_reason="", format_columns={}, row_count=1_000,
-            columns=[{"name": "prompt", "type": "text"}, {"name": "answer", "type": "text"}],
-            warnings=[], size_bytes=1,
-            sha256="0" * 64, source_filename="sums.jsonl", source_kind="jsonl", source_size_bytes=1,
-            source_sha256="0" * 64,
-        )
-    )  # fmt: skip
-    session.flush()
+    rows = [{"prompt": f"{number}+1?", "answer": f"#### {number + 1}"} for number in range(1_000)]
+    add_dataset(session, settings, rows, id="ds_aaaaaaaaaaaa", name="sums")
 
 
 @pytest.fixture

@@ -7,15 +7,16 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
 from trellis_api.auth.admin_token import ensure_admin_token
 from trellis_api.jobs.models import RolloutSample
 from trellis_api.main import create_app
+from trellis_testing.data_tasks import finish_data_tasks
+from trellis_testing.datasets import add_version
 
 ROWS = 40
+DATASET = "ds_aaaaaaaaaaaa"
 GOOD_FILE = """
 def score(prompt, response, answer, row):
     return {"score": float(bool(answer) and answer in response)}
@@ -38,14 +39,20 @@ def score(prompt, response, answer, row):
 def installation(install: Callable[..., Any]) -> Any:
     """A platform with a dataset that can be read."""
     installation = install()
-    path = installation.settings.data_root / "datasets" / "sums" / "data.parquet"
-    path.parent.mkdir(parents=True)
-    table = {
-        "prompt": [f"{number} + 1" for number in range(ROWS)],
-        "answer": [f"{number} + 1 = {number + 1}\n#### {number + 1}" for number in range(ROWS)],
-    }
-    pq.write_table(pa.table(table), path)
+    publish(
+        installation,
+        [
+            {"prompt": f"{number} + 1", "answer": f"{number} + 1 = {number + 1}\n#### {number + 1}"}
+            for number in range(ROWS)
+        ],
+    )
     return installation
+
+
+def publish(installation: Any, rows: list[dict[str, Any]]) -> str:
+    """The next version of the dataset that dry runs read; its id."""
+    with installation.database.write() as session:
+        return add_version(session, installation.settings, DATASET, rows).id
 
 
 @pytest.fixture
@@ -172,9 +179,8 @@ def test_a_dry_run_that_takes_too_long_is_ended(install: Callable[..., Any], req
 
 
 def test_a_bad_row_is_named(client: TestClient, installation: Any) -> None:
-    path = installation.settings.data_root / "datasets" / "sums" / "data.parquet"
     # The first row is looked at when the dry run is asked for.
-    pq.write_table(pa.table({"prompt": ["1 + 1", "2 + 2"], "answer": ["2", ""]}), path)
+    publish(installation, [{"prompt": "1 + 1", "answer": "2"}, {"prompt": "2 + 2", "answer": ""}])
     dry_run = start(client, [{"name": "exact"}])
 
     work()
@@ -182,6 +188,37 @@ def test_a_bad_row_is_named(client: TestClient, installation: Any) -> None:
     found = client.get(f"/rewards/dry-runs/{dry_run}").json()
     assert (found["state"], found["cause"]) == ("failed", "bad_request")
     assert "Row 2" in found["reason"]
+
+
+def test_rows_are_those_of_the_version_and_split_that_were_asked_for(
+    client: TestClient, installation: Any
+) -> None:
+    before = client.get(f"/datasets/{DATASET}").json()["head"]
+    with installation.database.write() as session:
+        rows = {
+            "train": [{"prompt": "1 + 1", "answer": ""}],
+            "test": [{"prompt": "2 + 2", "answer": "4"}] * 3,
+        }
+        add_version(session, installation.settings, DATASET, rows)
+    old = start(client, [{"name": "exact"}], dataset_version=before[:8])
+    new = start(client, [{"name": "exact"}], dataset_split="test")
+    # What comes later does not concern them.
+    publish(installation, [{"prompt": "3 + 3", "answer": "6"}])
+
+    work()
+
+    first, second = (client.get(f"/rewards/dry-runs/{each}").json() for each in (old, new))
+    assert (first["state"], first["dataset_version"], first["dataset_split"]) == (
+        "succeeded",
+        before,
+        "train",
+    )
+    assert (second["state"], second["dataset_split"]) == ("succeeded", "test")
+    assert second["dataset_version"] != before
+    assert {each["count"] for each in second["result"]["probes"] if each["probe"] == "gold"} == {3}
+    unknown = {"rewards": [{"name": "exact"}], "dataset": DATASET, "dataset_split": "nothing"}
+    refused = client.post("/rewards/dry-runs", json=unknown)
+    assert (refused.status_code, refused.json()["error"]) == (422, "unknown_version")
 
 
 def test_a_file_in_use_is_not_deleted_and_nothing_is_left_behind(
@@ -277,9 +314,10 @@ def test_launch_hands_over_what_rewards_need(
     assert "a-secret" not in (tmp_path / "rewards.json").read_text()
 
 
-def test_unusual_columns_are_read_as_a_job_reads_them(client: TestClient) -> None:
+def test_unusual_columns_are_read_as_a_job_reads_them(client: TestClient, installation: Any) -> None:
     rows = "\n".join(json.dumps({"frage": f"{n} + 1", "ergebnis": str(n + 1)}) for n in range(20))
     dataset = client.post("/datasets", files={"file": ("summen.jsonl", rows)}).json()
+    finish_data_tasks(installation.settings, installation.database)
     request = {"rewards": [{"name": "exact"}], "dataset": dataset["id"]}
 
     refused = client.post("/rewards/dry-runs", json=request)

@@ -4,13 +4,16 @@ import json
 import time
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from trellis_api.jobs import service
+from trellis_api.jobs.errors import UnknownVersion
 from trellis_contracts.spec import JobSpec
 from trellis_contracts.states import JobState
+from trellis_testing.datasets import add_version
 from trellis_testing.waiting import wait_until
 from trellis_workers.core.ray_client import OVER, get_ray
-from trellis_workers.jobs.launch import launch_queued
+from trellis_workers.jobs.launch import _prepare_training, launch_queued
 from trellis_workers.jobs.reconcile import reconcile
 
 
@@ -31,12 +34,57 @@ def test_a_queued_job_is_started_with_its_spec(on_ray: Any) -> None:
     assert platform.get_job(job.id).state == JobState.LAUNCHING
     assert (spec.job_id, spec.attempt, spec.seed, spec.name) == (job.id, 1, 7, "learn sums")
     assert f"{platform.settings.data_root}/models/tiny" in "".join(spec.engine_overrides)
+    assert spec.train_data is not None
+    assert (spec.train_data.split, spec.train_data.row_count) == ("train", 1_000)
     assert (platform.attempt_dir(job) / "token").stat().st_mode & 0o777 == 0o600
     record = json.loads((platform.attempt_dir(job) / "composition.json").read_text())
     assert record["config"]["algorithm"]["adv_estimator"] == "grpo"
     assert "verl" in record["command"]
     platform.end_run(job, 0)
     wait_for_exit(job)
+
+
+def test_a_job_is_told_the_files_of_its_version_whatever_came_later(install: Any) -> None:
+    platform = install()
+
+    def publish(**splits: int) -> str:
+        rows = {
+            name: [{"answer": f"#### {n}", "prompt": f"{n}?"} for n in range(count)]
+            for name, count in splits.items()
+        }
+        with platform.database.write() as session:
+            return add_version(session, platform.settings, "ds_aaaaaaaaaaaa", rows).id
+
+    version = publish(train=90, test=70)
+    job = platform.add_job(
+        dataset_version=version,
+        dataset_split="train",
+        validation_dataset_id="ds_aaaaaaaaaaaa",
+        validation_version=version,
+        validation_split="test",
+    )
+    publish(train=3)
+
+    spec, _ = _prepare_training(platform.settings, job)
+
+    train, validation = spec.train_data, spec.validation_data
+    assert train is not None
+    assert validation is not None
+    assert (train.version, train.split, train.row_count) == (version, "train", 90)
+    assert (validation.version, validation.split, validation.row_count) == (version, "test", 70)
+    assert train.columns == {"prompt": "prompt", "answer": "answer"}
+    assert train.sha256 == validation.sha256 != version
+    for source in (train, validation):
+        rows = sum(pq.read_metadata(path).num_rows for path in source.paths)
+        assert rows == source.row_count
+
+
+def test_a_job_whose_version_is_gone_fails_with_a_reason(install: Any) -> None:
+    platform = install()
+    job = platform.add_job(dataset_version="0" * 64, dataset_split="train")
+
+    with pytest.raises(UnknownVersion, match="no version"):
+        _prepare_training(platform.settings, job)
 
 
 def test_the_second_job_waits_for_the_only_slot(on_ray: Any) -> None:

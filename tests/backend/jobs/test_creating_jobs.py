@@ -13,6 +13,7 @@ from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
 from trellis_api.models.models import Model
+from trellis_testing.datasets import add_version, sums
 
 
 @pytest.fixture
@@ -112,18 +113,77 @@ def test_a_mistake_has_a_code(
 
 
 def test_a_dataset_that_the_recipe_cannot_learn_from_is_refused(
-    client: TestClient, body: dict[str, Any], database: Database, dataset: Dataset
+    client: TestClient, body: dict[str, Any], database: Database, settings: Settings, dataset: Dataset
 ) -> None:
     with database.write() as session:
-        dataset.format, dataset.format_columns = "unknown", {}
-        dataset.columns = [{"name": "title", "type": "text"}]
-        session.add(dataset)
+        add_version(session, settings, dataset.id, [{"title": "One"}])
 
     response = client.post("/api/v1/jobs", json=body)
 
     assert response.status_code == 422
     assert response.json()["error"] == "unsuitable_dataset"
     assert dataset.name in response.json()["message"]
+
+
+def test_a_job_reads_the_version_that_was_there_when_it_was_asked_for(
+    client: TestClient, body: dict[str, Any], database: Database, settings: Settings, dataset: Dataset
+) -> None:
+    first = client.post("/api/v1/jobs", json=body).json()
+    with database.write() as session:
+        add_version(session, settings, dataset.id, {"train": sums(600), "test": sums(64, 600)})
+
+    second = client.post("/api/v1/jobs", json={**body, "validation_split": "test"}).json()
+    named = {**body, "dataset_version": first["dataset_version"][:8]}
+    third = client.post("/api/v1/jobs", json=named).json()
+    copy = client.post(f"/api/v1/jobs/{second['id']}/clone", json={}).json()
+
+    tip = client.get(f"/api/v1/datasets/{dataset.id}").json()["head"]
+    assert (first["dataset_version"], first["dataset_split"]) == (dataset.head, "train")
+    assert (first["validation_dataset"], first["validation_split"]) == (None, None)
+    assert third["dataset_version"] == dataset.head != tip
+    for job in (second, copy):
+        assert (job["dataset_version"], job["dataset_split"]) == (tip, "train")
+        assert job["validation_dataset"]["id"] == dataset.id
+        assert (job["validation_version"], job["validation_split"]) == (tip, "test")
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "field"),
+    [
+        ({"dataset_version": "no-such"}, "version_not_found", "dataset_version"),
+        ({"dataset_version": "0" * 64}, "version_not_found", "dataset_version"),
+        ({"dataset_version": "../../main"}, "version_not_found", "dataset_version"),
+        ({"dataset_split": "test"}, "split_not_found", "dataset_split"),
+        ({"validation_split": "test"}, "split_not_found", "validation_split"),
+    ],
+)
+def test_a_version_or_split_that_is_not_there_is_refused(
+    client: TestClient, body: dict[str, Any], changes: dict[str, Any], code: str, field: str
+) -> None:
+    for path in ("/api/v1/jobs", "/api/v1/jobs/preview"):
+        response = client.post(path, json={**body, **changes})
+
+        assert (response.status_code, response.json()["error"]) == (422, "unknown_version")
+        (issue,) = response.json()["details"]
+        assert (issue["code"], issue["field"]) == (code, field)
+
+
+def test_a_validation_version_of_nothing_is_refused(client: TestClient, body: dict[str, Any]) -> None:
+    response = client.post("/api/v1/jobs", json={**body, "validation_version": "main"})
+
+    assert (response.status_code, response.json()["error"]) == (422, "invalid_request")
+
+
+def test_a_dataset_without_rows_is_refused(
+    client: TestClient, body: dict[str, Any], database: Database
+) -> None:
+    with database.write() as session:
+        session.add(Dataset(id="ds_aaaaaaaaaaaa", name="empty"))
+
+    response = client.post("/api/v1/jobs", json={**body, "dataset": "ds_aaaaaaaaaaaa"})
+
+    assert (response.status_code, response.json()["error"]) == (422, "unknown_version")
+    assert response.json()["details"][0]["code"] == "dataset_not_ready"
 
 
 def test_a_model_whose_weights_are_not_here_yet_is_refused(

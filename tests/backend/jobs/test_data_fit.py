@@ -5,18 +5,17 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
-from trellis_api.datasets.intake.formats import detect_format
 from trellis_api.datasets.models import Dataset
 from trellis_api.jobs.data_fit import MAX_OFFERS
 from trellis_api.jobs.fit_texts import describe_conversion
 from trellis_api.models.models import Model
 from trellis_contracts.rows import CONVERSIONS, ColumnKind
 from trellis_data.reading.columns import describe_type, kind_of
+from trellis_testing.datasets import add_version
 
 CHAT = [{"role": "user", "content": "1+1?"}, {"role": "assistant", "content": "2"}]
 WRONG = [CHAT[0], {"role": "assistant", "content": "3"}]
@@ -25,21 +24,12 @@ Upload = Callable[..., Dataset]
 
 @pytest.fixture
 def upload(database: Database, settings: Settings, dataset: Dataset) -> Upload:
-    """A dataset with its file, recognised as intake would."""
+    """A dataset with these rows, recognised as an import would."""
 
     def make(*rows: dict[str, Any]) -> Dataset:
-        table = pa.Table.from_pylist(list(rows))
-        detection = detect_format(table.schema)
-        path = settings.data_root / dataset.path
-        path.parent.mkdir(parents=True)
-        pq.write_table(table, path)
         with database.write() as session:
-            dataset.format = detection.format.value
-            dataset.format_columns = detection.columns
-            dataset.columns = [
-                {"name": field.name, "type": describe_type(field.type)} for field in table.schema
-            ]
-            session.add(dataset)
+            # As often as a job needs rows; the first of them is what the preview shows.
+            add_version(session, settings, dataset.id, list(rows) * 128)
         return dataset
 
     return make

@@ -176,7 +176,7 @@ def test_a_finished_export_has_registered_its_model(
     lineage = found["lineage"]
     assert (lineage["job_id"], lineage["job_name"], lineage["step"]) == (source, "a job", 3)
     assert (lineage["model_id"], lineage["model_name"]) == (model.id, model.name)
-    assert (lineage["dataset_id"], lineage["dataset_sha256"]) == (dataset.id, dataset.sha256)
+    assert lineage["dataset_id"] == dataset.id
     assert (lineage["recipe"], lineage["form"], lineage["export_job_id"]) == ("grpo", "merged", export["id"])
 
 

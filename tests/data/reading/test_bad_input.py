@@ -242,11 +242,22 @@ def test_rows_whose_keys_are_data_do_not_become_columns_without_end(outcome: Any
         ("rows.jsonl.gz", gzip.compress(b""), "dataset_empty"),
         ("rows.csv", b"id,text\n", "dataset_empty"),
         ("rows.json", b"[]", "dataset_empty"),
+        ("rows.jsonl", b"{}\n{}\n", "dataset_empty"),
         ("rows.parquet", b"PAR1" + b"\x00" * 100 + b"PAR1", "file_damaged"),
         ("rows.arrow", b"ARROW1\x00\x00" + b"\x07" * 100, "file_damaged"),
         ("rows.jsonl", bytes(range(256)) * 400, "not_text"),
     ],
-    ids=["columns", "empty", "empty-gzip", "header", "empty-array", "parquet", "arrow", "binary"],
+    ids=[
+        "columns",
+        "empty",
+        "empty-gzip",
+        "header",
+        "empty-array",
+        "empty-rows",
+        "parquet",
+        "arrow",
+        "binary",
+    ],
 )
 def test_a_file_without_rows_is_refused(filename: str, content: bytes, code: str, outcome: Any) -> None:
     assert outcome(filename, content)["code"] == code

@@ -7,15 +7,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event, Thread
 from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from trellis_api.core.database import Database
+from trellis_api.core.settings import Settings
 from trellis_cli.client import ApiClient
 from trellis_cli.services.ports import pick_free
+from trellis_testing.data_tasks import finish_data_tasks
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 START_TIMEOUT_S = 120
@@ -59,9 +64,30 @@ def _wait_until_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> 
     pytest.fail(f"the API did not start:\n{log.read_text()}")
 
 
+@contextmanager
+def carrying_out_data_tasks(data_root: Path) -> Iterator[None]:
+    """Datasets are read and pipelines run as long as the block lasts, as soon as they are asked for."""
+    settings = Settings(data_root=data_root, database_url=None, redis_url=None, min_free_disk_bytes=0)
+    database = Database(settings)
+    is_over = Event()
+
+    def work() -> None:
+        while not is_over.wait(0.2):
+            finish_data_tasks(settings, database)
+
+    thread = Thread(target=work, name="data-tasks")
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+        database.dispose()
+
+
 @pytest.fixture(scope="session")
 def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
-    """The API alone: no workers and no Ray, so jobs would wait."""
+    """The API, and what workers do with data; no Ray, so jobs would wait."""
     if not (REPOSITORY / "frontend" / "dist" / "index.html").is_file():
         pytest.fail("the dashboard is not built: run `npm ci && npm run build` in frontend/")
     data_root = tmp_path_factory.mktemp("dashboard-data")
@@ -84,7 +110,8 @@ def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
     try:
         url = f"http://127.0.0.1:{port}"
         _wait_until_ready(url, process, log)
-        yield Dashboard(url, data_root, environment)
+        with carrying_out_data_tasks(data_root):
+            yield Dashboard(url, data_root, environment)
     finally:
         process.terminate()
         process.wait(timeout=20)

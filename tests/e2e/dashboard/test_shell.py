@@ -13,7 +13,7 @@ def test_an_empty_platform_teaches_the_first_job(logged_in: Page) -> None:
 
     logged_in.get_by_role("main").get_by_role("button", name="Upload a dataset").click()
 
-    expect(logged_in.get_by_role("dialog")).to_contain_text("Drop a file here")
+    expect(logged_in.get_by_role("dialog")).to_contain_text("Drop files here")
 
 
 def test_the_overview_says_how_old_each_measurement_is(logged_in: Page) -> None:

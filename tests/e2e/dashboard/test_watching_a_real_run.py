@@ -13,6 +13,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.train, pytest.mark.timeout(600)]
 
 #: Starting the engine on two busy cores.
 STARTED_WITHIN_MS = 240_000
+#: A worker reading a small file.
+READ_WITHIN_MS = 60_000
 
 
 def test_a_real_run_is_launched_watched_and_stopped_from_the_page(
@@ -31,7 +33,8 @@ def test_a_real_run_is_launched_watched_and_stopped_from_the_page(
     )
     page.get_by_role("dialog").get_by_role("button", name="Upload", exact=True).click()
     page.wait_for_url(re.compile("/datasets/ds_"))
-    dataset = page.url.rsplit("/", 1)[1]
+    dataset = page.url.rsplit("/", 1)[1].split("?")[0]
+    expect(page.get_by_role("tab", name="Sample")).to_be_visible(timeout=READ_WITHIN_MS)
 
     page.goto(f"{rig.platform.url}/jobs/new?recipe=sft&model={model}&dataset={dataset}")
     page.get_by_label("Name").fill("from the page")

@@ -43,7 +43,7 @@ class Rows:
     def as_source(self) -> DataSource:
         count = pq.ParquetFile(self.path).metadata.num_rows
         return DataSource(
-            dataset_id=self.path.stem, path=str(self.path), format=self.format, sha256="0", row_count=count
+            dataset_id=self.path.stem, paths=[str(self.path)], format=self.format, sha256="0", row_count=count
         )
 
 

@@ -31,7 +31,7 @@ def source(
     pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=row_group_size)
     return DataSource(
         dataset_id="ds_1",
-        path=str(path),
+        paths=[str(path)],
         format=format_,
         columns=columns,
         sha256="0",
@@ -248,7 +248,7 @@ def test_rows_before_the_held_out_ones_are_not_decoded_again(tmp_path: Path, mon
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", recording)
     prepare(spec_for(tmp_path, train, params={"validation_rows": 4}))
 
-    assert read == [[0, 1, 2, 3], [2, 3]]
+    assert read == [[0, 1, 2], [2, 3]]
 
 
 def test_a_bad_row_among_the_held_out_is_named(tmp_path: Path) -> None:
@@ -257,6 +257,55 @@ def test_a_bad_row_among_the_held_out_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(BadData, match="Row 9 of dataset ds_1: 'answer' is empty"):
         prepare(spec_for(tmp_path, train, params={"validation_rows": 4}))
+
+
+def test_the_files_of_a_version_are_read_as_one(tmp_path: Path) -> None:
+    """Chunks that versions share: other orders of columns, and columns without values have no type."""
+    rows = questions(6)
+    one = source(tmp_path, rows[:2], DataFormat.PROMPT_ANSWER, name="one")
+    turned = [{"answer": row["answer"], "question": row["question"]} for row in rows[2:4]]
+    two = source(tmp_path, turned, DataFormat.PROMPT_ANSWER, name="two")
+    noted = [{"note": None, **row} for row in rows[4:5]]
+    three = source(tmp_path, noted, DataFormat.PROMPT_ANSWER, name="three")
+    four = source(tmp_path, [{"note": "last", **rows[5]}], DataFormat.PROMPT_ANSWER, name="four")
+    paths = [path for each in (one, two, three, four) for path in each.paths]
+    train = one.model_copy(update={"paths": paths, "row_count": 6})
+
+    prepared = prepare(spec_for(tmp_path, train, params={"validation_rows": 3}), tmp_path / "out")
+
+    assert (prepared.train_rows, prepared.validation_rows) == (3, 3)
+    written = [
+        row["extra_info"]
+        for path in (prepared.train_path, prepared.validation_path)
+        for row in pq.read_table(path).to_pylist()
+    ]
+    assert [info["question"] for info in written] == [row["question"] for row in rows]
+    assert [info["index"] for info in written] == list(range(6))
+
+
+def test_rows_in_verls_own_form_keep_columns_that_only_some_files_have(tmp_path: Path) -> None:
+    def row(number: int, **more) -> dict:
+        return {
+            "data_source": "own", "prompt": [{"role": "user", "content": f"{number}?"}],
+            "reward_model": {"ground_truth": str(number)}, **more,
+        }  # fmt: skip
+
+    one = source(tmp_path, [row(1, level=None)], DataFormat.VERL_RL, name="one")
+    two = source(tmp_path, [row(2, level=3)], DataFormat.VERL_RL, name="two")
+    train = one.model_copy(update={"paths": one.paths + two.paths, "row_count": 2})
+
+    prepared = prepare(spec_for(tmp_path, train), tmp_path / "out")
+
+    assert [each["level"] for each in pq.read_table(prepared.train_path).to_pylist()] == [None, 3]
+
+
+def test_files_whose_columns_do_not_fit_each_other_are_refused(tmp_path: Path) -> None:
+    one = source(tmp_path, [{"prompt": "1+1?", "answer": "2"}], DataFormat.PROMPT_ANSWER, name="one")
+    two = source(tmp_path, [{"prompt": "1+1?", "answer": ["2"]}], DataFormat.PROMPT_ANSWER, name="two")
+    train = one.model_copy(update={"paths": one.paths + two.paths, "row_count": 2})
+
+    with pytest.raises(BadData):
+        prepare(spec_for(tmp_path, train), tmp_path / "out")
 
 
 def test_with_a_validation_dataset_nothing_is_held_out(tmp_path: Path) -> None:
@@ -309,7 +358,7 @@ def test_more_rows_cannot_be_held_out_than_there_are(tmp_path: Path) -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     missing = DataSource(
         dataset_id="ds_9",
-        path=str(tmp_path / "no.parquet"),
+        paths=[str(tmp_path / "no.parquet")],
         format=DataFormat.MESSAGES,
         sha256="0",
         row_count=1,

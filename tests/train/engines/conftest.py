@@ -159,7 +159,7 @@ def start_run(job_folder: Path) -> Iterator[Callable[..., Run]]:
             "trains_on": "verl-rl",
             "train_data": {
                 "dataset_id": "d",
-                "path": str(job_folder / "train.parquet"),
+                "paths": [str(job_folder / "train.parquet")],
                 "format": "verl-rl",
                 "sha256": "0",
                 "row_count": 40,

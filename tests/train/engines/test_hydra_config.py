@@ -23,7 +23,7 @@ def make_spec(**changes: Any) -> JobSpec:
         "trains_on": "verl-rl",
         "train_data": {
             "dataset_id": "d",
-            "path": "/d.parquet",
+            "paths": ["/d.parquet"],
             "format": "verl-rl",
             "sha256": "0",
             "row_count": 1,

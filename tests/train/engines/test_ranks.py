@@ -48,7 +48,7 @@ def run_engine(folder: Path, name: str) -> subprocess.CompletedProcess[str]:
         model=ModelSource(model_id="model", path=str(folder)),
         trains_on=DataFormat.MESSAGES,
         train_data=DataSource(
-            dataset_id="rows", path=str(folder), format=DataFormat.MESSAGES, sha256="0", row_count=1
+            dataset_id="rows", paths=[str(folder)], format=DataFormat.MESSAGES, sha256="0", row_count=1
         ),
         attempt_dir=str(folder),
         checkpoint_dir=str(folder / "checkpoints"),

@@ -70,7 +70,7 @@ class Run:
             trains_on=DataFormat.MESSAGES,
             train_data=DataSource(
                 dataset_id="ds_sft",
-                path=str(self._starter / "sft.parquet"),
+                paths=[str(self._starter / "sft.parquet")],
                 format=DataFormat.PROMPT_ANSWER,
                 sha256="0",
                 row_count=500,

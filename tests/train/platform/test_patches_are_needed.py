@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
@@ -181,6 +182,32 @@ def test_a_layer_multiplies_by_the_weight_it_has_now() -> None:
     product = layer.cpu_linear(torch.ones(1, 2), None, None)
 
     assert product.item() == 5.0
+
+
+@needs_cpu_build
+def test_vllm_still_compiles_the_count_that_we_make_without() -> None:
+    from trellis_train.platform.vllm_cpu import RANKS, SAMPLER
+
+    # Read, not imported: importing the sampler takes as long as the rest of this file.
+    folder = Path(str(importlib.metadata.distribution("vllm-cpu").locate_file("vllm")))
+    definition = (folder / "v1/sample/ops/logprobs.py").read_text()
+    sampler = (folder.parent / (SAMPLER.replace(".", "/") + ".py")).read_text()
+
+    assert f"@torch.compile(backend=current_platform.simple_compile_backend)\ndef {RANKS}(" in definition
+    assert "return (x >= values).sum(-1)" in definition
+    assert f"import {RANKS}" in sampler
+
+
+def test_ranks_are_counted_where_the_sampler_looks() -> None:
+    import torch
+    from trellis_train.platform.vllm_cpu import RANKS, count_ranks_eagerly
+
+    module = type(sys)("sampler")
+    setattr(module, RANKS, None)
+    count_ranks_eagerly(module)
+    logits = torch.tensor([[0.1, 0.7, 0.2], [0.5, 0.3, 0.2]])
+
+    assert getattr(module, RANKS)(logits, torch.tensor([[0.2], [0.5]])).tolist() == [2, 1]
 
 
 def test_the_device_module_has_the_random_state_that_a_checkpoint_keeps() -> None:

@@ -18,7 +18,7 @@ def source_of(folder: Path, data_format: DataFormat, rows: list[dict[str, Any]])
     path = folder / "rows.parquet"
     pq.write_table(pa.Table.from_pylist(rows), path)
     return DataSource(
-        dataset_id="dst_x", path=str(path), format=data_format, sha256="0" * 64, row_count=len(rows)
+        dataset_id="dst_x", paths=[str(path)], format=data_format, sha256="0" * 64, row_count=len(rows)
     )
 
 
@@ -54,3 +54,22 @@ def test_a_row_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(BadDryRun, match="Row 2"):
         draw_rows(source_of(tmp_path, DataFormat.PROMPT_ANSWER, rows), 2, seed=0)
+
+
+def test_rows_are_drawn_from_all_files_of_a_version(tmp_path: Path) -> None:
+    rows = [{"prompt": f"{n}+1?", "answer": str(n + 1)} for n in range(6)]
+    paths = []
+    for number in range(3):
+        path = tmp_path / f"chunk-{number}.parquet"
+        table = pa.Table.from_pylist(rows[number * 2 : number * 2 + 2])
+        pq.write_table(table.select(table.column_names[:: 1 if number else -1]), path)
+        paths.append(str(path))
+    source = DataSource(
+        dataset_id="dst_x", paths=paths, format=DataFormat.PROMPT_ANSWER, sha256="0" * 64, row_count=6
+    )
+
+    drawn = draw_rows(source, 4, seed=1)
+
+    assert len(drawn) == 4
+    assert all(row.answer == str(row.number + 1) for row in drawn)
+    assert len({row.number // 2 for row in drawn}) > 1

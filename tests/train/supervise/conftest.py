@@ -164,7 +164,7 @@ def spec(platform: Platform, tmp_path: Path) -> JobSpec:
             "trains_on": "verl-rl",
             "train_data": {
                 "dataset_id": "ds_a",
-                "path": "/data/a.parquet",
+                "paths": ["/data/a.parquet"],
                 "format": "verl-rl",
                 "sha256": "0" * 64,
                 "row_count": 4,

@@ -14,6 +14,7 @@ from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.jobs import service
 from trellis_cli.client import ApiClient
+from trellis_cli.waiting import wait_for_dataset
 from trellis_contracts.states import JobState
 
 CallApi = Callable[..., Any]
@@ -151,7 +152,7 @@ def dataset_file(tmp_path: Path) -> Path:
 @pytest.fixture
 def dataset(dataset_file: Path, api: ApiClient) -> Iterator[dict[str, Any]]:
     """An uploaded dataset; deleted afterwards."""
-    made = api.upload("/datasets", dataset_file, {"name": "addition"})
+    made = wait_for_dataset(api, api.upload("/datasets", dataset_file, {"name": "addition"})["id"])
     yield made
     api.delete(f"/datasets/{made['id']}")
 

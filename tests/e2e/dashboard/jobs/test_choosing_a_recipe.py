@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 from trellis_cli.client import ApiClient
+from trellis_cli.waiting import wait_for_dataset
 
 pytestmark = pytest.mark.e2e
 
@@ -21,7 +22,7 @@ def odd_pairs(api: ApiClient, tmp_path: Path) -> Iterator[dict[str, Any]]:
     ]
     path = tmp_path / "odd.jsonl"
     path.write_text("\n".join(json.dumps(row) for row in rows))
-    made = api.upload("/datasets", path, {"name": "odd pairs"})
+    made = wait_for_dataset(api, api.upload("/datasets", path, {"name": "odd pairs"})["id"])
     yield made
     api.delete(f"/datasets/{made['id']}")
 

@@ -1,0 +1,135 @@
+"""Rows as supervised training sees them, against verl's own dataset in the process that trains."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from trellis_contracts.recipe import DataFormat
+from trellis_contracts.token_view import TokenView
+from trellis_data.formats.detection import detect
+from trellis_data.layout import Layout
+from trellis_data.versions.store import Entry, Store
+from trellis_train.data.prepare import SCHEMAS
+from trellis_train.starter.model import write_model
+
+TALK: list[dict[str, Any]] = [
+    {
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "What is 1 plus 2?"},
+            {"role": "assistant", "content": "It is 3. 你好"},
+            {"role": "user", "content": "And then?"},
+            {"role": "assistant", "content": "4"},
+        ]
+    },
+    {"messages": [{"role": "user", "content": "?"}]},
+    {"messages": [{"role": "user", "content": "Say it."}, {"role": "assistant", "content": ""}]},
+]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    write_model(folder, 0)
+    return folder
+
+
+def ask(
+    folder: Path, model: Path, rows: list[dict[str, Any]], **request: Any
+) -> "subprocess.CompletedProcess[str]":
+    """The program's answer to a request for rows of a version."""
+    folder.mkdir(exist_ok=True)
+    pq.write_table(table := pa.Table.from_pylist(rows), folder / "in.parquet")
+    found = detect(table)
+    layout = Layout(found[0].format, found[0].columns) if found else Layout(DataFormat.UNKNOWN)
+    store = Store.create(folder / "store")
+    version = store.record({"train": [folder / "in.parquet"]}, Entry("rows", "tests", layout))
+    task = {"kind": "tokens", "model": "mdl_aaaaaaaaaaaa", "split": "train", **request}
+    asked = {"request": task, "store": str(store.root), "version": version.id, "model_dir": str(model)}
+    (folder / "request.json").write_text(json.dumps(asked))
+    program = subprocess.Popen(
+        [sys.executable, "-m", "trellis_train.data.token_view", str(folder), "0"],
+        stdin=subprocess.PIPE,  # it leaves when this end closes
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert program.stderr is not None
+    said = program.stderr.read()
+    return subprocess.CompletedProcess(program.args, program.wait(), "", said)
+
+
+def view(folder: Path, model: Path, rows: list[dict[str, Any]], **request: Any) -> TokenView:
+    done = ask(folder, model, rows, **request)
+    assert done.returncode == 0, done.stderr
+    return TokenView.model_validate_json((folder / "result.json").read_bytes())
+
+
+def test_what_is_shaded_is_what_verl_masks(tmp_path: Path, model: Path) -> None:
+    from transformers import AutoTokenizer
+    from verl.utils.dataset.multiturn_sft_dataset import MultiTurnSFTDataset
+
+    shown = view(tmp_path / "task", model, TALK, max_length=40)
+    pq.write_table(
+        pa.Table.from_pylist([TALK[0], TALK[2]], SCHEMAS[DataFormat.MESSAGES]), tmp_path / "train.parquet"
+    )
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    config = {"pad_mode": "no_padding", "max_length": 4096, "truncation": "right"}
+    trained = MultiTurnSFTDataset([str(tmp_path / "train.parquet")], tokenizer, config)
+
+    for row, item in ((shown.rows[0], trained[0]), (shown.rows[2], trained[1])):
+        learned = tokenizer.decode(item["input_ids"][item["loss_mask"] == 1])
+        assert row.token_count == len(item["input_ids"])
+        assert "".join(each.text for each in row.segments) == tokenizer.decode(item["input_ids"])
+        assert "".join(each.text for each in row.segments if each.is_trained) == learned
+        assert sum(each.token_count for each in row.segments) == row.token_count
+    assert [(each.role, each.is_trained) for each in shown.rows[0].segments] == [
+        ("system", False),
+        ("user", False),
+        ("assistant", False),
+        ("assistant", True),
+        ("user", False),
+        ("assistant", False),
+        ("assistant", True),
+    ]
+    assert [row.is_truncated for row in shown.rows] == [True, False, False]
+    assert shown.rows[0].trained_count == 0
+    assert shown.rows[1].problem
+
+
+def test_a_window_of_rows_is_numbered_by_the_split(tmp_path: Path, model: Path) -> None:
+    rows = [{"question": f"q{n}", "answer": f"a{n}"} for n in range(9)]
+
+    shown = view(tmp_path, model, rows, offset=7, limit=5)
+
+    assert [row.row for row in shown.rows] == [7, 8]
+    assert shown.rows[0].segments[-1].text.startswith("a7")
+
+
+def test_every_token_of_a_text_is_learned(tmp_path: Path, model: Path) -> None:
+    shown = view(tmp_path, model, [{"text": "Once upon a time there was a long text."}])
+
+    assert [each.is_trained for each in shown.rows[0].segments] == [True]
+    assert shown.rows[0].trained_count == shown.rows[0].token_count > 1
+
+
+def test_rows_that_are_not_trained_on_are_told(tmp_path: Path, model: Path) -> None:
+    done = ask(tmp_path, model, [{"colour": 1}])
+
+    assert done.returncode == 65, done.stderr
+    assert json.loads((tmp_path / "failure.json").read_text())["code"] == "format_not_trainable"
+
+
+def test_a_folder_without_tokenizer_is_told(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+
+    done = ask(tmp_path / "task", tmp_path / "empty", TALK)
+
+    assert done.returncode == 65, done.stderr
+    assert json.loads((tmp_path / "task" / "failure.json").read_text())["code"] == "tokenizer_unreadable"

@@ -3,8 +3,10 @@
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +24,8 @@ PACKAGES = (
     "verl/trellis_train",
     "cli/trellis_cli",
 )
+#: Folders of tests that start Ray, engines or browsers, those that take longest first.
+HEAVY_SUITES = ("e2e", "proof", "train", "workers")
 
 
 @dataclass(frozen=True)
@@ -85,27 +89,80 @@ def run(step: Step, *, capture: bool) -> "subprocess.CompletedProcess[str]":
 
 
 def run_tests(arguments: Sequence[str]) -> int:
-    """pytest, vitest, and whether feature_list.json claims only what they showed; the first exit code not 0.
+    """pytest, vitest, and whether feature_list.json claims only what they showed; 0 where all is well.
 
     Each folder of ``tests`` has a process of its own: Ray and Celery read their settings once a
-    process, and what one folder's tests import shall not be what another's measure. With arguments,
-    only pytest with them.
+    process, and what one folder's tests import shall not be what another's measure. Two run beside
+    each other, one that starts engines and one that does not, and each shows its output when it ends.
+    With arguments, only pytest with them.
     """
     if arguments:
         return run(Step("pytest", python_command("-m", "pytest", *arguments)), capture=False).returncode
-    suites = sorted(path for path in (REPOSITORY_ROOT / "tests").iterdir() if any(path.rglob("test_*.py")))
     with tempfile.TemporaryDirectory() as folder:
-        outcomes = [_run_suite(suite, report=Path(folder) / f"{suite.name}.xml") for suite in suites]
-        false_claims = find_false_claims(sorted(Path(folder).glob("*.xml")))
-    vitest = Step("vitest", ["npm", "run", "--silent", "test"], FRONTEND)
-    outcomes.append(run(vitest, capture=False).returncode)
-    if failed := [suite.name for suite, outcome in zip(suites, outcomes, strict=False) if outcome]:
+        reports = Path(folder)
+        failed = run_side_by_side(*plan_lanes(reports), logs=reports)
+        false_claims = find_false_claims(sorted(reports.glob("*.xml")))
+    if failed:
         err.print(f"[red]failed:[/red] {', '.join(failed)}")
     if false_claims:
         err.print(f"[red]feature_list.json claims more than the tests show:[/red] {', '.join(false_claims)}")
-    return next((outcome for outcome in outcomes if outcome), 1 if false_claims else 0)
+    return 1 if failed or false_claims else 0
 
 
-def _run_suite(suite: Path, *, report: Path) -> int:
-    command = python_command("-m", "pytest", str(suite.relative_to(REPOSITORY_ROOT)), f"--junitxml={report}")
-    return run(Step(f"pytest {suite.name}", command), capture=False).returncode
+def plan_lanes(reports: Path) -> tuple[list[Step], list[Step]]:
+    """The suites that start engines and browsers, and all others; each writes its JUnit report there."""
+    folder = REPOSITORY_ROOT / "tests"
+    suites = {path.name for path in folder.iterdir() if any(path.rglob("test_*.py"))}
+    light = [_pytest(name, reports) for name in sorted(suites - set(HEAVY_SUITES))]
+    vitest = Step("vitest", ["npm", "run", "--silent", "test"], FRONTEND)
+    return [_pytest(name, reports) for name in HEAVY_SUITES], [*light, vitest]
+
+
+def _pytest(suite: str, reports: Path) -> Step:
+    report = reports / f"{suite}.xml"
+    return Step(f"pytest {suite}", python_command("-m", "pytest", f"tests/{suite}", f"--junitxml={report}"))
+
+
+def run_side_by_side(*lanes: list[Step], logs: Path) -> list[str]:
+    """Run the steps of each lane in their order, the lanes beside each other; names of those that failed.
+
+    A lane that has come to its end takes over the last steps of the other.
+    """
+    failed: list[str] = []
+    lock = threading.Lock()
+
+    def take(own: list[Step]) -> Step | None:
+        with lock:
+            if own:
+                return own.pop(0)
+            others = [lane for lane in lanes if lane]
+            return others[0].pop() if others else None
+
+    def work(own: list[Step]) -> None:
+        while step := take(own):
+            log = logs / f"{step.name.replace(' ', '-')}.log"
+            started = time.monotonic()
+            outcome = run_into(step, log)
+            with lock:
+                if outcome:
+                    failed.append(step.name)
+                word = "[red]FAILED[/red]" if outcome else "[green]ok[/green]    "
+                out.print(log.read_text(errors="replace"), markup=False, highlight=False, soft_wrap=True)
+                out.print(f"{word} {step.name}  [dim]{time.monotonic() - started:.0f} s[/dim]")
+
+    with ThreadPoolExecutor(len(lanes)) as pool:
+        for done in [pool.submit(work, lane) for lane in lanes]:
+            done.result()
+    return sorted(failed)
+
+
+def run_into(step: Step, log: Path) -> int:
+    """Run one step with its output in a file; its exit code."""
+    with log.open("w") as file:
+        try:
+            return subprocess.run(  # noqa: S603 - a fixed command
+                step.command, cwd=step.cwd, stdout=file, stderr=subprocess.STDOUT, check=False
+            ).returncode
+        except OSError as error:
+            file.write(f"{step.command[0]}: {error.strerror}")
+            return 127

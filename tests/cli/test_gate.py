@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from trellis_cli.gate import HEAVY_SUITES, Step, run_side_by_side, plan_lanes
+from trellis_cli.gate import HEAVY_SUITES, Step, plan_lanes, run_side_by_side
 from trellis_cli.services.platform import REPOSITORY_ROOT
 
 

@@ -33,6 +33,24 @@ function sources(folder: string): string[] {
     .map((name) => join(folder, name))
 }
 
+/** Whether a key is named in the sources; what is filled into a template there may be any word between two dots. */
+function findUsed(texts: readonly string[]): (key: string) => boolean {
+  const names = new Set<string>()
+  const templates = new Set<string>()
+  for (const text of texts) {
+    for (const [, name] of text.matchAll(/['"](\w+(?:\.[\w-]+)+)['"]/g)) if (name !== undefined) names.add(name)
+    for (const [, template] of text.matchAll(/`((?:[\w.-]|\$\{[^`{}]+\})+)`/g)) if (template !== undefined) templates.add(template)
+  }
+  const parts = [...templates].map((template) => template.split(/\$\{[^}]+\}/))
+  // A name beside a dot: what only joins what is filled in says nothing of keys.
+  const patterns = parts.filter((literals) => literals.some((one) => /\w\.|\.\w/.test(one))).map((literals) => new RegExp(`^${literals.map(escape).join('[\\w-]+')}$`))
+  return (key) => names.has(key) || patterns.some((pattern) => pattern.test(key))
+}
+
+function escape(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
+}
+
 describe('the texts of the dashboard', () => {
   it('have the same keys in both languages', () => {
     expect([...zh.keys()].sort()).toEqual([...en.keys()].sort())
@@ -57,5 +75,11 @@ describe('the texts of the dashboard', () => {
       }
     }
     expect(missing).toEqual([])
+  })
+
+  it('are all used somewhere', () => {
+    const isUsed = findUsed(sources(join(process.cwd(), 'src')).map((file) => readFileSync(file, 'utf8')))
+
+    expect([...en.keys()].filter((key) => !isUsed(key))).toEqual([])
   })
 })

@@ -46,7 +46,6 @@ export default {
       models: 'No model is ready yet. Add one under Models.',
       judges: 'No judge is set up on this platform (TRELLIS_JUDGES).',
     },
-    mixture: 'Rewards',
     mixtureHelp: 'A weighted sum. While the list is empty, the settings below decide.',
     replaced: 'The list of rewards above takes the place of the other settings of this group.',
     dryRun: 'Dry-run these rewards',

@@ -46,7 +46,6 @@ export default {
       models: '还没有就绪的模型，请在“模型”页面添加。',
       judges: '平台尚未配置评审端点（TRELLIS_JUDGES）。',
     },
-    mixture: '奖励组合',
     mixtureHelp: '加权求和。列表为空时由下方设置决定。',
     replaced: '上方的奖励列表取代本组的其他设置。',
     dryRun: '试算这些奖励',

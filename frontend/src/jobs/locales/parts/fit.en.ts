@@ -1,7 +1,6 @@
 /** Texts of what the preview says about memory and data. */
 export default {
   memory: {
-    title: 'Memory',
     peak: 'About {bytes} at the peak',
     peakOf: 'About {bytes} at the peak, of {limit}',
     line: 'About {bytes} of memory at the peak',

@@ -1,7 +1,6 @@
 /** 预览中关于内存与数据的文字。 */
 export default {
   memory: {
-    title: '内存',
     peak: '峰值约 {bytes}',
     peakOf: '峰值约 {bytes}，可用 {limit}',
     line: '内存峰值约 {bytes}',

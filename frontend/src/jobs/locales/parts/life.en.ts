@@ -45,10 +45,8 @@ export default {
     submit: 'Export',
     asked: 'Export queued: {name}',
     page: {
-      of: 'Export of {job}, step {step}',
       from: 'Checkpoint of',
       result: 'The model is ready',
-      open: 'Open the model',
       waiting: 'The model is registered when the export has succeeded.',
       none: 'The model was deleted.',
     },

@@ -45,10 +45,8 @@ export default {
     submit: '导出',
     asked: '导出已排队：{name}',
     page: {
-      of: '导出 {job} 第 {step} 步',
       from: '检查点来自',
       result: '模型已就绪',
-      open: '打开模型',
       waiting: '导出成功后将注册模型。',
       none: '模型已被删除。',
     },

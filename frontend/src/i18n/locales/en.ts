@@ -32,6 +32,7 @@ export default {
     succeeded: 'Succeeded',
     failed: 'Failed',
     crashed: 'Crashed',
+    cancelled: 'Cancelled',
   },
   duration: { d: '{n} d', h: '{n} h', min: '{n} min', s: '{n} s', now: 'just now' },
   loading: { label: 'Loading', stale: 'Shown as of {time}: the latest read failed.' },

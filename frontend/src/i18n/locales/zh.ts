@@ -32,6 +32,7 @@ export default {
     succeeded: '已完成',
     failed: '失败',
     crashed: '崩溃',
+    cancelled: '已取消',
   },
   duration: { d: '{n} 天', h: '{n} 小时', min: '{n} 分', s: '{n} 秒', now: '刚刚' },
   loading: { label: '加载中', stale: '显示的是 {time} 的数据：最近一次读取失败。' },

@@ -51,6 +51,8 @@ export default {
     head: 'Version',
     source: 'From',
     created: 'made {time}',
+    column: '{column} is the {part}',
+    and: '; ',
   },
   tab: { sample: 'Sample', statistics: 'Statistics', quality: 'Quality', duplicates: 'Duplicates', versions: 'Versions', lineage: 'Lineage', quarantine: 'Not taken' },
   revision: { label: 'Version', splitLabel: 'Split', branches: 'Branches', tags: 'Tags', version: 'Version {id}', split: '{name} · {n} rows' },

@@ -28,9 +28,8 @@ export default {
     further: 'Look further',
   },
   trained: {
+    unusable: 'Training cannot use this row:',
     model: 'Model',
-    modelPlaceholder: 'Choose a model',
-    noModels: 'No model is ready',
     choose: 'Choose a model',
     chooseText: 'Its chat template is applied to the rows, and its tokenizer counts: you see what would be learnt, token for token.',
     maxLength: 'Longest sequence',

@@ -28,9 +28,8 @@ export default {
     further: '继续查找',
   },
   trained: {
+    unusable: '训练无法使用这一行：',
     model: '模型',
-    modelPlaceholder: '选择模型',
-    noModels: '没有就绪的模型',
     choose: '选择模型',
     chooseText: '对数据套用该模型的对话模板并用其分词器计数，逐个词元显示会学到什么。',
     maxLength: '最大序列长度',

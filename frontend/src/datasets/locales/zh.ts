@@ -51,6 +51,8 @@ export default {
     head: '版本',
     source: '来源',
     created: '创建于 {time}',
+    column: '列 {column} 为{part}',
+    and: '；',
   },
   tab: { sample: '样例', statistics: '统计', quality: '质量', duplicates: '重复', versions: '版本', lineage: '血缘', quarantine: '未接收' },
   revision: { label: '版本', splitLabel: '划分', branches: '分支', tags: '标签', version: '版本 {id}', split: '{name} · {n} 行' },

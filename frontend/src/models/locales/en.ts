@@ -12,6 +12,7 @@ export default {
     filteredText: 'Names, descriptions and architectures are searched.',
   },
   state: { pending: 'Waiting to be fetched', fetching: 'Being fetched', ready: 'Ready', failed: 'Fetching failed' },
+  select: { placeholder: 'Choose a model', none: 'No model is ready' },
   source: { local: 'Folder', hub: 'Hub', checkpoint: 'Checkpoint', export: 'Export', checkpointOf: 'step {step}' },
   facts: {
     architecture: 'Architecture',

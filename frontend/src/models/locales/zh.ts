@@ -12,6 +12,7 @@ export default {
     filteredText: '搜索范围是名称、说明和架构。',
   },
   state: { pending: '等待下载', fetching: '下载中', ready: '就绪', failed: '下载失败' },
+  select: { placeholder: '选择模型', none: '没有就绪的模型' },
   source: { local: '文件夹', hub: 'Hub', checkpoint: '检查点', export: '导出', checkpointOf: '第 {step} 步' },
   facts: {
     architecture: '架构',

@@ -46,9 +46,9 @@ describe('the draft of a pipeline', () => {
   })
 
   it('knows the judges and further inputs that it names', () => {
-    const steps = [newStep('judge', { scorer: 'grader' }), newStep('judge', { scorer: 'grader' }), newStep('decontaminate', { benchmarks: ['gsm8k', 4] })]
+    const steps = [newStep('judge', { scorer: 'grader' }), newStep('judge', { scorer: 'grader' }), newStep('decontaminate', { benchmarks: ['gsm8k', 4] }), newStep('word_list', { files: ['swear words', 'gsm8k'] })]
     expect(judgesOf(steps)).toEqual(['grader'])
-    expect(resourcesNamed(steps)).toEqual(['gsm8k'])
+    expect(resourcesNamed(steps)).toEqual(['gsm8k', 'swear words'])
     expect(callsModels(steps)).toBe(true)
     expect(callsModels([newStep('semantic_duplicates', { source: 'endpoint' })])).toBe(true)
     expect(callsModels([newStep('quality')])).toBe(false)

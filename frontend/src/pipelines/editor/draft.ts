@@ -2,6 +2,7 @@
 import { isRecord } from '@/api/json'
 import type { FieldIssue, IssueMap } from '@/jobs/launch/issues'
 
+import { RESOURCE_PARAMS } from '../fields/suggestions'
 import type { Pipeline, PipelineProblem } from '../types'
 
 export interface DraftStep {
@@ -88,7 +89,7 @@ export function callsModels(steps: readonly { operator: string; params?: Readonl
 
 /** Names of further inputs that steps ask for. */
 export function resourcesNamed(steps: readonly { params?: Readonly<Record<string, unknown>> }[]): string[] {
-  const names = steps.flatMap((step) => (Array.isArray(step.params?.benchmarks) ? step.params.benchmarks : []))
+  const names = steps.flatMap(({ params }) => RESOURCE_PARAMS.flatMap((param): unknown[] => (Array.isArray(params?.[param]) ? params[param] : [])))
   return [...new Set(names.filter((name): name is string => typeof name === 'string'))]
 }
 

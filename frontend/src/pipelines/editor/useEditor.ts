@@ -4,19 +4,25 @@ import { useI18n } from 'vue-i18n'
 import { useRoute } from 'vue-router'
 
 import { api, unwrap } from '@/api/client'
-import { type ApiError, asApiError } from '@/api/errors'
+import { ApiError, asApiError } from '@/api/errors'
 
 import type { Pipeline, SavedPipeline } from '../types'
 import { draftOf, emptyDraft, type PipelineDraft, readSteps, toPipeline } from './draft'
+
+/** Parts of the address that say what an editor begins with. */
+export const BEGINNINGS: ReadonlySet<string> = new Set(['steps', 'run', 'pipelineVersion'])
 
 export function useEditor(id: () => string | null) {
   const { t } = useI18n()
   const route = useRoute()
   const draft = reactive<PipelineDraft>(emptyDraft())
+  /** What is kept, as it is now. */
   const saved = shallowRef<SavedPipeline | null>(null)
+  /** The version that the form began with; not always the newest. */
+  const version = ref<number | null>(null)
   const loadError = shallowRef<ApiError | null>(null)
   const isLoading = ref(false)
-  /** The pipeline as it was when it was last kept. */
+  /** The pipeline as that version has it. */
   const keptText = ref('')
 
   const pipeline = computed<Pipeline>(() => toPipeline(draft, t('pipelines.editor.unnamed')))
@@ -27,34 +33,59 @@ export function useEditor(id: () => string | null) {
     Object.assign(draft, next)
   }
 
-  /** Shows what is kept, at one of its versions. */
-  function show(read: SavedPipeline): void {
-    saved.value = read
-    take(draftOf(read.pipeline))
-    keptText.value = text.value
+  function fromAddress(name: string): string | null {
+    const value = route.query[name]
+    return typeof value === 'string' && value !== '' ? value : null
+  }
+
+  /** A pipeline that is not kept (yet): of the steps in the address, or what a run was of. */
+  async function readNew(): Promise<() => void> {
+    const run = fromAddress('run')
+    const begun = run === null ? null : await unwrap(api.GET('/api/v1/pipelines/runs/{task_id}', { params: { path: { task_id: run } } }))
+    return () => {
+      saved.value = null
+      version.value = null
+      take(begun === null ? { ...emptyDraft(), steps: readSteps(route.query.steps) ?? [] } : draftOf(begun.pipeline))
+      keptText.value = ''
+    }
+  }
+
+  /** What is kept, at the version that the address names, else at the newest. */
+  async function readSaved(pipelineId: string): Promise<() => void> {
+    const params = { path: { pipeline_id: pipelineId } }
+    const read = await unwrap(api.GET('/api/v1/pipelines/{pipeline_id}', { params }))
+    const number = Number(fromAddress('pipelineVersion') ?? read.version)
+    const pipeline = number === read.version ? read.pipeline : await readVersion(pipelineId, number)
+    return () => {
+      saved.value = read
+      version.value = number
+      take(draftOf(pipeline))
+      keptText.value = text.value
+    }
+  }
+
+  async function readVersion(pipelineId: string, number: number): Promise<Pipeline> {
+    const { items } = await unwrap(api.GET('/api/v1/pipelines/{pipeline_id}/versions', { params: { path: { pipeline_id: pipelineId } } }))
+    const found = items.find((one) => one.number === number)
+    if (found === undefined) throw new ApiError({ code: 'pipeline_version_not_found', message: `The pipeline has no version ${number}.`, status: 404 })
+    return found.pipeline
   }
 
   async function load(): Promise<void> {
     const wanted = id()
     loadError.value = null
-    if (wanted === null) {
-      saved.value = null
-      take({ ...emptyDraft(), steps: readSteps(route.query.steps) ?? [] })
-      keptText.value = ''
-      return
-    }
     // After the first saving the address gets the id of what is here already.
-    if (saved.value?.id === wanted) return
+    if (wanted !== null && saved.value?.id === wanted) return
     isLoading.value = true
     try {
-      const read = await unwrap(api.GET('/api/v1/pipelines/{pipeline_id}', { params: { path: { pipeline_id: wanted } } }))
+      const show = await (wanted === null ? readNew() : readSaved(wanted))
       // The address may be that of another pipeline by now.
-      if (id() === wanted) show(read)
+      if (id() === wanted) show()
     } catch (cause) {
       const error = asApiError(cause)
       if (id() === wanted) loadError.value = error
     } finally {
-      if (id() === wanted || id() === null) isLoading.value = false
+      if (id() === wanted) isLoading.value = false
     }
   }
 
@@ -67,6 +98,7 @@ export function useEditor(id: () => string | null) {
         ? await unwrap(api.POST('/api/v1/pipelines', { body }))
         : await unwrap(api.POST('/api/v1/pipelines/{pipeline_id}/versions', { params: { path: { pipeline_id: known.id } }, body }))
     saved.value = read
+    version.value = read.version
     draft.name = read.name
     draft.description = read.description
     keptText.value = text.value
@@ -75,5 +107,5 @@ export function useEditor(id: () => string | null) {
 
   watch(id, () => void load(), { immediate: true })
 
-  return { draft, saved, pipeline, isDirty, isLoading, loadError, take, save, load }
+  return { draft, saved, version, pipeline, isDirty, isLoading, loadError, take, save, load }
 }

@@ -4,6 +4,7 @@ import { computed, onScopeDispose, ref, shallowRef, watch } from 'vue'
 import { api, unwrap } from '@/api/client'
 import { ApiError, asApiError } from '@/api/errors'
 import type { components } from '@/api/schema'
+import { endTask } from '@/datasets/tasks/endTask'
 import { isOver } from '@/datasets/tasks/useDataTask'
 import { useDataText } from '@/i18n/useDataText'
 
@@ -11,14 +12,29 @@ import type { DataTask, Preview } from '../types'
 
 export type PreviewRequest = components['schemas']['PreviewCreate']
 
-const PAUSE_MS = 700
+/** The pipeline is checked before, which waits for the last change too. */
+const PAUSE_MS = 400
 const POLL_MS = 300
+
+/** Waits for the next look, or until the signal. */
+function pause(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) {
+      resolve()
+      return
+    }
+    const timer = setTimeout(resolve, POLL_MS)
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer)
+      resolve()
+    }, { once: true })
+  })
+}
 
 /** `request` gives null while nothing can be tried; with `isAutomatic` false only `start` asks. */
 export function usePreviewRun(request: () => PreviewRequest | null, isAutomatic: () => boolean) {
   const { dataProblemText } = useDataText()
   const preview = shallowRef<Preview | null>(null)
-  const task = shallowRef<DataTask | null>(null)
   const error = shallowRef<ApiError | null>(null)
   const isRunning = ref(false)
   /** What is shown was made by an earlier request. */
@@ -28,77 +44,76 @@ export function usePreviewRun(request: () => PreviewRequest | null, isAutomatic:
   let timer: ReturnType<typeof setTimeout> | undefined
   let running: AbortController | null = null
 
-  async function cancelOld(): Promise<void> {
-    const old = task.value
-    if (old === null || isOver(old)) return
+  async function follow(body: PreviewRequest, signal: AbortSignal): Promise<DataTask> {
+    // Not broken off by the signal: the platform may have made the task already, and only the answer says which.
+    let read = await unwrap(api.POST('/api/v1/pipelines/preview', { body }))
     try {
-      await unwrap(api.POST('/api/v1/data-tasks/{task_id}/cancel', { params: { path: { task_id: old.id } } }))
-    } catch (cause) {
-      // It may be over by now, which is what was wanted.
-      if (!(cause instanceof ApiError)) throw cause
+      while (!isOver(read)) {
+        await pause(signal)
+        signal.throwIfAborted()
+        read = await unwrap(api.GET('/api/v1/data-tasks/{task_id}', { params: { path: { task_id: read.id } }, signal }))
+      }
+      return read
+    } finally {
+      if (signal.aborted && !isOver(read)) void end(read.id)
     }
   }
 
-  async function follow(body: PreviewRequest, mine: AbortController): Promise<DataTask> {
-    let read = await unwrap(api.POST('/api/v1/pipelines/preview', { body, signal: mine.signal }))
-    task.value = read
-    while (!isOver(read)) {
-      await new Promise((resolve) => setTimeout(resolve, POLL_MS))
-      mine.signal.throwIfAborted()
-      read = await unwrap(api.GET('/api/v1/data-tasks/{task_id}', { params: { path: { task_id: read.id } }, signal: mine.signal }))
-      mine.signal.throwIfAborted()
-      task.value = read
+  async function end(id: string): Promise<void> {
+    try {
+      await endTask(id)
+    } catch (cause) {
+      error.value = asApiError(cause)
     }
-    return read
+  }
+
+  function take(done: DataTask, key: string): void {
+    if (done.state === 'succeeded') {
+      // The result of a task of kind preview.
+      preview.value = done.result as unknown as Preview
+      shownFor.value = key
+      error.value = null
+    } else if (done.state === 'failed') {
+      error.value = new ApiError({ code: done.cause ?? 'task_failed', message: dataProblemText(done.cause, done.reason ?? ''), status: 0 })
+    }
+  }
+
+  function giveUp(): void {
+    clearTimeout(timer)
+    running?.abort()
+    running = null
+    isRunning.value = false
   }
 
   async function start(): Promise<void> {
-    clearTimeout(timer)
-    running?.abort()
+    giveUp()
     const body = request()
     if (body === null) return
-    void cancelOld()
     const mine = new AbortController()
     running = mine
     const key = wanted.value
     isRunning.value = true
     error.value = null
     try {
-      const done = await follow(body, mine)
-      if (mine.signal.aborted) return
-      if (done.state === 'succeeded') {
-        // The result of a task of kind preview.
-        preview.value = done.result as unknown as Preview
-        shownFor.value = key
-      } else if (done.state === 'failed') {
-        error.value = new ApiError({ code: done.cause ?? 'task_failed', message: dataProblemText(done.cause, done.reason ?? ''), status: 0 })
-      }
+      const done = await follow(body, mine.signal)
+      if (!mine.signal.aborted) take(done, key)
     } catch (cause) {
-      if (mine.signal.aborted) return
-      error.value = asApiError(cause)
+      if (!mine.signal.aborted) error.value = asApiError(cause)
     } finally {
       if (running === mine) {
-        isRunning.value = false
         running = null
+        isRunning.value = false
       }
     }
   }
 
   watch([wanted, isAutomatic], () => {
     clearTimeout(timer)
-    if (request() === null) {
-      running?.abort()
-      isRunning.value = false
-      return
-    }
-    if (isAutomatic() && shownFor.value !== wanted.value) timer = setTimeout(() => void start(), PAUSE_MS)
+    if (request() === null) giveUp()
+    else if (isAutomatic() && shownFor.value !== wanted.value) timer = setTimeout(() => void start(), PAUSE_MS)
   }, { immediate: true })
 
-  onScopeDispose(() => {
-    clearTimeout(timer)
-    running?.abort()
-    void cancelOld()
-  })
+  onScopeDispose(giveUp)
 
-  return { preview, task, error, isRunning, isStale, start }
+  return { preview, error, isRunning, isStale, start }
 }

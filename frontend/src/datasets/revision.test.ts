@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { chooseSplit, resolveRevision } from './revision'
+import { chooseSplit, resolveRevision, splitsShown } from './revision'
 
 const refs = {
   branches: [{ name: 'main', version: 'a'.repeat(64), moved_at: '' }],
@@ -25,5 +25,18 @@ describe('the split that is shown', () => {
     expect(chooseSplit({ test: 1, train: 2 }, 'gone')).toBe('train')
     expect(chooseSplit({ validation: 1, test: 2 }, null)).toBe('validation')
     expect(chooseSplit({}, 'train')).toBeNull()
+  })
+})
+
+describe('the splits that are offered', () => {
+  const newest = { train: 3 }
+
+  it('are those of the version that is shown', () => {
+    expect(splitsShown(newest, null, null)).toEqual(newest)
+    expect(splitsShown(newest, 'v1', { splits: { test: 1 } })).toEqual({ test: 1 })
+  })
+
+  it('are not known before the version is read', () => {
+    expect(splitsShown(newest, 'v1', null)).toBeNull()
   })
 })

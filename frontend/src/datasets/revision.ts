@@ -1,6 +1,9 @@
 /** Names of versions, and the split that is meant where none is named: as the API chooses. */
 import type { Refs } from './types'
 
+/** Rows by split. */
+export type Splits = Readonly<Record<string, number>>
+
 /** The id of a branch's tip or a tagged version; anything else is taken for an id. */
 export function resolveRevision(revision: string, refs: Refs | null): string {
   const named = [...(refs?.branches ?? []), ...(refs?.tags ?? [])].find((ref) => ref.name === revision)
@@ -12,6 +15,11 @@ export function chooseSplit(splits: Readonly<Record<string, number>>, wanted: st
   const names = Object.keys(splits)
   if (wanted !== null && names.includes(wanted)) return wanted
   return names.includes('train') ? 'train' : (names[0] ?? null)
+}
+
+/** Splits of the version that the address names, else of the newest; null while they are not known. */
+export function splitsShown(newest: Splits, revision: string | null, shown: { splits: Splits } | null): Splits | null {
+  return revision === null ? newest : (shown?.splits ?? null)
 }
 
 /** Digits that tell versions apart for a person. */

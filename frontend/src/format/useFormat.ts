@@ -31,11 +31,15 @@ export function useFormat() {
     return integerFormat.value.format(value)
   }
 
-  /** Significant digits for measurements; very small and very large values in exponent form. */
+  /**
+   * Significant digits for measurements; very small and very large values in exponent form. What stands before the
+   * decimal sign is never rounded away: counts come through here too.
+   */
   function number(value: number, digits = 4): string {
     if (!Number.isFinite(value)) return Number.isNaN(value) ? 'NaN' : value > 0 ? '∞' : '−∞'
     const size = Math.abs(value)
     if (size !== 0 && (size < 1e-4 || size >= 1e9)) return value.toExponential(2)
+    if (size >= 10 ** (Math.max(digits, 1) - 1)) return integer(value)
     return new Intl.NumberFormat(tag.value, { maximumSignificantDigits: Math.max(digits, 1) }).format(value)
   }
 

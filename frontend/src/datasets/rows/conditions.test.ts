@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
 
-import { compile, operatorsFor, readDrafts, readValue, writeDrafts } from './conditions'
+import { ApiError } from '@/api/errors'
+
+import { compile, isComplete, operatorsFor, readDrafts, readValue, unfitOf, writeDrafts } from './conditions'
 
 const columns = [
   { name: 'question', type: 'text' },
@@ -42,9 +44,16 @@ describe('conditions', () => {
     expect(compile(drafts, columns)).toEqual([{ column: 'level', operator: 'ge', value: 3 }, { column: 'messages', operator: 'not_null' }])
   })
 
-  it('are not asked while one is incomplete', () => {
-    expect(compile([{ column: '', operator: 'eq', value: 'x' }], columns)).toBeNull()
-    expect(compile([{ column: 'level', operator: 'eq', value: 'x' }], columns)).toBeNull()
+  it('can be asked when they are complete', () => {
+    const isAskable = (column: string, value: string) => isComplete({ column, operator: 'eq', value }, columns)
+
+    expect([isAskable('', 'x'), isAskable('level', ' '), isAskable('is_checked', '')]).toEqual([false, false, false])
+    expect([isAskable('level', 'x'), isAskable('question', ''), isAskable('gone', '')]).toEqual([true, true, true])
+    expect(isComplete({ column: 'level', operator: 'is_null', value: '' }, columns)).toBe(true)
+  })
+
+  it('go to the API as they are where they fit no value of the column', () => {
+    expect(compile([{ column: 'level', operator: 'eq', value: 'x' }], columns)).toEqual([{ column: 'level', operator: 'eq', value: 'x' }])
   })
 
   it('come back from the address as they were', () => {
@@ -55,5 +64,24 @@ describe('conditions', () => {
 
   it.each([undefined, '', '{', '{}', '[1]', '[{"column":"a","operator":"drop table","value":""}]', '[{"column":1,"operator":"eq","value":""}]'])('are none in the address %s', (text) => {
     expect(readDrafts(text)).toEqual([])
+  })
+})
+
+describe('what the API says against a search', () => {
+  const refusal = (field: string) => new ApiError({ code: 'search_unfit', status: 422, message: 'no', details: { items: [{ code: 'condition_unfit', field, message: 'no' }] } })
+
+  it('is told at the condition that it names', () => {
+    expect(unfitOf(refusal('conditions.1.value'), 3)?.index).toBe(1)
+  })
+
+  it('is told at the only condition, and at all of several, where it names none', () => {
+    expect(unfitOf(refusal('conditions'), 1)?.index).toBe(0)
+    expect(unfitOf(refusal('conditions'), 2)).toMatchObject({ index: null })
+  })
+
+  it('is none of the conditions where it speaks of something else', () => {
+    expect(unfitOf(refusal('text'), 1)).toBeNull()
+    expect(unfitOf(new ApiError({ code: 'dataset_file_missing', status: 500, message: 'no' }), 1)).toBeNull()
+    expect(unfitOf(null, 1)).toBeNull()
   })
 })

@@ -1,4 +1,5 @@
 /** Conditions on rows: how they are typed in, and how the address keeps them. */
+import type { ApiError } from '@/api/errors'
 import { isRecord } from '@/api/json'
 
 import type { Column, Condition } from '../types'
@@ -40,20 +41,45 @@ export function readValue(type: string | undefined, text: string): string | numb
   return text
 }
 
-/** Null while one of them is not complete. */
-export function compile(drafts: readonly DraftCondition[], columns: readonly Column[]): Condition[] | null {
-  const conditions: Condition[] = []
-  for (const { column, operator, value } of drafts) {
-    const type = columns.find((one) => one.name === column)?.type
-    if (column === '') return null
-    if (!needsValue(operator)) conditions.push({ column, operator })
-    else {
-      const read = readValue(type, value)
-      if (read === null) return null
-      conditions.push({ column, operator, value: read })
-    }
-  }
-  return conditions
+function typeOf(draft: DraftCondition, columns: readonly Column[]): string | undefined {
+  return columns.find((one) => one.name === draft.column)?.type
+}
+
+/** Whether it can be asked; whether its value fits the column is for the API to say. */
+export function isComplete(draft: DraftCondition, columns: readonly Column[]): boolean {
+  const type = typeOf(draft, columns)
+  const isTyped = type !== undefined && (isNumeric(type) || type === 'boolean')
+  return draft.column !== '' && (!needsValue(draft.operator) || !isTyped || draft.value.trim() !== '')
+}
+
+/** What is typed and fits no value of the column goes as it is: the API tells why nothing can be found by it. */
+export function compile(drafts: readonly DraftCondition[], columns: readonly Column[]): Condition[] {
+  return drafts.map((draft) => {
+    const { column, operator, value } = draft
+    return needsValue(operator) ? { column, operator, value: readValue(typeOf(draft, columns), value) ?? value } : { column, operator }
+  })
+}
+
+/** What is wrong with the conditions of a search, and with which of them. */
+export interface Unfit {
+  error: ApiError
+  /** Null where it is not known which. */
+  index: number | null
+}
+
+/** `conditions`, or `conditions.2.value` where the API knows which of them it is. */
+const FIELD = /^conditions(?:\.(\d+))?/
+
+/** Null where the search failed for another reason. */
+export function unfitOf(error: ApiError | null, count: number): Unfit | null {
+  if (error === null || count === 0) return null
+  const { items } = error.details
+  const first: unknown = Array.isArray(items) ? items[0] : null
+  const place = isRecord(first) && typeof first.field === 'string' ? FIELD.exec(first.field) : null
+  if (place === null) return null
+  const [, number] = place
+  if (number !== undefined) return { error, index: Number(number) }
+  return { error, index: count === 1 ? 0 : null }
 }
 
 function readDraft(value: unknown): DraftCondition | null {

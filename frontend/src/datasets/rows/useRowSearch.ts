@@ -64,6 +64,7 @@ export function useRowSearch(query: () => RowQuery | null) {
 
   function reset(): void {
     hits.value = []
+    error.value = null
     cursor.value = null
     lookedAt.value = 0
     void look(0)

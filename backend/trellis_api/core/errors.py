@@ -1,6 +1,8 @@
 """Errors are facts of a domain: each carries its status and code, and one handler renders them all."""
 
+import errno
 import logging
+import sqlite3
 from typing import Any, ClassVar
 
 from fastapi import FastAPI, Request
@@ -55,11 +57,23 @@ class InvalidRequest(DomainError):
     code = "invalid_request"
 
 
+class DiskFull(DomainError):
+    """The disk of the data root has no room."""
+
+    status = 507
+    code = "disk_full"
+
+
 class DatabaseBusy(DomainError):
     """The database did not answer in time."""
 
     status = 503
     code = "database_unavailable"
+
+
+def means_no_room(error: OSError) -> bool:
+    """Whether a disk error says that the disk, or the share of it that we may use, is full."""
+    return error.errno in {errno.ENOSPC, errno.EDQUOT}
 
 
 #: For ``responses=`` of routers, so that the OpenAPI schema describes errors.
@@ -109,12 +123,20 @@ def install_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(OperationalError)
     async def render_database_error(request: Request, error: OperationalError) -> JSONResponse:
         log.error("database failed during %s %s: %s", request.method, request.url.path, error.orig)
+        if _lacks_room(error.orig):
+            return _render(DiskFull.status, DiskFull.code, "The disk of the database is full.", None)
         return _render(503, DatabaseBusy.code, "The database did not answer in time; try again.", None)
 
     @app.exception_handler(Exception)
     async def render_unexpected_error(request: Request, error: Exception) -> JSONResponse:
         log.error("unexpected error in %s %s", request.method, request.url.path, exc_info=error)
         return _render(500, "internal_error", "Something went wrong; the API's log has the details.", None)
+
+
+def _lacks_room(error: Any) -> bool:
+    """What SQLite and PostgreSQL say where the disk is full."""
+    said = (getattr(error, "sqlite_errorcode", None), getattr(error, "sqlstate", None))
+    return said[0] == sqlite3.SQLITE_FULL or said[1] == "53100"
 
 
 def _render(status: int, code: str, message: str, details: Any, headers: Any = None) -> JSONResponse:

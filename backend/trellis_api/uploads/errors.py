@@ -1,9 +1,8 @@
 """What can go wrong with uploads."""
 
-import errno
 from typing import Any
 
-from trellis_api.core.errors import DomainError
+from trellis_api.core.errors import DiskFull, DomainError, means_no_room
 
 TUS_VERSION = "1.0.0"
 
@@ -99,11 +98,8 @@ class UploadTooLarge(UploadError):
     code = "upload_too_large"
 
 
-class DiskFull(UploadError):
+class UploadDiskFull(UploadError, DiskFull):
     """The data root has no room for the upload."""
-
-    status = 507
-    code = "disk_full"
 
 
 def too_large(limit_bytes: int) -> UploadTooLarge:
@@ -116,6 +112,4 @@ def too_large(limit_bytes: int) -> UploadTooLarge:
 
 def explain_disk_error(error: OSError) -> Exception:
     """A full disk is a fact worth telling; any other disk error stays itself."""
-    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return DiskFull("The disk of the data root is full.")
-    return error
+    return UploadDiskFull("The disk of the data root is full.") if means_no_room(error) else error

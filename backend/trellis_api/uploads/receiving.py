@@ -1,6 +1,7 @@
 """Takes in one piece of an upload while it arrives."""
 
 import asyncio
+import hashlib
 import os
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
@@ -19,6 +20,7 @@ from trellis_api.uploads.errors import (
     UploadTooLarge,
     explain_disk_error,
 )
+from trellis_api.uploads.running_hashes import RunningHashes
 from trellis_api.uploads.storage import StoredUpload
 from trellis_api.uploads.tus import Checksum
 
@@ -26,6 +28,7 @@ from trellis_api.uploads.tus import Checksum
 _BUFFER_BYTES = 1024 * 1024
 #: A connection over which nothing comes for so long is dead; the client may want to go on over another.
 STALL_TIMEOUT_S = 30.0
+_HASHES = RunningHashes()
 
 
 class Piece:
@@ -35,6 +38,9 @@ class Piece:
         self._upload = upload
         self._checksum = checksum
         self._hash = storage.new_hash(checksum.algorithm) if checksum else None
+        #: Of the whole file up to here, and up to where the piece begins; None where nobody knows.
+        self._whole: hashlib._Hash | None = None
+        self._before: hashlib._Hash | None = None
         self._stack = ExitStack()
         self._buffer = bytearray()
         self._handle = -1
@@ -53,8 +59,10 @@ class Piece:
         self._check_size(announced_bytes)
         storage.check_room(settings, announced_bytes)
         self._upload.settle(self._start)
+        self._whole = _HASHES.take(self._upload.id, self._start)
         if self._checksum:
             self._upload.mark_unchecked(self._start)
+            self._before = self._whole.copy() if self._whole else None
         self._handle = os.open(self._upload.path, os.O_WRONLY | os.O_APPEND)
         self._stack.callback(os.close, self._handle)
 
@@ -69,23 +77,28 @@ class Piece:
         view = memoryview(self._buffer)
         while view:
             written = os.write(self._handle, view)
-            if self._hash:
-                self._hash.update(view[:written])
+            for each in (self._hash, self._whole):
+                if each:
+                    each.update(view[:written])
             self._end += written
             view = view[written:]
         view.release()
         self._buffer = bytearray()
 
     def complete(self) -> int:
-        """All of the piece is there: compare its checksum, put it on disk; the new offset."""
+        """All of the piece is there: compare its checksum, put it on disk; the new offset.
+
+        With the last piece the whole is compared, too, where its hash is known: it is not read for that.
+        """
         self.write()
         if self._hash and self._checksum and self._hash.digest() != self._checksum.digest:
-            self._upload.settle(self._start)
             raise ChecksumMismatch("The piece is not what its checksum says; send it again.")
         os.fsync(self._handle)
         self._upload.settle(self._end)
-        if self._end == self._limit:
-            self._upload.finish()
+        if self._end < self._limit:
+            _HASHES.keep(self._upload.id, self._end, self._whole)
+        elif self._whole:
+            self._upload.finish(self._whole.hexdigest())
         return self._end
 
     def __enter__(self) -> "Piece":
@@ -99,8 +112,11 @@ class Piece:
             if self._handle >= 0 and error is not None and self._upload.folder.is_dir():
                 if self._checksum:
                     self._upload.settle(self._start)
-                elif not isinstance(error, OSError):
+                    _HASHES.keep(self._upload.id, self._start, self._before)
+                    return
+                if not isinstance(error, OSError):
                     self.write()
+                _HASHES.keep(self._upload.id, self._end, self._whole)
 
     def _check_size(self, more_bytes: int) -> None:
         if self._end + more_bytes > self._limit:

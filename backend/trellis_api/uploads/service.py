@@ -1,5 +1,7 @@
 """Decides about uploads: which may begin, and which may go."""
 
+import hashlib
+
 from sqlmodel import Session, col, select
 from trellis_contracts.data_tasks import DATA_TASK_FINISHED, DataTaskKind
 
@@ -20,7 +22,7 @@ def begin(settings: Settings, *, size_bytes: int, metadata: str | None) -> Store
     )
     if size_bytes == 0:
         with upload.locked():
-            upload.finish()
+            upload.finish(hashlib.sha256().hexdigest())
     return upload
 
 

@@ -11,7 +11,7 @@ import shutil
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 
@@ -24,7 +24,7 @@ from trellis_api.core.ids import is_id, new_id
 from trellis_api.core.settings import Settings
 from trellis_api.uploads.errors import (
     ChecksumMismatch,
-    DiskFull,
+    UploadDiskFull,
     UploadIncomplete,
     UploadLocked,
     UploadNotFound,
@@ -43,7 +43,7 @@ class UploadRecord(BaseModel):
     size_bytes: int
     #: Of the whole, as the client announced it.
     wanted_sha256: str | None = None
-    #: Of the whole, once it has arrived.
+    #: Of the whole, once somebody has read all of it: who received it, else who imports it.
     sha256: str | None = None
     created_at: datetime
 
@@ -55,7 +55,8 @@ class CompleteUpload:
     path: Path
     filename: str
     size_bytes: int
-    sha256: str
+    #: None where the whole is still to be compared with what was announced.
+    sha256: str | None
 
 
 class StoredUpload:
@@ -129,36 +130,36 @@ class StoredUpload:
         """Remove the folder."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def finish(self) -> UploadRecord:
-        """Hash the whole and compare it with what was announced. Call it with the lock."""
+    def finish(self, sha256: str) -> None:
+        """Note the hash of the whole, which has arrived; one that was not announced removes it."""
         record = self.record
-        if record.sha256 is not None:
-            return record
-        if self.offset != record.size_bytes:
-            raise UploadIncomplete(
-                f"{self.offset} of {record.size_bytes} bytes have arrived.",
-                {"received_bytes": self.offset, "size_bytes": record.size_bytes},
-            )
-        found = hash_file(self.path)
-        if record.wanted_sha256 not in (None, found):
+        if record.wanted_sha256 not in (None, sha256):
             self.remove()
             raise ChecksumMismatch(
                 "What arrived is not the file that was announced; it was removed. Upload it again.",
-                {"wanted_sha256": record.wanted_sha256, "sha256": found},
+                {"wanted_sha256": record.wanted_sha256, "sha256": sha256},
             )
-        record = record.model_copy(update={"sha256": found})
-        self.write_record(record)
-        return record
+        self.write_record(record.model_copy(update={"sha256": sha256}))
+
+    def require_complete(self) -> CompleteUpload:
+        """The file, whether or not its hash is known; says what is missing where not all has arrived."""
+        record, offset = self.record, self.offset
+        if offset != record.size_bytes:
+            raise UploadIncomplete(
+                f"{offset} of {record.size_bytes} bytes have arrived.",
+                {"received_bytes": offset, "size_bytes": record.size_bytes},
+            )
+        return CompleteUpload(self.path, record.filename, record.size_bytes, record.sha256)
 
     def describe(self) -> UploadRead:
         """The upload as clients see it."""
-        record = self.record
+        record, offset = self.record, self.offset
         return UploadRead(
             id=self.id,
             filename=record.filename,
             size_bytes=record.size_bytes,
-            received_bytes=self.offset,
-            is_complete=record.sha256 is not None,
+            received_bytes=offset,
+            is_complete=offset == record.size_bytes,
             sha256=record.sha256,
             created_at=record.created_at,
             expires_at=self.expires_at,
@@ -204,27 +205,33 @@ def find(settings: Settings, upload_id: str) -> StoredUpload:
 
 
 def find_complete(settings: Settings, upload_id: str) -> CompleteUpload | None:
-    """The whole file of an upload; None where there is none, or not all of it has arrived."""
+    """The whole file of an upload, as it was announced; None where there is none, or not all has arrived.
+
+    For workers: a file whose hash nobody knows is read from beginning to end. Raises
+    ``ChecksumMismatch`` where it is not what was announced.
+    """
     try:
         upload = find(settings, upload_id)
-        record = upload.record
-    except UploadNotFound:
+        found = upload.require_complete()
+    except (UploadNotFound, UploadIncomplete):
         return None
-    if record.sha256 is None:
-        return None
-    return CompleteUpload(upload.path, record.filename, record.size_bytes, record.sha256)
+    if found.sha256 is not None:
+        return found
+    sha256 = hash_file(found.path)
+    upload.finish(sha256)
+    return replace(found, sha256=sha256)
 
 
 def require_complete(settings: Settings, upload_id: str) -> CompleteUpload:
     """The whole file of an upload, which stays for another day; says what is missing otherwise."""
     upload = find(settings, upload_id)
-    record = upload.record
-    if record.sha256 is None:
-        # The last byte has arrived, and whoever received it was killed before it could look at the whole.
+    found = upload.require_complete()
+    if found.sha256 is None:
+        # Whoever receives the last piece may be about to compare it with what was announced.
         with upload.locked():
-            record = upload.finish()
+            found = upload.require_complete()
     upload.keep()
-    return CompleteUpload(upload.path, record.filename, record.size_bytes, str(record.sha256))
+    return found
 
 
 def remove(settings: Settings, upload_id: str) -> None:
@@ -254,7 +261,7 @@ def check_room(settings: Settings, size_bytes: int) -> None:
     settings.data_root.mkdir(parents=True, exist_ok=True)
     free_bytes = shutil.disk_usage(settings.data_root).free
     if free_bytes - size_bytes < settings.min_free_disk_bytes:
-        raise DiskFull(
+        raise UploadDiskFull(
             "The data root has too little free space for this upload.",
             {"free_bytes": free_bytes, "kept_free_bytes": settings.min_free_disk_bytes},
         )

@@ -1,15 +1,18 @@
 """Migrations, error bodies, health, headers and the served page."""
 
 import logging
+import sqlite3
 from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Connection, inspect
+from sqlalchemy.exc import OperationalError
 from trellis_api.core.database import Database
 from trellis_api.core.migrations import check, upgrade
 from trellis_api.core.redaction import redact
 from trellis_api.core.settings import Settings
+from trellis_api.datasets import service as datasets
 from trellis_api.main import create_app
 
 
@@ -132,3 +135,24 @@ def test_what_is_not_there_is_no_page(page: TestClient, path: str) -> None:
 def test_redaction_masks_secrets_and_nothing_else(text: str, is_kept: bool) -> None:
     assert (redact(text) == text) == is_kept
     assert "hunter2" not in redact(text)
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "error"),
+    [
+        (sqlite3.SQLITE_FULL, 507, "disk_full"),
+        (sqlite3.SQLITE_BUSY, 503, "database_unavailable"),
+    ],
+)
+def test_a_database_without_room_says_so(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, code: int, status: int, error: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        said = sqlite3.OperationalError("database or disk is full")
+        said.sqlite_errorcode = code
+        raise OperationalError("UPDATE datasets", {}, said)
+
+    monkeypatch.setattr(datasets, "list_page", fail)
+    answer = client.get("/api/v1/datasets")
+
+    assert (answer.status_code, answer.json()["error"]) == (status, error)

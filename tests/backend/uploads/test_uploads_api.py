@@ -13,8 +13,9 @@ from fastapi.testclient import TestClient
 from httpx import Response
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
-from trellis_api.uploads import service, storage
-from trellis_api.uploads.errors import UploadLocked
+from trellis_api.uploads import receiving, running_hashes, service, storage
+from trellis_api.uploads.errors import ChecksumMismatch, UploadLocked
+from trellis_api.uploads.running_hashes import RunningHashes
 
 API = "/api/v1/uploads"
 TUS = {"Tus-Resumable": "1.0.0"}
@@ -293,16 +294,89 @@ def test_uploads_expire(client: TestClient, settings: Settings, database: Databa
     assert [folder_of(settings, place).exists() for place in (old, young, busy)] == [False, True, True]
 
 
-def test_the_last_byte_before_a_crash_is_looked_at_later(client: TestClient, settings: Settings) -> None:
+def test_the_last_byte_before_a_crash_is_enough(client: TestClient, settings: Settings) -> None:
     place = begin(client, size=3, filename="rows.jsonl")
     (folder_of(settings, place) / "data").write_bytes(b"{}\n")
     upload_id = place.rpartition("/")[2]
 
-    assert client.get(place).json()["is_complete"] is False
-    assert storage.find_complete(settings, upload_id) is None
-    found = storage.require_complete(settings, upload_id)
-    assert found.sha256 == hashlib.sha256(b"{}\n").hexdigest()
-    assert storage.find_complete(settings, upload_id) == found
+    upload = client.get(place).json()
+    assert (upload["is_complete"], upload["sha256"]) == (True, None)
+    assert storage.require_complete(settings, upload_id).sha256 is None
+    found = storage.find_complete(settings, upload_id)
+    assert found is not None
+    assert found.sha256 == client.get(place).json()["sha256"] == hashlib.sha256(b"{}\n").hexdigest()
+
+
+@pytest.fixture
+def no_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody may read an upload from its beginning."""
+
+    def refuse(path: Path) -> str:
+        raise AssertionError(f"{path.name} was read again")
+
+    monkeypatch.setattr(storage, "hash_file", refuse)
+
+
+@pytest.mark.usefixtures("no_reading")
+def test_the_last_piece_reads_nothing_again(client: TestClient) -> None:
+    place = begin(client, sha256=hashlib.sha256(CONTENT).hexdigest())
+    send(client, place, CONTENT[:1000], 0)
+    send(client, place, b"x" * 500, 1000, Upload_Checksum=checksum(b"another piece"))
+    send(client, place, CONTENT[1000:5000], 1000, Upload_Checksum=checksum(CONTENT[1000:5000]))
+    other = begin(client)
+    send(client, other, CONTENT[:7000], 0)
+
+    last = send(client, place, CONTENT[5000:], 5000)
+
+    assert last.status_code == 204
+    assert client.get(place).json()["sha256"] == hashlib.sha256(CONTENT).hexdigest()
+    send(client, other, CONTENT[7000:], 7000)
+    assert client.get(other).json()["sha256"] == hashlib.sha256(CONTENT).hexdigest()
+
+
+@pytest.mark.usefixtures("no_reading")
+def test_after_a_restart_the_last_piece_is_taken_without_looking_at_the_whole(
+    client: TestClient, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = begin(client, filename="rows.jsonl", sha256="0" * 64)
+    send(client, place, CONTENT[:1000], 0)
+    monkeypatch.setattr(receiving, "_HASHES", RunningHashes())
+
+    assert send(client, place, CONTENT[1000:], 1000).status_code == 204
+
+    upload = client.get(place).json()
+    assert (upload["is_complete"], upload["sha256"]) == (True, None)
+    monkeypatch.undo()
+    with pytest.raises(ChecksumMismatch):
+        storage.find_complete(settings, place.rpartition("/")[2])
+    assert not folder_of(settings, place).exists()
+
+
+def test_a_piece_of_another_process_is_noticed(client: TestClient, settings: Settings) -> None:
+    place = begin(client)
+    send(client, place, CONTENT[:1000], 0)
+    with (folder_of(settings, place) / "data").open("ab") as file:
+        file.write(CONTENT[1000:2000])
+
+    send(client, place, CONTENT[2000:], 2000)
+
+    assert client.get(place).json()["sha256"] is None
+    found = storage.find_complete(settings, place.rpartition("/")[2])
+    assert found is not None
+    assert found.sha256 == hashlib.sha256(CONTENT).hexdigest()
+
+
+def test_hashes_of_uploads_that_nobody_goes_on_with_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running_hashes, "_MOST", 2)
+    hashes = RunningHashes()
+    for name in ("a", "b", "c"):
+        hashes.keep(name, 3, hashlib.sha256(b"abc"))
+
+    assert hashes.take("a", 3) is None
+    assert [each.hexdigest() for name in ("b", "c") if (each := hashes.take(name, 3))] == [
+        hashlib.sha256(b"abc").hexdigest()
+    ] * 2
+    assert hashes.take("c", 3) is None
 
 
 def test_uploads_need_a_login(anonymous: TestClient, settings: Settings) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, update
+from sqlalchemy import Update, delete, update
 from sqlalchemy.orm import defer
 from sqlmodel import Session, col, or_, select, tuple_
 from trellis_contracts.data_tasks import DATA_TASK_FINISHED, DataTaskKind, DataTaskState
@@ -143,27 +143,21 @@ def claim_task(session: Session, *, task_id: str) -> bool:
 def advance_task(session: Session, *, task_id: str, attempt: int, progress: dict[str, Any] | None) -> bool:
     """Note a sign of life and progress, if there is news; False where this attempt no longer counts."""
     news = {} if progress is None else {"progress": progress}
-    touched = session.exec(
-        update(DataTask)
-        .where(
-            col(DataTask.id) == task_id,
-            col(DataTask.state) == DataTaskState.RUNNING,
-            col(DataTask.attempt) == attempt,
-        )
-        .values(touched_at=utc_now(), **news)
-    )
+    touched = session.exec(_update_running(task_id, attempt).values(touched_at=utc_now(), **news))
     return touched.rowcount == 1
 
 
 def requeue_task(session: Session, *, task_id: str, attempt: int) -> bool:
     """Let a running task wait again, whose worker leaves or has died."""
-    requeued = session.exec(
-        update(DataTask)
-        .where(
-            col(DataTask.id) == task_id,
-            col(DataTask.state) == DataTaskState.RUNNING,
-            col(DataTask.attempt) == attempt,
-        )
-        .values(state=DataTaskState.QUEUED.value, touched_at=None)
-    )
+    waiting = {"state": DataTaskState.QUEUED.value, "touched_at": None}
+    requeued = session.exec(_update_running(task_id, attempt).values(**waiting))
     return requeued.rowcount == 1
+
+
+def _update_running(task_id: str, attempt: int) -> Update:
+    """A change of the task that is made only while this attempt at it runs."""
+    return update(DataTask).where(
+        col(DataTask.id) == task_id,
+        col(DataTask.state) == DataTaskState.RUNNING,
+        col(DataTask.attempt) == attempt,
+    )

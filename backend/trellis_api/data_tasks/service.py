@@ -33,7 +33,7 @@ from trellis_api.data_tasks.errors import (
 from trellis_api.data_tasks.models import DataTask
 from trellis_api.data_tasks.schemas import DataTaskRead, Purpose
 from trellis_api.datasets.models import Dataset
-from trellis_api.datasets.repository import find_dataset, map_dataset_names
+from trellis_api.datasets.repository import find_dataset, lock_dataset, map_dataset_names
 from trellis_api.datasets.states import DatasetState
 
 log = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ def get_task(session: Session, *, task_id: str) -> DataTask:
     """The task; 404 where there is none."""
     task = repository.find_task(session, task_id=task_id)
     if task is None:
-        raise DataTaskNotFound(f"There is no data task '{task_id}'.")
+        raise _not_found(task_id)
     return task
 
 
@@ -126,8 +126,7 @@ def present_many(
 
 def cancel(session: Session, *, task_id: str) -> DataTask:
     """End a task that waits or runs; the worker that carries it out notices."""
-    repository.lock_task(session, task_id=task_id)
-    task = get_task(session, task_id=task_id)
+    task = _require_locked(session, task_id)
     if task.state in DATA_TASK_FINISHED:
         raise DataTaskFinished(f"The task has {task.state} already.")
     _finish(session, task, DataTaskState.CANCELLED, cause="cancelled", reason="It was cancelled.")
@@ -136,8 +135,7 @@ def cancel(session: Session, *, task_id: str) -> DataTask:
 
 def retry(session: Session, *, task_id: str) -> DataTask:
     """Let a task that failed or was cancelled wait again; it goes on where it stopped."""
-    repository.lock_task(session, task_id=task_id)
-    task = get_task(session, task_id=task_id)
+    task = _require_locked(session, task_id)
     if task.state not in (DataTaskState.FAILED, DataTaskState.CANCELLED):
         raise DataTaskNotRetryable(f"The task is {task.state}; only one that failed or was cancelled can be.")
     if find_dataset(session, dataset_id=task.dataset_id) is None:
@@ -203,7 +201,7 @@ def recover_lost(session: Session) -> list[str]:
     """Tasks whose worker has died wait again, or fail where that happened too often; their ids."""
     silent_since = utc_now() - LOST_AFTER
     recovered = []
-    for found in repository.list_lost(session, silent_since=silent_since):
+    for found in sorted(repository.list_lost(session, silent_since=silent_since), key=_target_of):
         # A worker that was only slow may have settled it, or shown a sign of life, meanwhile.
         task = hold(session, task_id=found.id, attempt=found.attempt)
         if task is None or task.touched_at is None or task.touched_at >= silent_since:
@@ -226,7 +224,7 @@ def lose(session: Session, *, task: DataTask, failure: TaskFailure) -> None:
 
 def hold(session: Session, *, task_id: str, attempt: int) -> DataTask | None:
     """The task, locked until the transaction ends; None where this attempt no longer counts."""
-    task = repository.lock_task(session, task_id=task_id)
+    task = _lock(session, task_id)
     is_ours = task is not None and task.state == DataTaskState.RUNNING and task.attempt == attempt
     return task if is_ours else None
 
@@ -257,6 +255,33 @@ def settle(
 def fail(session: Session, *, task: DataTask, failure: TaskFailure) -> None:
     """Note that a task, which ``hold`` gave, cannot be done."""
     _finish(session, task, DataTaskState.FAILED, cause=failure.code, reason=failure.message)
+
+
+def _lock(session: Session, task_id: str) -> DataTask | None:
+    """The task as it stands now, after the dataset that its rows go to.
+
+    Whoever deletes or publishes begins with the dataset, too: in another order both would wait for ever.
+    """
+    task = repository.find_task(session, task_id=task_id)
+    if task is not None:
+        lock_dataset(session, dataset_id=_target_of(task))
+    return repository.lock_task(session, task_id=task_id)
+
+
+def _target_of(task: DataTask) -> str:
+    """The dataset that a task's rows go to, or that it reads."""
+    return task.made_dataset_id or task.dataset_id
+
+
+def _require_locked(session: Session, task_id: str) -> DataTask:
+    task = _lock(session, task_id)
+    if task is None:
+        raise _not_found(task_id)
+    return task
+
+
+def _not_found(task_id: str) -> DataTaskNotFound:
+    return DataTaskNotFound(f"There is no data task '{task_id}'.")
 
 
 def _finish(

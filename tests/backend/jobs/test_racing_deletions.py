@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 from sqlmodel import Session
@@ -11,6 +11,7 @@ from trellis_api.core.database import Database
 from trellis_api.core.errors import DomainError
 from trellis_api.core.ids import new_id
 from trellis_api.core.settings import Settings
+from trellis_api.data_tasks import service as data_tasks
 from trellis_api.datasets import service as datasets
 from trellis_api.datasets.errors import DatasetInUse
 from trellis_api.datasets.models import Dataset
@@ -27,6 +28,7 @@ from trellis_api.jobs.schemas import ExportCreate, JobCreate
 from trellis_api.models import service as models
 from trellis_api.models.errors import ModelInUse
 from trellis_api.models.models import Model
+from trellis_contracts.data_tasks import StatisticsTask
 from trellis_contracts.states import JobState
 
 #: Long enough for a thread to run into a lock.
@@ -114,6 +116,44 @@ def test_jobs_that_need_the_same_do_not_wait_for_each_other(
         for session in (one, other):
             assert datasets.repository.lock_dataset(session, dataset_id=dataset.id, is_shared=True)
             assert models.repository.lock_model(session, model_id=model.id, is_shared=True)
+
+
+@pytest.fixture
+def failed_task(database: Database, dataset: Dataset) -> Iterator[str]:
+    """A task of the dataset that may be taken up again."""
+    with database.write() as session:
+        order = StatisticsTask()
+        task = data_tasks.create(session, request=order, dataset_id=dataset.id, version_id=dataset.head)
+        data_tasks.cancel(session, task_id=task.id)
+    yield task.id
+    with database.write() as session:
+        data_tasks.repository.delete_task(session, task_id=task.id)
+
+
+def test_a_task_is_not_taken_up_while_its_dataset_is_being_deleted(
+    database: Database, settings: Settings, dataset: Dataset, failed_task: str
+) -> None:
+    """Both want the dataset and the task; in different orders each would wait for the other."""
+
+    def hold_and_delete(session: Session) -> None:
+        assert datasets.repository.lock_dataset(session, dataset_id=dataset.id)
+        outcome.append(pool.submit(follow))
+        threading.Event().wait(PAUSE_S)
+        datasets.delete(session, settings, dataset_id=dataset.id)
+
+    def follow() -> str | None:
+        try:
+            with database.write() as session:
+                data_tasks.retry(session, task_id=failed_task)
+        except DomainError as error:
+            return error.code
+        return None
+
+    outcome: list[Future[str | None]] = []
+    with ThreadPoolExecutor(1) as pool:
+        with database.write() as session:
+            hold_and_delete(session)
+        assert outcome[0].result(30) == "data_task_not_found"
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Datasets get versions; data tasks and saved pipelines; jobs name the version and split that they read."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
@@ -57,7 +58,11 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop them. The rows stay in the store of versions, where an older release does not look."""
+    """Drop them. The rows stay in the store of versions, where an older release does not look.
+
+    A dataset whose file has not been imported yet, and was not removed therefore, has its rows again.
+    """
+    new = _read_sources()
     with op.batch_alter_table("datasets") as batch:
         batch.drop_index("ix_datasets_state")
         for name in ("state", "task_id", "source", "head", "splits", "updated_at"):
@@ -66,6 +71,7 @@ def downgrade() -> None:
             default = "0" if isinstance(kind, sa.BigInteger) else ""
             batch.add_column(sa.Column(name, kind, nullable=False, server_default=default))
         batch.add_column(sa.Column("source_encoding", sa.String(16), nullable=True))
+    _restore_files(new)
     for table, names in (("reward_dry_runs", ("dataset",)), ("jobs", ("dataset", "validation"))):
         for name in names:
             op.drop_column(table, f"{name}_split")
@@ -161,6 +167,25 @@ def _create_pipelines() -> None:
 def _read_datasets() -> list[sa.Row[tuple[str, ...]]]:
     columns = "id, path, source_filename, source_size_bytes, source_sha256"
     return list(op.get_bind().execute(sa.text(f"SELECT {columns} FROM datasets")))  # noqa: S608 - constants
+
+
+def _read_sources() -> list[sa.Row[tuple[str, dict[str, Any]]]]:
+    datasets = sa.table("datasets", sa.column("id", sa.String), sa.column("source", JSON))
+    return list(op.get_bind().execute(sa.select(datasets.c.id, datasets.c.source)))
+
+
+def _restore_files(new: list[sa.Row[tuple[str, dict[str, Any]]]]) -> None:
+    """What the upgrade read: every dataset had its file at one place."""
+    names = ("path", "source_filename", "source_size_bytes", "source_sha256")
+    datasets = sa.table("datasets", sa.column("id"), *(sa.column(name) for name in names))
+    for dataset_id, source in new:
+        told = {
+            "path": f"datasets/{dataset_id}/data.parquet",
+            "source_filename": str(source.get("name") or "")[:255],
+            "source_size_bytes": source.get("size_bytes") or 0,
+            "source_sha256": source.get("sha256") or "",
+        }
+        op.execute(datasets.update().where(datasets.c.id == dataset_id).values(**told))
 
 
 def _queue_imports(old: list[sa.Row[tuple[str, ...]]]) -> None:

@@ -102,6 +102,13 @@ def test_the_way_down_and_up_again(unmigrated: Database, tmp_path: Any) -> None:
         assert next(tuple(row) for row in rows) == (
             "ds_aaaaaaaaaaaa", "sums ds_aaaaaaaaaaaa", "prompt-answer", 40,
         )  # fmt: skip
+        files = connection.execute(
+            text("SELECT path, source_filename, source_size_bytes, source_sha256 FROM datasets ORDER BY id")
+        ).all()
+        assert [tuple(row) for row in files] == [
+            ("datasets/ds_aaaaaaaaaaaa/data.parquet", "sums.jsonl", 77, "2" * 64),
+            ("datasets/ds_cccccccccccc/data.parquet", "", 0, ""),
+        ]
         names = connection.execute(text("SELECT * FROM jobs LIMIT 0")).keys()
         assert "dataset_version" not in names
         with pytest.raises(Exception, match="data_tasks"), connection.begin_nested():
@@ -109,6 +116,8 @@ def test_the_way_down_and_up_again(unmigrated: Database, tmp_path: Any) -> None:
     with unmigrated.engine.begin() as connection:
         command.upgrade(make_config(connection), "head")
         check(connection)
+        requests = connection.execute(text("SELECT request FROM data_tasks ORDER BY id")).scalars().all()
+        assert "datasets/ds_aaaaaaaaaaaa/data.parquet" in str(requests[0])
 
 
 def test_jobs_of_before_are_kept(unmigrated: Database) -> None:

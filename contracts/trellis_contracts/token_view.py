@@ -26,8 +26,9 @@ class TokenRow(Strict):
     trained_count: int
     #: Longer than ``max_length``: training cuts it at the end.
     is_truncated: bool
-    #: Why training cannot use the row; it has no segments then.
+    #: Why training cannot use the row, as a sentence and as a code; it has no segments then.
     problem: str | None = None
+    problem_code: str | None = None
 
 
 class TokenView(Strict):
@@ -36,5 +37,6 @@ class TokenView(Strict):
     rows: list[TokenRow] = Field(default_factory=list)
     #: Longest sequence that training keeps; None where nothing was said of it.
     max_length: int | None = None
-    #: What is to be known of all rows, such as which of two answers is shown.
+    #: What is to be known of all rows, such as which of two answers is shown: a sentence and a code.
     note: str | None = None
+    note_code: str | None = None

@@ -45,12 +45,10 @@ def list_page(
     """One page of the history, newest first; with a branch only what led to its tip."""
     service.get_dataset(session, dataset_id=dataset_id)
     before = _decode_number(cursor) if cursor else None
-    if branch is None:
-        rows = version_repository.list_versions(
-            session, dataset_id=dataset_id, before=before, limit=limit + 1
-        )
-    else:
-        rows = _list_branch(session, dataset_id, branch, before)
+    tip = None if branch is None else _require_tip(session, dataset_id, branch)
+    rows = version_repository.list_versions(
+        session, dataset_id=dataset_id, tip=tip, before=before, limit=limit + 1
+    )
     shown = rows[:limit]
     return Page(
         items=present_many(session, dataset_id, shown),
@@ -166,9 +164,7 @@ def roll_back(session: Session, settings: Settings, *, dataset_id: str, request:
     """
     _lock(session, dataset_id)
     old = versions.resolve(session, dataset_id=dataset_id, revision=request.version)
-    tip = versions.find_tip(session, dataset_id=dataset_id, branch=request.branch)
-    if tip is None:
-        raise RefNotFound(f"The dataset has no branch '{request.branch}'.")
+    tip = _require_tip(session, dataset_id, request.branch)
     with reading(dataset_id):
         store = open_store(settings)
         before = store.version(old.id)
@@ -197,22 +193,11 @@ def _lock(session: Session, dataset_id: str) -> None:
         raise DatasetNotFound(f"There is no dataset '{dataset_id}'.")
 
 
-def _list_branch(
-    session: Session, dataset_id: str, branch: str, before: int | None
-) -> Sequence[DatasetVersion]:
+def _require_tip(session: Session, dataset_id: str, branch: str) -> str:
     tip = versions.find_tip(session, dataset_id=dataset_id, branch=branch)
     if tip is None:
         raise RefNotFound(f"The dataset has no branch '{branch[:100]}'.")
-    parents = version_repository.map_parents(session, dataset_id=dataset_id)
-    led: set[str] = set()
-    waiting = [tip]
-    while waiting:
-        version_id = waiting.pop()
-        if version_id not in led:
-            led.add(version_id)
-            waiting += [each for each in parents.get(version_id, []) if each in parents]
-    rows = version_repository.list_versions(session, dataset_id=dataset_id, before=before)
-    return [row for row in rows if row.id in led]
+    return tip
 
 
 def _fields(row: DatasetVersion, refs: Iterable[DatasetRef]) -> dict[str, object]:

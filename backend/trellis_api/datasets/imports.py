@@ -21,11 +21,12 @@ from trellis_data.reading.kinds import PACKED_SUFFIXES
 from trellis_data.reading.sources import SourceUnavailable
 
 from trellis_api.core.columns import utc_now
+from trellis_api.core.redaction import has_secret
 from trellis_api.core.settings import Settings
 from trellis_api.core.texts import MAX_NAME_CHARACTERS, Description, Name
 from trellis_api.data_tasks import service as tasks_service
 from trellis_api.data_tasks.models import DataTask
-from trellis_api.datasets import repository, service
+from trellis_api.datasets import repository, service, versions
 from trellis_api.datasets.errors import DatasetNotReady, SourceUnfit, VersionNotFound
 from trellis_api.datasets.models import Dataset
 from trellis_api.datasets.paths import local_source
@@ -68,7 +69,7 @@ def import_more(session: Session, *, dataset_id: str, request: ImportMore, origi
     dataset = service.get_dataset(session, dataset_id=dataset_id)
     if dataset.state == DatasetState.CREATING:
         raise DatasetNotReady(f"'{dataset.name}' is being made; wait for its first version.")
-    tip = repository.find_branch_tip(session, dataset_id=dataset_id, branch=request.branch)
+    tip = versions.find_tip(session, dataset_id=dataset_id, branch=request.branch)
     is_first = dataset.head is None
     if tip is None and not (is_first and request.branch == "main"):
         raise VersionNotFound(f"'{dataset.name}' has no branch '{request.branch}'.")
@@ -104,7 +105,7 @@ def _request_of(form: ReceivedForm) -> ImportCreate:
 def find_origin(settings: Settings, source: ImportSource) -> DatasetOrigin:
     """What is known of a source before it is read; raises where it cannot be.
 
-    Call it before the transaction: it may look through a folder, or hash a file whose upload broke off.
+    Call it before the transaction: it may look through a folder.
     """
     match source:
         case UploadSource():
@@ -120,7 +121,18 @@ def find_origin(settings: Settings, source: ImportSource) -> DatasetOrigin:
         case HubSource():
             return DatasetOrigin(kind="hub", name=source.repo_id, revision=source.revision)
         case S3Source():
+            _refuse_credentials(source.url)
             return DatasetOrigin(kind="s3", name=source.url)
+
+
+def _refuse_credentials(url: str) -> None:
+    """An address is kept and shown: keys have no place in it. (The message does not repeat it.)"""
+    bucket = url.removeprefix("s3://").partition("/")[0]
+    is_plain = bucket.startswith("arn:") or not {"@", ":"} & set(bucket)
+    if not is_plain or has_secret(url):
+        message = "The address holds credentials. Leave them out: the workers read with keys of their own."
+        details = {"code": "source_with_credentials", "field": "source.url", "message": message}
+        raise SourceUnfit(message, [details])
 
 
 def _size_of(settings: Settings, path: str) -> int | None:

@@ -1,6 +1,5 @@
 """The rows that imports did not take: a file of JSON lines an import."""
 
-from collections import Counter
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from trellis_api.core.settings import Settings
 from trellis_api.data_tasks.models import DataTask
 from trellis_api.datasets import repository, service
 from trellis_api.datasets.errors import QuarantineNotFound
+from trellis_api.datasets.quarantine_index import STEP, find_index
 from trellis_api.datasets.schemas import QuarantinedRow, QuarantineRead
 
 
@@ -30,11 +30,10 @@ def read_page(
     if task is None or path is None or not path.is_file():
         return QuarantineRead(offset=offset, row_count=0, reasons={}, rows=[])
     reasons = _count(task, path)
+    count = sum(reasons.values())
+    lines = _lines(path, offset, limit) if offset < count else []
     return QuarantineRead(
-        offset=offset,
-        row_count=sum(reasons.values()),
-        reasons=reasons,
-        rows=[_read_row(line) for line in _lines(path, offset, limit)],
+        offset=offset, row_count=count, reasons=reasons, rows=[_read_row(line) for line in lines]
     )
 
 
@@ -59,17 +58,19 @@ def _find_import(session: Session, *, dataset_id: str, task_id: str | None) -> D
 
 
 def _count(task: DataTask, path: Path) -> dict[str, int]:
-    """Rows by reason: the import has counted them; of one that failed the file is read."""
+    """Rows by reason: the import has counted them; of one that failed the index says it."""
     told = (task.result or {}).get("reasons")
     if isinstance(told, dict):
         return {str(code): int(count) for code, count in told.items()}
-    with path.open("rb") as file:
-        return dict(Counter(str(orjson.loads(line)["code"]) for line in file))
+    return find_index(path).reasons
 
 
 def _lines(path: Path, offset: int, limit: int) -> list[bytes]:
+    # The beginning is read without an index, which for a huge file takes a while to make.
+    start, skip = find_index(path).start_of(offset) if offset >= STEP else (0, offset)
     with path.open("rb") as file:
-        return list(islice(file, min(offset, 2**53), min(offset, 2**53) + limit))
+        file.seek(start)
+        return list(islice(file, skip, skip + limit))
 
 
 def _read_row(line: bytes) -> QuarantinedRow:

@@ -9,7 +9,8 @@ from sqlmodel import Session, col, func, or_, select, tuple_
 from trellis_api.core.ids import is_id
 from trellis_api.data_tasks.models import DataTask
 from trellis_api.data_tasks.repository import WITHOUT_RESULT
-from trellis_api.datasets.models import Dataset, DatasetRef
+from trellis_api.datasets.models import Dataset
+from trellis_api.datasets.states import DatasetState
 
 
 def find_dataset(session: Session, *, dataset_id: str) -> Dataset | None:
@@ -61,6 +62,12 @@ def count_datasets(session: Session) -> int:
     return session.exec(select(func.count()).select_from(Dataset)).one()
 
 
+def list_ids_being_made(session: Session) -> set[str]:
+    """Datasets that wait for their first rows."""
+    is_being_made = col(Dataset.state) == DatasetState.CREATING
+    return set(session.exec(select(Dataset.id).where(is_being_made)).all())
+
+
 def add_dataset(session: Session, dataset: Dataset) -> None:
     """Insert; IntegrityError where the name is taken."""
     session.add(dataset)
@@ -71,12 +78,6 @@ def delete_dataset(session: Session, dataset: Dataset) -> None:
     """Delete the row."""
     session.delete(dataset)
     session.flush()
-
-
-def find_branch_tip(session: Session, *, dataset_id: str, branch: str) -> str | None:
-    """The version at the tip of a branch."""
-    ref = session.get(DatasetRef, (dataset_id, branch))
-    return ref.version_id if ref is not None and ref.kind == "branch" else None
 
 
 def list_tasks_of_ids(session: Session, *, task_ids: Collection[str]) -> Sequence[DataTask]:

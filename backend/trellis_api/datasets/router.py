@@ -190,10 +190,12 @@ def compute_statistics(
     session: WriteSession,
     tasks: TasksDep,
     background: BackgroundTasks,
+    anew: Annotated[bool, Query(description="Also where the same was computed before.")] = False,
 ) -> DataTaskRead:
-    """Compute statistics, with lengths in a model's tokens."""
-    task = statistics.compute(session, dataset_id=dataset_id, request=request)
-    tasks.send_later(background, message_for(task))
+    """Compute statistics, with lengths in a model's tokens; the task may be one that has succeeded before."""
+    task, is_new = statistics.compute(session, dataset_id=dataset_id, request=request, is_anew=anew)
+    if is_new:
+        tasks.send_later(background, message_for(task))
     return tasks_service.present(session, task)
 
 

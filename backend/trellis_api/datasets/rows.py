@@ -7,18 +7,22 @@ from contextlib import contextmanager
 import numpy as np
 import pyarrow as pa
 from sqlmodel import Session
-from trellis_data.json_rows import rows_as_json
 from trellis_data.reading.columns import describe_type
-from trellis_data.versions.records import StoreProblem
+from trellis_data.versions.records import StoreProblem, Tree
 from trellis_data.versions.rows import Search, find_rows, take_rows
+from trellis_data.versions.store import Store
 
+from trellis_api.core.errors import DiskFull, means_no_room
 from trellis_api.core.settings import Settings
 from trellis_api.datasets import service, versions
+from trellis_api.datasets.cutting import PageRows
 from trellis_api.datasets.errors import DatasetFileMissing, SearchUnfit
 from trellis_api.datasets.schemas import ColumnRead, DatasetRows, FoundRows, RowSearch
 from trellis_api.datasets.store import open_store
 
 log = logging.getLogger(__name__)
+#: Of a page's rows as JSON that are held at a time, by what rows of the split have on average.
+_HELD_BYTES = 64 * 2**20
 #: What a search says that cannot be done; any other problem of the store is its own.
 _SEARCH_PROBLEMS = frozenset({"column_unknown", "condition_unfit", "page_unfit"})
 
@@ -41,14 +45,16 @@ def read_page(
         store = open_store(settings)
         tree = store.tree(version.tree)
         count = tree.splits[name].rows
-        table = take_rows(store, tree, name, np.arange(min(offset, count), min(offset + limit, count)))
+        wanted = range(min(offset, count), min(offset + limit, count))
+        page = PageRows(len(wanted)).add(_take(store, tree, name, wanted))
     return DatasetRows(
         version=version.id,
         split=name,
         offset=offset,
         row_count=count,
         columns=describe_columns(tree.arrow_schema),
-        rows=rows_as_json(table),
+        rows=page.rows,
+        cut=page.cut,
     )
 
 
@@ -64,16 +70,26 @@ def search(session: Session, settings: Settings, *, dataset_id: str, request: Ro
             store, store.version(version.id), name, wanted, cursor=request.cursor, limit=request.limit
         )
         schema = store.tree(version.tree).arrow_schema
+    page = PageRows(found.table.num_rows).add([found.table])
     return FoundRows(
         version=version.id,
         split=name,
         row_count=version.splits[name],
         columns=describe_columns(schema),
-        rows=rows_as_json(found.table),
+        rows=page.rows,
+        cut=page.cut,
         positions=found.positions,
         looked_at=found.looked_at,
         next_cursor=found.cursor,
     )
+
+
+def _take(store: Store, tree: Tree, split: str, wanted: range) -> Iterator[pa.Table]:
+    """The rows in tables of which one fits into memory, however long rows are."""
+    whole = tree.splits[split]
+    step = max(1, _HELD_BYTES * whole.rows // max(1, whole.size_bytes))
+    for start in wanted[::step]:
+        yield take_rows(store, tree, split, np.arange(start, min(start + step, wanted.stop)))
 
 
 def describe_columns(schema: pa.Schema) -> list[ColumnRead]:
@@ -83,7 +99,7 @@ def describe_columns(schema: pa.Schema) -> list[ColumnRead]:
 
 @contextmanager
 def reading(dataset_id: str) -> Iterator[None]:
-    """Says what it means for a person when rows cannot be had."""
+    """Says what it means for a person when rows cannot be had, or nothing can be written of them."""
     try:
         yield
     except StoreProblem as error:
@@ -93,5 +109,7 @@ def reading(dataset_id: str) -> Iterator[None]:
         log.error("dataset %s cannot be read: %s", dataset_id, error)
         raise DatasetFileMissing("Rows of the dataset are missing or damaged.") from error
     except (OSError, pa.ArrowException) as error:
+        if isinstance(error, OSError) and means_no_room(error):
+            raise DiskFull("The disk of the data root is full.") from error
         log.error("dataset %s cannot be read: %s", dataset_id, error)
         raise DatasetFileMissing("Rows of the dataset are missing or damaged.") from error

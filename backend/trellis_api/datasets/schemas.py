@@ -122,6 +122,22 @@ class ImportMore(BaseModel):
     message: Description = ""
 
 
+class CutValue(BaseModel):
+    """A value of which a page shows only the beginning; asked for alone or downloaded, its row has more."""
+
+    row: int = Field(description="Its place among the rows of the answer, from 0.")
+    column: str
+
+
+CutValues = Annotated[
+    list[CutValue],
+    Field(
+        description="Values that are not whole: all rows of an answer together have about 4 million "
+        "characters. Texts end in ' … [cut]' then, lists end earlier."
+    ),
+]
+
+
 class DatasetRows(BaseModel):
     """A window of rows, in their order."""
 
@@ -131,6 +147,7 @@ class DatasetRows(BaseModel):
     row_count: int = Field(description="Rows of the split.")
     columns: list[ColumnRead]
     rows: list[dict[str, Any]]
+    cut: CutValues = []
 
 
 class RowSearch(BaseModel):
@@ -154,6 +171,7 @@ class FoundRows(BaseModel):
     row_count: int = Field(description="Rows of the split.")
     columns: list[ColumnRead]
     rows: list[dict[str, Any]]
+    cut: CutValues = []
     positions: list[int]
     looked_at: int
     next_cursor: int | None = Field(description="Null at the end of the split.")

@@ -8,10 +8,13 @@ from trellis_api.core.settings import Settings
 from trellis_api.data_tasks import service as tasks_service
 from trellis_api.data_tasks.models import DataTask
 from trellis_api.datasets import repository, service, versions
+from trellis_api.datasets.models import DatasetVersion
 from trellis_api.datasets.rows import reading
 from trellis_api.datasets.schemas import StatisticsCreate, StatisticsRead, TokensCreate
 from trellis_api.datasets.store import open_store
-from trellis_api.pipelines.needs import find_model
+from trellis_api.models.ready import require_ready
+
+_GOING_ON = (DataTaskState.QUEUED, DataTaskState.RUNNING)
 
 
 def read(
@@ -20,14 +23,8 @@ def read(
     """What is known of a version."""
     service.get_dataset(session, dataset_id=dataset_id)
     version = versions.resolve(session, dataset_id=dataset_id, revision=revision)
-    tasks = [
-        task
-        for task in repository.list_tasks_of(
-            session, dataset_id=dataset_id, kind=DataTaskKind.STATISTICS, version_id=version.id
-        )
-        if task.request.get("model") == model
-    ]
-    done = next((task for task in tasks if task.state == DataTaskState.SUCCEEDED and task.result), None)
+    tasks = _list_tasks(session, version, model)
+    done = next(filter(_has_result, tasks), None)
     found = done.result if done else None
     if found is None and model is None:
         with reading(dataset_id):
@@ -41,20 +38,23 @@ def read(
     )
 
 
-def compute(session: Session, *, dataset_id: str, request: StatisticsCreate) -> DataTask:
-    """Ask for statistics; the same computation that waits or runs serves all who ask."""
+def compute(
+    session: Session, *, dataset_id: str, request: StatisticsCreate, is_anew: bool
+) -> tuple[DataTask, bool]:
+    """Ask for statistics: a computation that waits, runs or is done serves all who ask.
+
+    Also whether it is a new one, which workers are to be told of.
+    """
     service.get_dataset(session, dataset_id=dataset_id)
     version = versions.resolve(session, dataset_id=dataset_id, revision=request.version)
     if request.model is not None:
-        find_model(session, model_id=request.model)
-    for task in repository.list_tasks_of(
-        session, dataset_id=dataset_id, kind=DataTaskKind.STATISTICS, version_id=version.id
-    ):
-        is_going_on = task.state in (DataTaskState.QUEUED, DataTaskState.RUNNING)
-        if is_going_on and task.request.get("model") == request.model:
-            return task
+        require_ready(session, model_id=request.model)
+    for task in _list_tasks(session, version, request.model):
+        if task.state in _GOING_ON or (_has_result(task) and not is_anew):
+            return task, False
     order = StatisticsTask(model=request.model)
-    return tasks_service.create(session, request=order, dataset_id=dataset_id, version_id=version.id)
+    task = tasks_service.create(session, request=order, dataset_id=dataset_id, version_id=version.id)
+    return task, True
 
 
 def tokenize(session: Session, *, dataset_id: str, request: TokensCreate) -> DataTask:
@@ -62,7 +62,7 @@ def tokenize(session: Session, *, dataset_id: str, request: TokensCreate) -> Dat
     service.get_dataset(session, dataset_id=dataset_id)
     version = versions.resolve(session, dataset_id=dataset_id, revision=request.version)
     split = versions.choose_split(version, request.split)
-    find_model(session, model_id=request.model)
+    require_ready(session, model_id=request.model)
     order = TokensTask(
         model=request.model,
         split=split,
@@ -71,3 +71,15 @@ def tokenize(session: Session, *, dataset_id: str, request: TokensCreate) -> Dat
         max_length=request.max_length,
     )
     return tasks_service.create(session, request=order, dataset_id=dataset_id, version_id=version.id)
+
+
+def _list_tasks(session: Session, version: DatasetVersion, model: str | None) -> list[DataTask]:
+    """Those that were to count the same, newest first."""
+    tasks = repository.list_tasks_of(
+        session, dataset_id=version.dataset_id, kind=DataTaskKind.STATISTICS, version_id=version.id
+    )
+    return [task for task in tasks if task.request.get("model") == model]
+
+
+def _has_result(task: DataTask) -> bool:
+    return task.state == DataTaskState.SUCCEEDED and task.result is not None

@@ -1,8 +1,10 @@
 """Queries on versions of datasets and their names."""
 
-from collections.abc import Collection, Sequence
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
+from sqlalchemy import Text, cast, literal, true
+from sqlalchemy.orm import aliased
 from sqlmodel import Session, col, func, select
 
 from trellis_api.datasets.models import DatasetRef, DatasetVersion
@@ -27,33 +29,26 @@ def list_versions_like(
 
 
 def list_versions(
-    session: Session, *, dataset_id: str, before: int | None = None, limit: int | None = None
+    session: Session,
+    *,
+    dataset_id: str,
+    tip: str | None = None,
+    before: int | None = None,
+    limit: int | None = None,
 ) -> Sequence[DatasetVersion]:
-    """Newest first."""
+    """Newest first; with a tip only what led to it."""
     query = select(DatasetVersion).where(DatasetVersion.dataset_id == dataset_id)
+    if tip is not None:
+        query = query.where(col(DatasetVersion.id).in_(_select_led_to(session, dataset_id, tip)))
     if before is not None:
         query = query.where(DatasetVersion.number < before)
     return session.exec(query.order_by(col(DatasetVersion.number).desc()).limit(limit)).all()
-
-
-def list_versions_of_ids(
-    session: Session, *, dataset_id: str, version_ids: Collection[str]
-) -> Sequence[DatasetVersion]:
-    """Those that exist."""
-    is_wanted = col(DatasetVersion.id).in_(list(version_ids))
-    query = select(DatasetVersion).where(DatasetVersion.dataset_id == dataset_id, is_wanted)
-    return session.exec(query).all()
 
 
 def map_parents(session: Session, *, dataset_id: str) -> dict[str, list[str]]:
     """The parents of every version of a dataset."""
     query = select(DatasetVersion.id, DatasetVersion.parents).where(DatasetVersion.dataset_id == dataset_id)
     return {version_id: list(parents) for version_id, parents in session.exec(query)}
-
-
-def list_ids_of_all(session: Session) -> Sequence[str]:
-    """The versions of all datasets, for the store to keep."""
-    return session.exec(select(DatasetVersion.id).distinct()).all()
 
 
 def next_number(session: Session, *, dataset_id: str) -> int:
@@ -85,3 +80,16 @@ def delete(session: Session, row: DatasetVersion | DatasetRef) -> None:
     """Delete the row."""
     session.delete(row)
     session.flush()
+
+
+def _select_led_to(session: Session, dataset_id: str, tip: str) -> Any:
+    """The ids of a version and of all that it came of, step by step from child to parents."""
+    is_postgresql = session.get_bind().dialect.name == "postgresql"
+    version = aliased(DatasetVersion)
+    spread = func.jsonb_array_elements_text if is_postgresql else func.json_each
+    parent = spread(version.parents).table_valued("value")
+    parent = parent.render_derived() if is_postgresql else parent
+    led = select(cast(literal(tip), Text).label("id")).cte("led", recursive=True)
+    is_led = (col(version.id) == led.c.id) & (col(version.dataset_id) == dataset_id)
+    parents = select(parent.c.value).select_from(version).join(led, is_led).join(parent, true())
+    return select(led.union(parents).c.id)

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, BackgroundTasks, Query
 
 from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep, TasksDep, WriteSession
-from trellis_api.core.errors import ERROR_RESPONSES
+from trellis_api.core.errors import ERROR_RESPONSES, ErrorBody
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
 from trellis_api.core.texts import NO_NUL
 from trellis_api.data_tasks.service import message_for
@@ -91,7 +91,11 @@ def delete_tag(dataset_id: str, name: str, session: WriteSession) -> None:
     history.delete_ref(session, dataset_id=dataset_id, kind="tag", name=name)
 
 
-@router.post("/rollback", status_code=201)
+@router.post(
+    "/rollback",
+    status_code=201,
+    responses={507: {"model": ErrorBody, "description": "No room on the disk"}},
+)
 def roll_back(
     dataset_id: str, request: RollBack, database: DatabaseDep, settings: SettingsDep
 ) -> VersionRead:

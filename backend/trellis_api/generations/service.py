@@ -14,7 +14,8 @@ from trellis_api.datasets.store import open_store
 from trellis_api.generations.errors import EndpointUnknown, ModelWithoutTemplate, SeedsUnfit, WriterMissing
 from trellis_api.generations.schemas import GenerationCreate, GenerationEndpoint
 from trellis_api.generations.slots import check_slots, slots_to_serve
-from trellis_api.pipelines.needs import find_judge, find_model
+from trellis_api.models.ready import require_ready
+from trellis_api.pipelines.needs import find_judge
 from trellis_api.pipelines.outputs import connect, hold_dataset, make_output
 
 #: Stands for the server of a model of the platform, whose port is another one whenever it is started.
@@ -76,7 +77,7 @@ def _find_writer(session: Session, settings: Settings, request: GenerationCreate
     if (request.endpoint is None) == (request.model is None):
         raise WriterMissing("Give either 'endpoint' or 'model'.")
     if request.model is not None:
-        model = find_model(session, model_id=request.model)
+        model = require_ready(session, model_id=request.model)
         if not model.has_chat_template:
             raise ModelWithoutTemplate(f"'{model.name}' has no chat template, so it cannot be asked.")
         return ChatEndpoint(

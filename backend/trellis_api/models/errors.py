@@ -9,6 +9,12 @@ class ModelNotFound(NotFound):
     code = "model_not_found"
 
 
+class ModelNotReady(Conflict):
+    """A model that is needed does not exist, or its files are not here."""
+
+    code = "model_not_ready"
+
+
 class ModelNameTaken(Conflict):
     """Another model has this name."""
 

@@ -18,7 +18,8 @@ from trellis_api.datasets import versions
 from trellis_api.datasets.models import DatasetVersion
 from trellis_api.datasets.service import get_dataset
 from trellis_api.datasets.store import open_store
-from trellis_api.pipelines.errors import JudgeUnknown, ModelNotReady, PipelineInvalid, PipelineMissing
+from trellis_api.models.errors import ModelNotReady
+from trellis_api.pipelines.errors import JudgeUnknown, PipelineInvalid, PipelineMissing
 from trellis_api.pipelines.needs import find_judge, find_model_folder, find_needs, judges_of, outline
 from trellis_api.pipelines.schemas import PipelineCheck, PipelineChecked, PipelineProblemRead
 

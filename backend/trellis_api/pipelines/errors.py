@@ -33,12 +33,6 @@ class PipelineMissing(InvalidRequest):
     code = "pipeline_missing"
 
 
-class ModelNotReady(Conflict):
-    """A model that is needed does not exist, or its files are not here."""
-
-    code = "model_not_ready"
-
-
 class JudgeUnknown(InvalidRequest):
     """A judge is named that is not set up."""
 

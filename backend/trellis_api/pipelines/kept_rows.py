@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlmodel import Session
-from trellis_data.json_rows import rows_as_json
 from trellis_data.pipeline.ledger import POSITION, REASON
 
 from trellis_api.core.settings import Settings
+from trellis_api.datasets.cutting import PageRows
 from trellis_api.pipelines import runs
 from trellis_api.pipelines.errors import NothingKept, StepNotFound
 from trellis_api.pipelines.schemas import Cluster, ClusterMember, Clusters, DroppedRow, DroppedRows
@@ -33,10 +33,10 @@ def read_dropped(
             raise NothingKept("The rows that this step dropped were not kept.")
         return DroppedRows(offset=offset, row_count=0, rows=[])
     with _open(path) as file:
-        rows = [row for table in _window(file, offset, limit) for row in rows_as_json(table)]
-        return DroppedRows(
-            offset=offset, row_count=file.metadata.num_rows, rows=[_show_dropped(row) for row in rows]
-        )
+        count = file.metadata.num_rows
+        page = PageRows(max(0, min(limit, count - offset))).add(_window(file, offset, limit))
+    rows = [_show_dropped(row) for row in page.rows]
+    return DroppedRows(offset=offset, row_count=count, rows=rows, cut=page.cut)
 
 
 def read_clusters(

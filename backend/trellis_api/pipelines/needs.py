@@ -20,9 +20,8 @@ from trellis_api.datasets import repository as datasets
 from trellis_api.datasets import versions
 from trellis_api.datasets.errors import DatasetNotFound
 from trellis_api.datasets.store import open_store
-from trellis_api.models.models import Model
-from trellis_api.models.repository import lock_model
-from trellis_api.pipelines.errors import JudgeUnknown, ModelNotReady
+from trellis_api.models.ready import require_ready
+from trellis_api.pipelines.errors import JudgeUnknown
 
 _JUDGE_OPERATOR = "judge"
 
@@ -64,21 +63,9 @@ def judges_of(pipeline: Pipeline, named: Iterable[str] = ()) -> list[str]:
     return list(dict.fromkeys([*named, *(each for each in asked if isinstance(each, str) and each)]))
 
 
-def find_model(session: Session, *, model_id: str) -> Model:
-    """A model whose files are here, kept from deletion until the transaction ends."""
-    model = lock_model(session, model_id=model_id, is_shared=True)
-    if model is None:
-        raise ModelNotReady(f"There is no model '{model_id}' on the platform.", {"model": model_id})
-    if not model.path:
-        raise ModelNotReady(
-            f"The files of the model '{model.name}' are not here yet ({model.state}).", {"model": model_id}
-        )
-    return model
-
-
 def find_model_folder(session: Session, settings: Settings, *, model_id: str) -> Path:
     """Where a model's files lie."""
-    return settings.data_root / (find_model(session, model_id=model_id).path or "")
+    return settings.data_root / (require_ready(session, model_id=model_id).path or "")
 
 
 def find_judge(settings: Settings, name: str) -> JudgeEndpoint:

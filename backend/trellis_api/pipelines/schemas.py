@@ -11,7 +11,7 @@ from trellis_data.outcome import StepReport
 
 from trellis_api.core.texts import NO_NUL, Description, Name
 from trellis_api.data_tasks.schemas import DataTaskRead, Purpose
-from trellis_api.datasets.schemas import RefName
+from trellis_api.datasets.schemas import CutValues, RefName
 
 YamlText = Annotated[str, Field(max_length=1_000_000)]
 Revision = Annotated[
@@ -245,6 +245,7 @@ class DroppedRows(BaseModel):
     offset: int
     row_count: int
     rows: list[DroppedRow]
+    cut: CutValues = []
 
 
 class ClusterMember(BaseModel):

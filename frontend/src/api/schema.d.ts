@@ -519,7 +519,7 @@ export interface paths {
         put?: never;
         /**
          * Compute Statistics
-         * @description Compute statistics, with lengths in a model's tokens.
+         * @description Compute statistics, with lengths in a model's tokens; the task may be one that has succeeded before.
          */
         post: operations["compute_statistics_api_v1_datasets__dataset_id__statistics_post"];
         delete?: never;
@@ -2070,6 +2070,19 @@ export interface components {
             same: number;
         };
         /**
+         * CutValue
+         * @description A value of which a page shows only the beginning; asked for alone or downloaded, its row has more.
+         */
+        CutValue: {
+            /** Column */
+            column: string;
+            /**
+             * Row
+             * @description Its place among the rows of the answer, from 0.
+             */
+            row: number;
+        };
+        /**
          * DashboardRead
          * @description Everything that the overview shows.
          */
@@ -2525,6 +2538,12 @@ export interface components {
         DatasetRows: {
             /** Columns */
             columns: components["schemas"]["ColumnRead"][];
+            /**
+             * Cut
+             * @description Values that are not whole: all rows of an answer together have about 4 million characters. Texts end in ' … [cut]' then, lists end earlier.
+             * @default []
+             */
+            cut: components["schemas"]["CutValue"][];
             /** Offset */
             offset: number;
             /**
@@ -2676,6 +2695,12 @@ export interface components {
          * @description A window of the rows that a step dropped.
          */
         DroppedRows: {
+            /**
+             * Cut
+             * @description Values that are not whole: all rows of an answer together have about 4 million characters. Texts end in ' … [cut]' then, lists end earlier.
+             * @default []
+             */
+            cut: components["schemas"]["CutValue"][];
             /** Offset */
             offset: number;
             /** Row Count */
@@ -3039,6 +3064,12 @@ export interface components {
         FoundRows: {
             /** Columns */
             columns: components["schemas"]["ColumnRead"][];
+            /**
+             * Cut
+             * @description Values that are not whole: all rows of an answer together have about 4 million characters. Texts end in ' … [cut]' then, lists end earlier.
+             * @default []
+             */
+            cut: components["schemas"]["CutValue"][];
             /** Looked At */
             looked_at: number;
             /**
@@ -6029,6 +6060,11 @@ export interface components {
              * @default null
              */
             problem: string | null;
+            /**
+             * Problem Code
+             * @default null
+             */
+            problem_code: string | null;
             /** Row */
             row: number;
             /** Segments */
@@ -6067,6 +6103,11 @@ export interface components {
              * @default null
              */
             note: string | null;
+            /**
+             * Note Code
+             * @default null
+             */
+            note_code: string | null;
             /** Rows */
             rows?: components["schemas"]["TokenRow"][];
         };
@@ -6157,13 +6198,16 @@ export interface components {
             filename: string;
             /** Id */
             id: string;
-            /** Is Complete */
+            /**
+             * Is Complete
+             * @description All of it has arrived.
+             */
             is_complete: boolean;
             /** Received Bytes */
             received_bytes: number;
             /**
              * Sha256
-             * @description Of the whole file, once it is complete and was checked.
+             * @description Of the whole file, when its last byte arrives. Where the platform was restarted meanwhile it is null until an import has read the file.
              */
             sha256: string | null;
             /** Size Bytes */
@@ -8218,6 +8262,15 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
+            /** @description No room on the disk */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
         };
     };
     read_dataset_rows_api_v1_datasets__dataset_id__rows_get: {
@@ -8510,7 +8563,10 @@ export interface operations {
     };
     compute_statistics_api_v1_datasets__dataset_id__statistics_post: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Also where the same was computed before. */
+                anew?: boolean;
+            };
             header?: never;
             path: {
                 dataset_id: string;

@@ -31,7 +31,7 @@ export const zhByCode: Readonly<Record<string, string>> = {
   dataset_rows_invalid: '没有接收任何行：部分行有误。',
   diff_not_computed: '还没有比较这两个版本。',
   diff_not_possible: '无法这样比较这两个版本。',
-  disk_full: '磁盘空间不足，无法保存上传的文件。',
+  disk_full: '磁盘空间不足，无法写入。',
   dry_run_finished: '试运行已经结束。',
   dry_run_not_found: '没有这次试运行，可能已被删除。',
   generation_writer_missing: '请选择由谁来生成：平台上的模型，或一个端点。',

@@ -95,6 +95,7 @@ export const zhByDataProblem: Readonly<Record<string, string>> = {
   source_private: '该路径属于平台自己，不能从这里导入。',
   source_refused: '所用的密钥无权读取该地址。',
   source_unreachable: '无法读取该地址。',
+  source_with_credentials: '地址中带有密钥，请去掉：工作进程使用自己的密钥读取。',
   split_unfit: '划分的名称不可用。',
   split_unknown: '没有这个划分。',
   storage_unwritable: '平台的数据目录无法写入。',

@@ -1,8 +1,11 @@
 """What is imported, and from where: uploads, folders under the data root, further rows."""
 
+import base64
 import gzip
+import hashlib
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
 from trellis_api.core.settings import Settings
+from trellis_api.uploads import receiving
+from trellis_api.uploads.running_hashes import RunningHashes
 from trellis_testing.uploads import DATASETS, LINES, ROWS, Finish, Upload, as_lines, rows_of
 
 GOOD = b'{"question": "1+1", "answer": "2"}\n'
@@ -176,7 +181,7 @@ def test_a_csv_file_and_a_parquet_file_are_read(client: TestClient, upload: Uplo
 def test_a_failed_import_is_retried(
     client: TestClient, upload: Upload, finish: Finish, settings: Settings
 ) -> None:
-    dataset = upload(b"no rows", "sums.jsonl")
+    dataset = upload(b"no rows".ljust(len(LINES)), "sums.jsonl")
     (folder,) = (settings.data_root / "uploads").iterdir()
     (folder / "data").write_bytes(LINES)
 
@@ -302,6 +307,38 @@ def test_a_source_that_cannot_be_is_refused(
     assert (answer.status_code, answer.json()["error"]) == (status, error)
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "s3://key:pass-word@corpora/maths",
+        "s3://key@corpora/maths",
+        "s3://key:pass/word@corpora/maths",
+        "s3://corpora/AKIAABCDEFGHIJKLMNOP/maths",
+    ],
+)
+def test_an_address_with_credentials_is_refused_and_not_repeated(
+    client: TestClient, upload: Upload, caplog: pytest.LogCaptureFixture, address: str
+) -> None:
+    caplog.set_level("DEBUG")
+    dataset = upload()
+
+    for place in ("imports", f"{dataset['id']}/imports"):
+        answer = client.post(f"{DATASETS}/{place}", json={"source": {"kind": "s3", "url": address}})
+        assert (answer.status_code, answer.json()["error"]) == (422, "source_unfit")
+        assert [(each["code"], each["field"]) for each in answer.json()["details"]] == [
+            ("source_with_credentials", "source.url")
+        ]
+        assert address not in answer.text
+    assert address not in caplog.text
+    assert len(client.get("/api/v1/data-tasks").json()["items"]) == 1
+
+
+def test_an_access_point_is_an_address_like_others(client: TestClient) -> None:
+    url = "s3://arn:aws:s3:us-west-2:123456789012:accesspoint/maths/sums.jsonl"
+
+    assert client.post(f"{DATASETS}/imports", json={"source": {"kind": "s3", "url": url}}).status_code == 201
+
+
 def test_an_upload_that_is_not_complete_is_refused(client: TestClient) -> None:
     headers = {"Tus-Resumable": "1.0.0", "Upload-Length": "10"}
     upload = client.post("/api/v1/uploads", headers=headers).headers["Location"].rpartition("/")[2]
@@ -309,6 +346,47 @@ def test_an_upload_that_is_not_complete_is_refused(client: TestClient) -> None:
     answer = client.post(f"{DATASETS}/imports", json={"source": {"kind": "upload", "upload": upload}})
 
     assert (answer.status_code, answer.json()["error"]) == (409, "upload_incomplete")
+
+
+def send_in_pieces(client: TestClient, content: bytes, sha256: str, between: Callable[[], None]) -> str:
+    """An upload in two pieces; its id."""
+    told = ",".join(
+        f"{key} {base64.b64encode(value.encode()).decode()}"
+        for key, value in (("filename", "sums.jsonl"), ("sha256", sha256))
+    )
+    headers = {"Tus-Resumable": "1.0.0", "Upload-Length": str(len(content)), "Upload-Metadata": told}
+    place = client.post("/api/v1/uploads", headers=headers).headers["Location"]
+    for start, end in ((0, 10), (10, len(content))):
+        headers = {
+            "Tus-Resumable": "1.0.0",
+            "Upload-Offset": str(start),
+            "Content-Type": "application/offset+octet-stream",
+        }
+        assert client.patch(place, content=content[start:end], headers=headers).status_code == 204
+        between()
+    return str(place.rpartition("/")[2])
+
+
+@pytest.mark.parametrize("is_right", [True, False])
+def test_a_file_whose_hash_was_lost_is_compared_before_its_rows_are_read(
+    client: TestClient, finish: Finish, monkeypatch: pytest.MonkeyPatch, is_right: bool
+) -> None:
+    wanted = hashlib.sha256(LINES if is_right else b"another file").hexdigest()
+
+    def restart() -> None:
+        monkeypatch.setattr(receiving, "_HASHES", RunningHashes())
+
+    upload = send_in_pieces(client, LINES, wanted, between=restart)
+    made = client.post(f"{DATASETS}/imports", json={"source": {"kind": "upload", "upload": upload}})
+    finish()
+
+    assert made.status_code == 201
+    dataset = client.get(f"{DATASETS}/{made.json()['id']}").json()
+    if is_right:
+        (file,) = client.get(f"{DATASETS}/{dataset['id']}/versions/main").json()["provenance"]["files"]
+        assert (dataset["state"], file["sha256"]) == ("ready", wanted)
+    else:
+        assert (dataset["state"], dataset["task"]["cause"]) == ("failed", "upload_checksum_mismatch")
 
 
 # -- more rows

@@ -188,6 +188,24 @@ def test_statistics_are_computed_once_for_all_who_ask(
     assert done["statistics"]["rows"] == len(ROWS)
 
 
+def test_statistics_that_are_there_are_not_computed_again(
+    client: TestClient, upload: Upload, finish: Finish, model: Model
+) -> None:
+    dataset = upload()
+    place = f"{DATASETS}/{dataset['id']}/statistics"
+    first = client.post(place, json={}).json()
+    finish()
+
+    again = client.post(place, json={})
+    other = client.post(place, json={"model": model.id}).json()
+    anew = client.post(place, json={}, params={"anew": True}).json()
+
+    assert (again.status_code, again.json()["id"], again.json()["state"]) == (202, first["id"], "succeeded")
+    assert again.json()["result"]["rows"] == len(ROWS)
+    assert len({first["id"], other["id"], anew["id"]}) == 3
+    assert anew["state"] == "queued"
+
+
 def test_a_model_that_is_not_there_counts_no_tokens(client: TestClient, upload: Upload) -> None:
     dataset = upload()
     body = {"model": "mdl_aaaaaaaaaaaa"}

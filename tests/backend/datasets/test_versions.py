@@ -1,11 +1,14 @@
 """Versions of datasets over HTTP: history, names, roll back, what may be deleted, and who is faster."""
 
+import errno
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy import event
 from sqlmodel import select
 from trellis_api.core.database import Database
 from trellis_api.core.migrations import upgrade
@@ -18,6 +21,7 @@ from trellis_api.datasets.store import open_store
 from trellis_api.models.models import Model
 from trellis_contracts.data_tasks import StatisticsTask
 from trellis_contracts.states import JobState
+from trellis_data.versions import objects
 from trellis_data.versions.records import StoreProblem
 from trellis_testing.datasets import add_dataset, add_version, sums
 from trellis_workers.data.tidy import collect
@@ -364,3 +368,45 @@ def test_a_version_whose_transaction_is_undone_is_never_seen(
     collect(settings, database)
     with pytest.raises(StoreProblem):
         open_store(settings).version(made[0])
+
+
+def test_a_branch_is_read_without_the_versions_of_others(
+    client: TestClient, address: str, publish: Publish, dataset: Dataset
+) -> None:
+    client.post(f"{address}/branches", json={"name": "side", "version": "main"}).raise_for_status()
+    for number in range(12):
+        publish(sums(10 + number))
+    side = [publish(sums(30 + number), branch="side") for number in range(3)]
+    loaded: list[str] = []
+    note = partial(lambda seen, row, _: seen.append(row.id), loaded)
+    event.listen(DatasetVersion, "load", note)
+
+    first = client.get(f"{address}/versions", params={"branch": "side", "limit": 2}).json()
+    rest = client.get(
+        f"{address}/versions", params={"branch": "side", "limit": 2, "cursor": first["next_cursor"]}
+    ).json()
+
+    event.remove(DatasetVersion, "load", note)
+    listed = [version["id"] for version in [*first["items"], *rest["items"]]]
+    assert listed == [*side[::-1], dataset.head]
+    assert set(loaded) == set(listed)
+    assert rest["next_cursor"] is None
+
+
+def test_rolling_back_on_a_full_disk_says_so(
+    client: TestClient,
+    address: str,
+    publish: Publish,
+    dataset: Dataset,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tip = publish(sums(9))
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(objects, "_write_bytes", refuse)
+    answer = client.post(f"{address}/rollback", json={"version": dataset.head})
+
+    assert (answer.status_code, answer.json()["error"]) == (507, "disk_full")
+    assert client.get(address).json()["head"] == tip

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 from trellis_api.core.settings import Settings
+from trellis_api.datasets import cutting
 from trellis_contracts.rewards import JudgeEndpoint
 from trellis_testing.chat_endpoint import running_chat_endpoint
 from trellis_testing.uploads import Finish, Upload, as_lines, rows_of
@@ -117,6 +118,23 @@ def test_dropped_rows_are_read_in_pages_with_their_reasons(
     assert (twice["row_count"], [row["position"] for row in twice["rows"]]) == (3, [6])
     assert twice["rows"][0]["reason"] == "exact_duplicate"
     assert beyond["rows"] == []
+
+
+def test_dropped_rows_that_are_long_are_cut(
+    client: TestClient, run: Any, upload: Upload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = {"question": "long?", "answer": "a word " * 1000}
+    done = run(upload(as_lines([long] * 3), "long.jsonl"), output={"kind": "none"})
+    place = f"{RUNS}/{done['task']['id']}/steps/1/dropped"
+
+    whole = client.get(place).json()
+    monkeypatch.setattr(cutting, "MOST_CHARACTERS", 2000)
+    part = client.get(place).json()
+
+    assert ([each["row"] for each in whole["rows"]], whole["cut"]) == ([long] * 2, [])
+    assert part["cut"] == [{"row": n, "column": "answer"} for n in range(2)]
+    assert [each["position"] for each in part["rows"]] == [1, 2]
+    assert sum(len(each["row"]["answer"]) for each in part["rows"]) <= 2000
 
 
 def test_clusters_are_read_in_pages_largest_first(client: TestClient, run: Any, upload: Upload) -> None:

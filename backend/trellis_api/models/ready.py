@@ -1,0 +1,19 @@
+"""Models that something can be done with: their files are here."""
+
+from sqlmodel import Session
+
+from trellis_api.models.errors import ModelNotReady
+from trellis_api.models.models import Model
+from trellis_api.models.repository import lock_model
+
+
+def require_ready(session: Session, *, model_id: str) -> Model:
+    """The model, kept from deletion until the transaction ends; raises where its files are not here."""
+    model = lock_model(session, model_id=model_id, is_shared=True)
+    if model is None:
+        raise ModelNotReady(f"There is no model '{model_id}' on the platform.", {"model": model_id})
+    if not model.path:
+        raise ModelNotReady(
+            f"The files of the model '{model.name}' are not here yet ({model.state}).", {"model": model_id}
+        )
+    return model

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.concurrency import run_in_threadpool
@@ -18,16 +19,18 @@ from trellis_api.core.redaction import install_log_redaction
 from trellis_api.core.security_headers import SecurityHeaders
 from trellis_api.core.settings import Settings
 from trellis_api.core.tasks import TaskQueue
+from trellis_api.core.warm_up import warm_up_later
 from trellis_api.data_tasks.router import router as data_tasks_router
 from trellis_api.datasets.router import router as datasets_router
 from trellis_api.datasets.versions_router import router as versions_router
+from trellis_api.datasets.warm_up import read_a_page
 from trellis_api.generations.router import router as generations_router
 from trellis_api.ingest.router import router as ingest_router
 from trellis_api.jobs.checkpoints_router import router as checkpoints_router
 from trellis_api.jobs.results_router import router as results_router
 from trellis_api.jobs.router import router as jobs_router
 from trellis_api.jobs.stream import EventHub
-from trellis_api.jobs.warm_up import warm_up_later
+from trellis_api.jobs.warm_up import load_engines
 from trellis_api.models.router import router as models_router
 from trellis_api.monitoring.dependencies import install_probes
 from trellis_api.monitoring.prometheus import PrometheusMiddleware
@@ -69,7 +72,6 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
         version="0.1.0",
         description="Train large language models: launch, watch and compare runs.",
         lifespan=_run,
-        responses={422: ERROR_RESPONSES[422]},
         docs_url=None,  # core/frontend.py serves it: FastAPI's page loads scripts from elsewhere
         redoc_url=None,
         openapi_url=f"{API_PREFIX}/openapi.json",
@@ -82,20 +84,28 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     install_error_handlers(app)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(PrometheusMiddleware)
-    app.include_router(health.router)
-    app.include_router(metrics_router)
-    app.include_router(auth_router, prefix=API_PREFIX)
-    app.include_router(ingest_router, prefix=API_PREFIX)
+    app.router.routes.extend(_assemble().routes)
+    mount_frontend(app, settings.frontend_path, docs_path=f"{API_PREFIX}/docs")
+    describe_contracts(app)
+    return app
+
+
+@cache
+def _assemble() -> APIRouter:
+    """All routes: no setting changes them, and making them takes most of the time of an application."""
+    api = APIRouter(responses={422: ERROR_RESPONSES[422]})
+    api.include_router(health.router)
+    api.include_router(metrics_router)
+    api.include_router(auth_router, prefix=API_PREFIX)
+    api.include_router(ingest_router, prefix=API_PREFIX)
     for router in ROUTERS:
-        app.include_router(
+        api.include_router(
             router,
             prefix=API_PREFIX,
             dependencies=[Depends(require_user)],
             responses={403: ERROR_RESPONSES[403]},
         )
-    mount_frontend(app, settings.frontend_path, docs_path=f"{API_PREFIX}/docs")
-    describe_contracts(app)
-    return app
+    return api
 
 
 @asynccontextmanager
@@ -105,7 +115,7 @@ async def _run(app: FastAPI) -> AsyncIterator[None]:
     ensure_admin_token(app.state.database, path=settings.admin_token_path)
     remove_expired(app.state.database, settings)
     app.state.probes.start()
-    warm_up_later()
+    warm_up_later(read_a_page, load_engines)
     yield
     await run_in_threadpool(app.state.probes.stop)
     await app.state.event_hub.close()

@@ -15,6 +15,7 @@ from trellis_contracts.states import ACTIVE, FINISHED, HOLDS_SLOTS, JobState
 
 from trellis_api.auth.secrets import JOB_TOKEN_PREFIX, hash_secret, new_secret
 from trellis_api.core.columns import utc_now
+from trellis_api.datasets.repository import list_ids_being_made
 from trellis_api.jobs import checkpoint_metrics, events, metric_store, repository, rollout_store
 from trellis_api.jobs.alarms import service as alarms
 from trellis_api.jobs.errors import (
@@ -99,13 +100,18 @@ def claim_next(session: Session, *, total_slots: int, max_exports: int) -> Claim
     """Take the next job to launch, or None when nothing is queued or the next one has no room.
 
     The first in line is waited for: smaller jobs do not overtake it, or a large one
-    would wait for ever. Exports need no slot and stand in a line of their own.
+    would wait for ever. Exports need no slot and stand in a line of their own. A job whose rows are still
+    being imported lets others pass: it was queued before there were versions.
     Call it again, in a new transaction, until it returns None.
     """
     repository.lock_admission(session)
     free = total_slots - repository.count_held_slots(session)
     free_exports = max_exports - repository.count_running_exports(session)
-    for waiting in repository.list_queued(session):
+    queued = repository.list_queued(session)
+    being_made = list_ids_being_made(session) if queued else set()
+    for waiting in queued:
+        if {waiting.dataset_id, waiting.validation_dataset_id} & being_made:
+            continue
         if waiting.kind == EXPORT and free_exports <= 0:
             continue
         if waiting.kind != EXPORT and waiting.gpus > free:

@@ -8,6 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
+from trellis_api.core.warm_up import warm_up_later
 from trellis_api.jobs import warm_up
 from trellis_api.main import create_app
 from trellis_contracts.recipe import Engine
@@ -67,7 +68,18 @@ def test_a_failure_is_logged_and_not_fatal(
 
     monkeypatch.setattr(warm_up, "load_schemas", fail)
 
-    warm_up.warm_up_later().join(30)
+    warm_up_later(warm_up.load_engines).join(30)
 
     assert [record.levelno >= logging.WARNING for record in caplog.records] == [True]
     assert str(error) in caplog.text
+
+
+def test_what_fails_keeps_nothing_else_back() -> None:
+    done = threading.Event()
+
+    def fail() -> None:
+        raise OSError("the disk is gone")
+
+    warm_up_later(fail, done.set).join(30)
+
+    assert done.is_set()

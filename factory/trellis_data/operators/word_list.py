@@ -37,8 +37,8 @@ class WordListParams(TextParams):
         [],
         title=Text(en="Word list files", zh="词表文件"),
         help=Text(
-            en="Names of files of the pipeline with a phrase a line (UTF-8).",
-            zh="流水线资源中的词表文件名，每行一个词（UTF-8）。",
+            en="Names of files of the pipeline with a phrase a line (UTF-8), or a phrase a row (Parquet).",
+            zh="流水线资源中的词表文件名，每行一个词（UTF-8 文本）或每条数据一个词（Parquet）。",
         ),
     )
     phrases: list[str] = knob(

@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from trellis_contracts.recipe import DataFormat
 from trellis_data.catalogue import find_operator
@@ -268,6 +269,34 @@ def test_a_refusal_far_from_the_beginning_does_not_count_where_that_is_asked_for
     batch = documents("I cannot help with that.", f"{SENTENCES} I cannot help with that.")
 
     assert run("word_list", batch, lists=["refusals"], first_characters=100).keep.tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("columns", "phrases"),
+    [
+        ({"n": [1, 2], "language": ["en", "en"], "phrase": ["alpha", None]}, [False, True]),
+        ({"n": [1, 2], "bad": ["# alpha", " beta "]}, [True, False]),
+    ],
+)
+def test_a_dataset_may_be_a_word_list(
+    columns: dict[str, list[Any]], phrases: list[bool], tmp_path: Path
+) -> None:
+    pq.write_table(pa.table(columns), tmp_path / "list.parquet")
+
+    outcome = run(
+        "word_list", documents("alpha", "beta"), files=["mine"], resources={"mine": tmp_path / "list.parquet"}
+    )
+
+    assert outcome.keep.tolist() == phrases
+
+
+def test_a_dataset_without_texts_is_no_word_list(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"n": [1]}), tmp_path / "list.parquet")
+
+    with pytest.raises(OperatorProblem, match="no column with texts") as caught:
+        run("word_list", documents("a"), files=["mine"], resources={"mine": tmp_path / "list.parquet"})
+
+    assert caught.value.code == "word_list_empty"
 
 
 @pytest.fixture

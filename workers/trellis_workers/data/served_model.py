@@ -12,6 +12,7 @@ from pathlib import Path
 
 from trellis_data.pipeline.problem import PipelineProblem
 
+from trellis_workers.core.last_lines import last_lines
 from trellis_workers.data.files import ChildTask
 from trellis_workers.data.tools import Tools
 
@@ -23,6 +24,8 @@ _HOST = "127.0.0.1"
 _START_S = 1800.0
 _POLL_S = 0.3
 _END_S = 20.0
+#: Of the server's log, among which the reason is looked for: an engine's traceback and the server's own.
+_LINES = 400
 
 
 @contextlib.contextmanager
@@ -81,9 +84,9 @@ def _answers(port: int) -> bool:
 
 def _last_word(log: Path) -> str:
     """What the server said last that reads like a reason."""
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    lines = last_lines(log, _LINES)
     errors = [line for line in lines if "Error" in line]
-    return (errors or lines or ["it left without a word"])[-1][:500]
+    return (errors or lines or ["it left without a word"])[-1].strip()[:500]
 
 
 def _end(server: "subprocess.Popen[bytes]") -> None:

@@ -34,10 +34,11 @@ from trellis_contracts.states import JobState
 from trellis_recipes.catalogue import get_recipe
 from trellis_recipes.compose import Composition, compose
 
+from trellis_workers.core.private_file import write_private
 from trellis_workers.core.ray_client import RayAwayError, RayJobs, get_ray
 from trellis_workers.core.transaction import get_settings, read, write
 from trellis_workers.jobs.export_spec import build_export_spec
-from trellis_workers.jobs.reward_files import hand_over_rewards, write_private
+from trellis_workers.jobs.reward_files import hand_over_rewards
 
 logger = logging.getLogger(__name__)
 

@@ -11,6 +11,7 @@ from trellis_api.rewards.resources import FoundResources, as_terms, find_resourc
 from trellis_contracts.attempt import REWARD_FILES_FOLDER, REWARD_KEYS_FILE, REWARDS_FILE
 from trellis_contracts.rewards import JudgeEndpoint, RewardFileSource, RewardResources
 
+from trellis_workers.core.private_file import write_private
 from trellis_workers.core.transaction import read
 
 
@@ -48,12 +49,3 @@ def find_keys(judges: dict[str, JudgeEndpoint]) -> dict[str, str]:
         name: os.environ.get(judge.key_variable, "") for name, judge in judges.items() if judge.key_variable
     }
     return {name: key for name, key in keys.items() if key}
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner reads, in one step: a reader never sees half of it."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(text.encode())
-    os.replace(draft, path)

@@ -38,7 +38,9 @@ from trellis_contracts.dry_run import (
 )
 from trellis_contracts.rewards import RewardResources
 
-from trellis_workers.jobs.reward_files import copy_resources, write_private
+from trellis_workers.core.last_lines import last_lines
+from trellis_workers.core.private_file import write_private
+from trellis_workers.jobs.reward_files import copy_resources
 
 log = logging.getLogger(__name__)
 _POLL_S = 0.5
@@ -184,12 +186,12 @@ def _take_result(database: Database, dry_run_id: str, folder: Path, exit_code: i
             return
         _settle(database, dry_run_id, result=result)
         return
-    lines = (folder / "log").read_text(errors="replace").strip().splitlines()
-    said = lines[-1] if lines else ""
+    lines = last_lines(folder / "log", 20)
+    said = lines[-1].strip() if lines else ""
     if exit_code == EXIT_BAD_REQUEST:
         _settle(database, dry_run_id, reason=said, cause="bad_request")
         return
-    log.error("dry run %s: exit code %d: %s", dry_run_id, exit_code, "\n".join(lines[-20:]))
+    log.error("dry run %s: exit code %d: %s", dry_run_id, exit_code, "\n".join(lines))
     _settle(database, dry_run_id, reason=said or f"It left with exit code {exit_code}.", cause="crashed")
 
 

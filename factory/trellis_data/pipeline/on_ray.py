@@ -12,8 +12,9 @@ from trellis_data.pipeline.tasks import Task, label_of, run_task
 
 @dataclass
 class RayExecutor:
-    """A Ray task for each of ours; joins the cluster of ``RAY_ADDRESS``, or of this process."""
+    """A Ray task for each of ours; joins the cluster at an address, of ``RAY_ADDRESS`` or of this process."""
 
+    address: str | None = None
     peak_bytes: int = 0
 
     def run(self, tasks: Sequence[Task], watch: Watch) -> None:
@@ -25,7 +26,7 @@ class RayExecutor:
                 "ray_missing", "executor 'ray' needs the package ray; install it, or use 'processes'."
             ) from error
         if not ray.is_initialized():
-            ray.init(address=os.environ.get("RAY_ADDRESS", "auto"), log_to_driver=False)
+            ray.init(address=self.address or os.environ.get("RAY_ADDRESS", "auto"), log_to_driver=False)
         remote = ray.remote(max_retries=1)(_run)
         running: dict[Any, int] = {remote.remote(task): index for index, task in enumerate(tasks)}
         try:

@@ -40,6 +40,8 @@ class Options:
 
     processes: int = field(default_factory=lambda: os.cpu_count() or 1)
     executor: ExecutorName = "processes"
+    #: Of the cluster that the executor ``ray`` joins; None for that of ``RAY_ADDRESS``.
+    ray_address: str | None = None
     batch_rows: int = 8192
     #: Rows of a unit: what is lost at most when a process dies, and what is held open for one.
     unit_rows: int = 131_072
@@ -279,7 +281,7 @@ def _executor(options: Options) -> Executor:
     if options.executor == "ray":
         from trellis_data.pipeline.on_ray import RayExecutor
 
-        return RayExecutor()
+        return RayExecutor(options.ray_address)
     return InlineExecutor() if options.executor == "inline" else ProcessExecutor(max(1, options.processes))
 
 

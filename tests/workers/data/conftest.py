@@ -1,7 +1,7 @@
 """A platform without a cluster: its API in this process, its database, and what workers do with data."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,13 @@ from fastapi.testclient import TestClient
 from trellis_api import tables
 from trellis_api.auth.admin_token import ensure_admin_token
 from trellis_api.core.database import Database
+from trellis_api.core.ids import new_id
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.store import open_store
 from trellis_api.main import create_app
+from trellis_api.models.models import Model
 from trellis_testing.data_tasks import finish_data_tasks
+from trellis_train.starter.model import write_model
 
 
 def row_of(n: int) -> dict[str, str]:
@@ -124,4 +127,21 @@ def dataset(platform: Platform) -> dict[str, Any]:
     return platform.make(ROWS)
 
 
-Upload = Callable[..., dict[str, Any]]
+def add_model(platform: Platform) -> str:
+    """The id of the starter model, whose weights are random."""
+    model_id = new_id("mdl")
+    write_model(platform.settings.data_root / "models" / model_id, 0)
+    with platform.database.write() as session:
+        session.add(
+            Model(
+                id=model_id,
+                name=model_id,
+                state="ready",
+                source={"kind": "local"},
+                lineage={},
+                path=f"models/{model_id}",
+                has_chat_template=True,
+                warnings=[],
+            )
+        )
+    return model_id

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import update
 from trellis_api.core.columns import utc_now
@@ -21,6 +19,7 @@ from trellis_api.data_tasks.models import DataTask
 from trellis_api.datasets.store import open_store
 from trellis_contracts.data_tasks import DataTaskProgress
 from trellis_data.versions.upkeep import verify
+from trellis_testing.datasets import add_dataset
 from trellis_testing.waiting import wait_until
 
 from .conftest import ROWS, row_of
@@ -61,14 +60,11 @@ def start_worker(environment: dict[str, str], tmp_path: Path) -> Iterator[StartW
 
 @pytest.fixture
 def large(platform: Any) -> dict[str, Any]:
-    """Enough rows to be killed in the middle of."""
-    folder = platform.settings.data_root / "mine"
-    folder.mkdir()
+    """Enough rows to be killed in the middle of, and for a run of several processes."""
     rows = [row_of(n % (ROW_COUNT // 2)) | {"id": n} for n in range(ROW_COUNT)]
-    pq.write_table(pa.Table.from_pylist(rows), folder / "rows.parquet")
-    made = platform.post("/datasets/imports", {"source": {"kind": "path", "path": "mine"}}, 201)
-    platform.finish()
-    return dict(platform.get(f"/datasets/{made['id']}"))
+    with platform.database.write() as session:
+        made = add_dataset(session, platform.settings, rows, name="large").id
+    return dict(platform.get(f"/datasets/{made}"))
 
 
 def child_of(worker: subprocess.Popen[bytes]) -> psutil.Process | None:

@@ -74,6 +74,7 @@ def describe(session: Session, settings: Settings, task: DataTask) -> ChildTask:
         platform=settings.resolved_platform,
         needs=_needs(session, settings, request),
         processes=settings.data_processes or os.cpu_count(),
+        ray_address=settings.ray_address,
         nice=0 if request.kind in service.INTERACTIVE else settings.data_nice,
     )
 

@@ -11,7 +11,8 @@ from trellis_contracts.recipe import Strict
 
 #: Of the child: the version that it has added to the store, for the worker to publish.
 MADE_FILE = "made.json"
-LOG_FILE = "log"
+#: Ends the name of a file that is being written.
+DRAFT = ".draft"
 
 
 Origin = Literal["import", "pipeline", "generate"]
@@ -52,6 +53,8 @@ class ChildTask(Strict):
     #: Tokenizer, judges and further inputs.
     needs: Needs = Field(default_factory=Needs)
     processes: int | None = None
+    #: Of the cluster that a run may be carried out on.
+    ray_address: str | None = None
     nice: int = 0
 
 

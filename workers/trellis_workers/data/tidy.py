@@ -13,11 +13,13 @@ from trellis_api.data_tasks.models import DataTask
 from trellis_api.datasets.models import Dataset, DatasetVersion
 from trellis_api.datasets.store import open_store
 from trellis_api.uploads import service as uploads
-from trellis_contracts.data_tasks import DataTaskState
+from trellis_contracts.data_tasks import DATA_TASK_FINISHED, DataTaskState
 from trellis_data.versions.records import StoreProblem
 from trellis_data.versions.upkeep import Collected, collect_garbage
 
-from trellis_workers.data.leftovers import clear
+from trellis_workers.data.files import DRAFT
+from trellis_workers.data.first_files import tidy_first_files
+from trellis_workers.data.leftovers import clear_after, clear_run, needs_nothing
 
 log = logging.getLogger(__name__)
 #: How long to wait until nobody writes a version; the next sweep tries again.
@@ -28,12 +30,17 @@ def tidy(settings: Settings, database: Database) -> None:
     """Remove all of it."""
     tidy_tasks(settings, database)
     tidy_datasets(settings, database)
+    tidy_quarantines(settings, database)
+    tidy_first_files(settings, database)
     uploads.remove_expired(database, settings)
     collect(settings, database)
 
 
 def tidy_tasks(settings: Settings, database: Database) -> None:
-    """Folders of tasks that are gone or whose dataset is, and what those that have succeeded need no more."""
+    """Folders of tasks that are gone or whose dataset is, and what those that are over need no more.
+
+    Mostly their worker has seen to that; one that died, or a task that was cancelled after that, leaves it.
+    """
     # The folders first: one that comes later belongs to a task that is there.
     folders = _folders(settings.data_task_dir("x").parent)
     with database.read() as session:
@@ -45,8 +52,10 @@ def tidy_tasks(settings: Settings, database: Database) -> None:
             shutil.rmtree(folder, ignore_errors=True)
             continue
         kind, state = kinds.get(folder.name, (None, None))
-        if state in (None, DataTaskState.SUCCEEDED):
-            clear(folder, kind, state)
+        if needs_nothing(kind, state):
+            clear_after(settings, database, folder.name)
+        elif state == DataTaskState.SUCCEEDED:
+            clear_run(folder)
 
 
 def tidy_datasets(settings: Settings, database: Database) -> None:
@@ -58,6 +67,19 @@ def tidy_datasets(settings: Settings, database: Database) -> None:
     for folder in folders:
         if folder.name not in known:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def tidy_quarantines(settings: Settings, database: Database) -> None:
+    """Rows that imports kept aside which are gone, and what imports that are over have half written."""
+    datasets = settings.data_root / "datasets"
+    paths = [*datasets.glob("ds_*/quarantine/dtk_*"), *datasets.glob("ds_*/quarantine/index/dtk_*")]
+    with database.read() as session:
+        ids = {path.name.partition(".")[0] for path in paths}
+        kinds = data_tasks.list_kinds_and_states(session, task_ids=ids)
+    for path in paths:
+        _, state = kinds.get(path.name.partition(".")[0], (None, None))
+        if state is None or (path.suffix == DRAFT and state in DATA_TASK_FINISHED):
+            path.unlink(missing_ok=True)
 
 
 def collect(settings: Settings, database: Database, *, wait_s: float = _WAIT_S) -> Collected | None:

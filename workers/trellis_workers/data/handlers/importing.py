@@ -16,7 +16,7 @@ from trellis_data.versions.records import Provenance, SourceFile
 from trellis_data.versions.rows import files_of
 from trellis_data.versions.store import Store
 
-from trellis_workers.data.files import ChildTask
+from trellis_workers.data.files import DRAFT, ChildTask
 from trellis_workers.data.handlers.source_splits import Part, part_by_split
 from trellis_workers.data.recording import Content, Splits, recognise, record
 from trellis_workers.data.tools import Tools
@@ -160,7 +160,7 @@ def _keep_quarantine(task: ChildTask, work: Path) -> None:
     if not found:
         return
     kept.mkdir(parents=True, exist_ok=True)
-    draft = target.with_suffix(".draft")
+    draft = target.with_suffix(DRAFT)
     with draft.open("wb") as out:
         for path in found:
             with path.open("rb") as file:

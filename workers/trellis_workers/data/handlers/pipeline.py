@@ -7,6 +7,7 @@ from typing import Any
 from trellis_contracts.data_tasks import DataTaskProgress, NoOutput, PipelineTask, VersionOutput
 from trellis_data.pipeline.check import stated_layout
 from trellis_data.pipeline.document import dump_pipeline
+from trellis_data.pipeline.executors import ExecutorName
 from trellis_data.pipeline.problem import PipelineProblem
 from trellis_data.pipeline.report import Progress, RunReport
 from trellis_data.pipeline.runner import Options, run
@@ -60,7 +61,8 @@ def _options(task: ChildTask, request: PipelineTask, rows: int) -> Options:
     """Few rows are done in this process before another one has started; the outcome is the same."""
     processes = task.processes or 1
     is_small = request.executor == "processes" and (processes == 1 or rows <= _FEW_ROWS)
-    return Options(processes=processes, executor="inline" if is_small else request.executor)
+    executor: ExecutorName = "inline" if is_small else request.executor
+    return Options(processes=processes, executor=executor, ray_address=task.ray_address)
 
 
 def version_rows(version: Version, splits: Iterable[str]) -> int:

@@ -1,0 +1,54 @@
+"""The file that a dataset's rows lay in before there were versions: it goes once it is a version.
+
+Migration 0009 left it where it was, ``datasets/<id>/data.parquet``, for the import that it queued.
+"""
+
+import logging
+from pathlib import Path
+
+from sqlmodel import Session, col, select
+from trellis_api.core.database import Database
+from trellis_api.core.settings import Settings
+from trellis_api.data_tasks import repository as data_tasks
+from trellis_api.datasets.models import DatasetVersion
+from trellis_api.jobs.repository import names_of_jobs_using
+from trellis_api.rewards.repository import list_dry_runs_using
+
+log = logging.getLogger(__name__)
+_FILE = "data.parquet"
+
+
+def tidy_first_files(settings: Settings, database: Database) -> None:
+    """Remove those that are versions and that nothing reads any more."""
+    found = {path.parent.name: path for path in (settings.data_root / "datasets").glob(f"ds_*/{_FILE}")}
+    if not found:
+        return
+    with database.read() as session:
+        imported = _imported(session, list(found))
+        read = _read_by_imports(session, settings)
+        spent = [
+            path
+            for dataset_id, path in found.items()
+            if dataset_id in imported
+            and not any(path.resolve().is_relative_to(each) for each in read)
+            and not names_of_jobs_using(session, dataset_id=dataset_id)
+            and not list_dry_runs_using(session, dataset_id=dataset_id)
+        ]
+    for path in spent:
+        path.unlink(missing_ok=True)
+        log.info("%s was removed: its rows are a version", path)
+
+
+def _imported(session: Session, dataset_ids: list[str]) -> set[str]:
+    """The datasets of which the import that the migration queued has made a version."""
+    tasks = {f"dtk_{dataset_id.removeprefix('ds_')}": dataset_id for dataset_id in dataset_ids}
+    made = select(DatasetVersion.task_id, DatasetVersion.dataset_id).where(
+        col(DatasetVersion.task_id).in_(list(tasks))
+    )
+    return {dataset_id for task_id, dataset_id in session.exec(made) if tasks[str(task_id)] == dataset_id}
+
+
+def _read_by_imports(session: Session, settings: Settings) -> list[Path]:
+    """Files and folders that imports which wait or run are of."""
+    sources = [task.request.get("source") or {} for task in data_tasks.list_all_unfinished(session)]
+    return [(settings.data_root / each["path"]).resolve() for each in sources if each.get("kind") == "path"]

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from trellis_data.formats.detection import detect
 from trellis_data.layout import Layout
 from trellis_data.versions.store import Entry, Store
 from trellis_train.data.prepare import SCHEMAS
-from trellis_train.starter.model import write_model
+from trellis_train.starter.model import TURN_START, write_model
 
 TALK: list[dict[str, Any]] = [
     {
@@ -39,43 +40,58 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def ask(
-    folder: Path, model: Path, rows: list[dict[str, Any]], **request: Any
-) -> "subprocess.CompletedProcess[str]":
-    """The program's answer to a request for rows of a version."""
-    folder.mkdir(exist_ok=True)
-    pq.write_table(table := pa.Table.from_pylist(rows), folder / "in.parquet")
-    found = detect(table)
-    layout = Layout(found[0].format, found[0].columns) if found else Layout(DataFormat.UNKNOWN)
-    store = Store.create(folder / "store")
-    version = store.record({"train": [folder / "in.parquet"]}, Entry("rows", "tests", layout))
-    task = {"kind": "tokens", "model": "mdl_aaaaaaaaaaaa", "split": "train", **request}
-    asked = {"request": task, "store": str(store.root), "version": version.id, "model_dir": str(model)}
-    (folder / "request.json").write_text(json.dumps(asked))
-    program = subprocess.Popen(
-        [sys.executable, "-m", "trellis_train.data.token_view", str(folder), "0"],
-        stdin=subprocess.PIPE,  # it leaves when this end closes
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    assert program.stderr is not None
-    said = program.stderr.read()
-    return subprocess.CompletedProcess(program.args, program.wait(), "", said)
+class Viewer:
+    """The program, which answers one request after the other."""
+
+    def __init__(self, folder: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "trellis_train.data.token_view"],
+            stdin=subprocess.PIPE,  # it leaves when this end closes
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=folder,
+            text=True,
+            bufsize=1,
+            start_new_session=True,
+        )
+
+    def ask(self, folder: Path, model: Path, rows: list[dict[str, Any]], **request: Any) -> int:
+        """The status of a request for rows of a version."""
+        folder.mkdir(exist_ok=True)
+        pq.write_table(table := pa.Table.from_pylist(rows), folder / "in.parquet")
+        found = detect(table)
+        layout = Layout(found[0].format, found[0].columns) if found else Layout(DataFormat.UNKNOWN)
+        store = Store.create(folder / "store")
+        version = store.record({"train": [folder / "in.parquet"]}, Entry("rows", "tests", layout))
+        task = {"kind": "tokens", "model": "mdl_aaaaaaaaaaaa", "split": "train", **request}
+        asked = {"request": task, "store": str(store.root), "version": version.id, "model_dir": str(model)}
+        (folder / "request.json").write_text(json.dumps(asked))
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{folder}\n")
+        return int(self._process.stdout.readline())
+
+    def view(self, folder: Path, model: Path, rows: list[dict[str, Any]], **request: Any) -> TokenView:
+        """The answer to such a request."""
+        assert self.ask(folder, model, rows, **request) == 0, (folder / "log").read_text()
+        return TokenView.model_validate_json((folder / "result.json").read_bytes())
+
+    def close(self) -> None:
+        self._process.communicate()
 
 
-def view(folder: Path, model: Path, rows: list[dict[str, Any]], **request: Any) -> TokenView:
-    done = ask(folder, model, rows, **request)
-    assert done.returncode == 0, done.stderr
-    return TokenView.model_validate_json((folder / "result.json").read_bytes())
+@pytest.fixture(scope="module")
+def viewer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Viewer]:
+    started = Viewer(tmp_path_factory.mktemp("viewer"))
+    yield started
+    started.close()
 
 
-def test_what_is_shaded_is_what_verl_masks(tmp_path: Path, model: Path) -> None:
+def test_what_is_shaded_is_what_verl_masks(viewer: Viewer, tmp_path: Path, model: Path) -> None:
     from transformers import AutoTokenizer
     from verl.utils.dataset.multiturn_sft_dataset import MultiTurnSFTDataset
 
-    shown = view(tmp_path / "task", model, TALK, max_length=40)
+    shown = viewer.view(tmp_path / "task", model, TALK, max_length=40)
     pq.write_table(
         pa.Table.from_pylist([TALK[0], TALK[2]], SCHEMAS[DataFormat.MESSAGES]), tmp_path / "train.parquet"
     )
@@ -101,35 +117,46 @@ def test_what_is_shaded_is_what_verl_masks(tmp_path: Path, model: Path) -> None:
     assert [row.is_truncated for row in shown.rows] == [True, False, False]
     assert shown.rows[0].trained_count == 0
     assert shown.rows[1].problem
+    assert shown.rows[1].problem_code
 
 
-def test_a_window_of_rows_is_numbered_by_the_split(tmp_path: Path, model: Path) -> None:
+def test_a_window_of_rows_is_numbered_by_the_split(viewer: Viewer, tmp_path: Path, model: Path) -> None:
     rows = [{"question": f"q{n}", "answer": f"a{n}"} for n in range(9)]
 
-    shown = view(tmp_path, model, rows, offset=7, limit=5)
+    shown = viewer.view(tmp_path, model, rows, offset=7, limit=5)
 
     assert [row.row for row in shown.rows] == [7, 8]
     assert shown.rows[0].segments[-1].text.startswith("a7")
 
 
-def test_every_token_of_a_text_is_learned(tmp_path: Path, model: Path) -> None:
-    shown = view(tmp_path, model, [{"text": "Once upon a time there was a long text."}])
+def test_every_token_of_a_text_is_learned(viewer: Viewer, tmp_path: Path, model: Path) -> None:
+    shown = viewer.view(tmp_path, model, [{"text": "Once upon a time there was a long text."}])
 
     assert [each.is_trained for each in shown.rows[0].segments] == [True]
     assert shown.rows[0].trained_count == shown.rows[0].token_count > 1
 
 
-def test_rows_that_are_not_trained_on_are_told(tmp_path: Path, model: Path) -> None:
-    done = ask(tmp_path, model, [{"colour": 1}])
-
-    assert done.returncode == 65, done.stderr
+def test_rows_that_are_not_trained_on_are_told(viewer: Viewer, tmp_path: Path, model: Path) -> None:
+    assert viewer.ask(tmp_path, model, [{"colour": 1}]) == 65
     assert json.loads((tmp_path / "failure.json").read_text())["code"] == "format_not_trainable"
 
 
-def test_a_folder_without_tokenizer_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_tokenizer_is_told(viewer: Viewer, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
 
-    done = ask(tmp_path / "task", tmp_path / "empty", TALK)
-
-    assert done.returncode == 65, done.stderr
+    assert viewer.ask(tmp_path / "task", tmp_path / "empty", TALK) == 65
     assert json.loads((tmp_path / "task" / "failure.json").read_text())["code"] == "tokenizer_unreadable"
+
+
+def test_a_model_whose_template_has_changed_is_read_anew(viewer: Viewer, tmp_path: Path) -> None:
+    """Though the tokenizer that was used last is kept."""
+    write_model(tmp_path / "model", 0)
+    before = viewer.view(tmp_path / "before", tmp_path / "model", TALK)
+    template = tmp_path / "model" / "chat_template.jinja"
+    assert TURN_START in template.read_text()
+    template.write_text(template.read_text().replace(TURN_START, "<|endoftext|>"))
+
+    after = viewer.view(tmp_path / "after", tmp_path / "model", TALK)
+
+    assert before.rows[0].segments[0].text.startswith(TURN_START)
+    assert after.rows[0].segments[0].text.startswith("<|endoftext|>")

@@ -1,14 +1,13 @@
-"""Rows as the supervised trainer learns them: ``python -m trellis_train.data.token_view <folder>``.
+"""Rows as the supervised trainer learns them: ``python -m trellis_train.data.token_view``.
 
 The chat template, the tokens and the mask are those of verl's own dataset, which trains on the same rows.
+Loading it takes seconds, so one process answers task after task (``trellis_data.warm_process``).
 """
 
 import json
 import os
-import signal
-import sys
-import threading
 from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from trellis_data.layout import Layout
 from trellis_data.versions.records import StoreProblem
 from trellis_data.versions.rows import read_rows
 from trellis_data.versions.store import Store
+from trellis_data.warm_process import serve
 from trellis_recipes.data.conversion import Place, choose_conversion
 from trellis_recipes.data.reading import BadRow
 
@@ -50,9 +50,8 @@ class CannotShow(Exception):
         self.message = message
 
 
-def main(folder: Path) -> int:
+def carry_out(folder: Path) -> int:
     """Carry out the task of a folder; the exit status."""
-    threading.Thread(target=_leave_with_worker, daemon=True).start()
     asked = json.loads((folder / REQUEST_FILE).read_bytes())
     try:
         task = TokensTask.model_validate(asked["request"])
@@ -91,10 +90,11 @@ def view_rows(
     viewer = _Documents if layout.format is DataFormat.TEXT else _Conversations
     numbered = list(enumerate(rows, start=first))
     shown = list(viewer(layout, model, work, split, max_length).show(numbered)) if numbered else []
-    note = None
+    view = TokenView(rows=shown, max_length=max_length)
     if layout.format is DataFormat.PREFERENCE:
-        note = "Supervised training learns the chosen answers."
-    return TokenView(rows=shown, max_length=max_length, note=note)
+        view.note = "Supervised training learns the chosen answers."
+        view.note_code = "chosen_is_learned"
+    return view
 
 
 class _Conversations:
@@ -107,11 +107,9 @@ class _Conversations:
                 f"Rows of the format '{layout.format.value}' are no conversations, which supervised "
                 "training learns from; convert them first.",
             )
-        from trellis_train.data.lean_verl import load_dataset_class
-
         self._convert = choose_conversion(layout.format, DataFormat.MESSAGES, layout.columns)
-        self._dataset_class, load_tokenizer, self._settings = load_dataset_class()
-        self._tokenizer = _load(load_tokenizer, model)
+        self._dataset_class, _, self._settings = _engine()
+        self._tokenizer = _load(model, _stamp_of(model))
         if not self._tokenizer.chat_template:
             raise CannotShow("model_without_chat_template", "The model has no chat template.")
         self._file, self._split, self._max_length = work / _FILE, split, max_length
@@ -119,20 +117,20 @@ class _Conversations:
     def show(self, rows: Sequence[tuple[int, dict[str, Any]]]) -> Iterator[TokenRow]:
         """Each row, in order."""
         places: dict[int, int] = {}
-        problems: dict[int, str] = {}
+        problems: dict[int, BadRow] = {}
         conversations: list[dict[str, Any]] = []
         for number, row in rows:
             try:
                 found = self._convert(row, Place(number, self._split))
             except BadRow as error:
-                problems[number] = str(error)
+                problems[number] = error
                 continue
             places[number] = len(conversations)
             conversations += found[:1]
         dataset = self._open(conversations) if conversations else None
         for number, _ in rows:
             yield (
-                _unusable(number, problems[number])
+                _unusable(number, str(problems[number]), problems[number].code)
                 if number in problems
                 else self._show(dataset, places[number], number)
             )
@@ -165,7 +163,7 @@ class _Conversations:
         try:
             item = dataset[place]
         except Exception as error:  # noqa: BLE001 - templates raise what they like, and training would too
-            return _unusable(number, f"{type(error).__name__}: {error}")
+            return _unusable(number, f"{type(error).__name__}: {error}", "template_failed")
         ids, mask = item["input_ids"].tolist(), [bool(each) for each in item["loss_mask"].tolist()]
         roles = [role for role, length in dataset.turns for _ in range(length)]
         return _describe(number, self._tokenizer, ids, roles, mask, self._max_length)
@@ -176,10 +174,8 @@ class _Documents:
 
     def __init__(self, layout: Layout, model: Path, work: Path, split: str, max_length: int | None) -> None:
         del work
-        from trellis_train.data.lean_verl import load_dataset_class
-
         self._convert = choose_conversion(layout.format, DataFormat.TEXT, layout.columns)
-        self._tokenizer = _load(load_dataset_class()[1], model)
+        self._tokenizer = _load(model, _stamp_of(model))
         if self._tokenizer.eos_token_id is None:
             raise CannotShow("model_without_end", "The model's tokenizer has no token that ends a text.")
         # A text is never cut: what does not fit into one block is learned in the next.
@@ -194,13 +190,25 @@ class _Documents:
             try:
                 text = self._convert(row, Place(number, self._split))[0]["text"]
             except BadRow as error:
-                yield _unusable(number, str(error))
+                yield _unusable(number, str(error), error.code)
                 continue
             ids = tokenize_documents(self._tokenizer, [text])[0]
             yield _describe(number, self._tokenizer, ids, [None] * len(ids), [True] * len(ids), None)
 
 
-def _load(load_tokenizer: Any, model: Path) -> Any:
+@cache
+def _engine() -> tuple[type[Any], Any, dict[str, Any]]:
+    """verl's dataset, the function that loads its tokenizer, and verl's settings for the data."""
+    from trellis_train.data.lean_verl import load_dataset_class
+
+    return load_dataset_class()
+
+
+@lru_cache(maxsize=1)
+def _load(model: Path, stamp: tuple[tuple[str, int, int], ...]) -> Any:
+    """The tokenizer of a folder whose files are as ``stamp`` says; the last one is kept for the next task."""
+    del stamp
+    load_tokenizer = _engine()[1]
     try:
         return load_tokenizer(str(model))
     except Exception as error:
@@ -208,7 +216,15 @@ def _load(load_tokenizer: Any, model: Path) -> Any:
         raise CannotShow("tokenizer_unreadable", message[:_MAX_PROBLEM]) from error
 
 
-def _unusable(number: int, problem: str) -> TokenRow:
+def _stamp_of(model: Path) -> tuple[tuple[str, int, int], ...]:
+    """What changes with any file of a folder."""
+    if not model.is_dir():
+        raise CannotShow("tokenizer_unreadable", "The model's folder is no longer there.")
+    found = [(path.name, path.stat()) for path in sorted(model.iterdir())]
+    return tuple((name, state.st_mtime_ns, state.st_size) for name, state in found)
+
+
+def _unusable(number: int, problem: str, code: str) -> TokenRow:
     return TokenRow(
         row=number,
         segments=[],
@@ -216,6 +232,7 @@ def _unusable(number: int, problem: str) -> TokenRow:
         trained_count=0,
         is_truncated=False,
         problem=problem.strip()[:_MAX_PROBLEM],
+        problem_code=code,
     )
 
 
@@ -254,15 +271,5 @@ def _describe(
     )
 
 
-def _leave_with_worker() -> None:
-    """End with what was started from here, when the worker's end of the input closes."""
-    while sys.stdin.buffer.read(1):
-        continue
-    os.killpg(0, signal.SIGKILL)
-
-
 if __name__ == "__main__":
-    status = main(Path(sys.argv[1]))
-    sys.stderr.flush()
-    # Threads of libraries are not waited for: everything is written.
-    os._exit(status)
+    serve(carry_out)

@@ -1,19 +1,17 @@
 """The processes that carry out tasks: one for each, or this one where a test asks for it."""
 
-import contextlib
-import os
-import select
-import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Protocol
 
 from trellis_api.core.settings import Settings
 from trellis_contracts.data_tasks import DataTaskKind
+from trellis_data.warm_process import LOG_FILE
 
-from trellis_workers.data.files import LOG_FILE
+from trellis_workers.data.ending import end_group
+from trellis_workers.data.warm import Command, WarmProcess, WarmProcesses, WarmTurn
 
 
 class Child(Protocol):
@@ -54,77 +52,28 @@ class ProcessChild:
             return None
 
     def end(self) -> None:
-        _kill_group(self._process)
+        end_group(self._process)
 
 
 class WarmChildren:
-    """Keeps a process for previews from one to the next; one that crashed or was ended is replaced."""
+    """Keeps processes for work that somebody waits for from one task to the next."""
 
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[str] | None = None
+    def __init__(self, processes: WarmProcesses | None = None) -> None:
+        self._processes = processes or WarmProcesses()
 
     def __call__(self, settings: Settings, kind: DataTaskKind, folder: Path, lock: IO[str]) -> Child:
-        if kind is not DataTaskKind.PREVIEW:
+        command = _warm_command(settings, kind)
+        if command is None:
             return start_process(settings, kind, folder, lock)
-        if self._process is None or self._process.poll() is not None:
-            self.close()
-            self._process = self._start(lock)
-        return WarmTurn(self._process, folder)
+        return self._processes.begin(command, folder, lock)
+
+    def end_idle(self) -> None:
+        """End processes that nobody has needed for a time."""
+        self._processes.end_idle()
 
     def close(self) -> None:
-        """End the process, if there is one."""
-        if self._process is not None:
-            _kill_group(self._process)
-            self._process = None
-
-    @staticmethod
-    def _start(lock: IO[str]) -> "subprocess.Popen[str]":
-        return subprocess.Popen(  # noqa: S603 - our own program
-            [sys.executable, "-m", "trellis_workers.data.warm_child", str(lock.fileno())],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,  # before the first task; then it writes to the task's own log
-            pass_fds=[lock.fileno()],
-            start_new_session=True,
-            text=True,
-            bufsize=1,
-        )
-
-
-class WarmTurn:
-    """One task of a process that carries out several."""
-
-    def __init__(self, process: "subprocess.Popen[str]", folder: Path) -> None:
-        self._process = process
-        self._status: int | None = None
-        if process.stdin is None or process.stdout is None:
-            raise ValueError("a warm child is spoken with")
-        self._answers = process.stdout
-        # One that has died meanwhile is noticed when it is waited for.
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(f"{folder}\n")
-
-    def wait(self, seconds: float) -> int | None:
-        if self._status is None and select.select([self._answers], [], [], seconds)[0]:
-            line = self._answers.readline()
-            self._status = int(line) if line.strip() else self._process.wait()
-        return self._status
-
-    def end(self) -> None:
-        if self._status is None:
-            _kill_group(self._process)
-
-
-def _kill_group(process: "subprocess.Popen[Any]") -> None:
-    """End a process that leads its session, with everything that it started."""
-    # The group outlives its leader where that left something behind.
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    for stream in (process.stdin, process.stdout):
-        if stream is not None:
-            with contextlib.suppress(BrokenPipeError):
-                stream.close()
+        """End all of them."""
+        self._processes.close()
 
 
 class DoneChild:
@@ -141,12 +90,21 @@ class DoneChild:
 
 
 def start_process(settings: Settings, kind: DataTaskKind, folder: Path, lock: IO[str]) -> Child:
-    """A process for the task."""
+    """A process for the task, which ends with it."""
+    command = _warm_command(settings, kind)
+    if command is not None:
+        return WarmTurn(WarmProcess(command, lock, folder.parent), folder, kept_bytes=0)
+    return ProcessChild([sys.executable, "-m", "trellis_workers.data.child"], folder, lock)
+
+
+def _warm_command(settings: Settings, kind: DataTaskKind) -> Command | None:
+    """The program for tasks that somebody waits for; None for a kind that takes long anyway."""
+    if kind is DataTaskKind.PREVIEW:
+        return (sys.executable, "-m", "trellis_workers.data.warm_child")
     if kind is DataTaskKind.TOKENS:
         # The engine's own code tells what a model is trained on.
-        python = str(settings.job_python or sys.executable)
-        return ProcessChild([python, "-m", "trellis_train.data.token_view"], folder, lock)
-    return ProcessChild([sys.executable, "-m", "trellis_workers.data.child"], folder, lock)
+        return (str(settings.job_python or sys.executable), "-m", "trellis_train.data.token_view")
+    return None
 
 
 def carry_out_here(settings: Settings, kind: DataTaskKind, folder: Path, lock: IO[str]) -> Child:

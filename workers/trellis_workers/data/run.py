@@ -4,7 +4,6 @@ A lost message costs nothing: the sweep finds what waits, and what a dead worker
 """
 
 import logging
-import os
 import shutil
 import time
 from collections.abc import Callable
@@ -36,11 +35,14 @@ from trellis_contracts.data_tasks import (
     UploadSource,
 )
 from trellis_data.versions.records import StoreProblem
+from trellis_data.warm_process import LOG_FILE
 
+from trellis_workers.core.last_lines import last_lines
+from trellis_workers.core.private_file import write_private
 from trellis_workers.data.child import EXIT_NO_ROOM, EXIT_OCCUPIED
 from trellis_workers.data.children import Starter, start_process
 from trellis_workers.data.describe import describe
-from trellis_workers.data.files import LOG_FILE, Made, read_made, read_result
+from trellis_workers.data.files import Made, read_made, read_result
 from trellis_workers.data.leftovers import clear_after
 
 log = logging.getLogger(__name__)
@@ -108,7 +110,7 @@ class Lane:
         with self.database.read() as session:
             described = describe(session, settings, task)
         (folder / PROGRESS_FILE).unlink(missing_ok=True)
-        _write_private(folder / REQUEST_FILE, described.model_dump_json())
+        write_private(folder / REQUEST_FILE, described.model_dump_json())
         store = open_store(settings)
         # Shared with the child: what it adds to the store stays until it is published here.
         with (store.root / "writing.lock").open("a") as lock:
@@ -284,12 +286,16 @@ def _recover_lost(database: Database) -> None:
             service.recover_lost(session)
 
 
-def linger(lane: Lane, kinds: frozenset[DataTaskKind], *, idle_s: float) -> None:
-    """Carry out tasks of these kinds, and wait for more until none has come for a time."""
+def linger(lane: Lane, kinds: frozenset[DataTaskKind], *, idle_s: float, at_rest: Callable[[], None]) -> None:
+    """Carry out tasks of these kinds, and wait for more until none has come for a time.
+
+    ``at_rest`` is called between tasks, again and again.
+    """
     ends = time.monotonic() + idle_s
     while time.monotonic() < ends and not lane.is_leaving():
         if run_waiting(lane, kinds):
             ends = time.monotonic() + idle_s
+        at_rest()
         time.sleep(_IDLE_POLL_S)
 
 
@@ -301,18 +307,11 @@ def _explain(task: DataTask, folder: Path, status: int) -> TaskFailure:
             return TaskFailure.model_validate_json((folder / FAILURE_FILE).read_bytes())
         except (OSError, ValidationError):
             log.error("data task %s: its child left no reason", task.id)
-    lines = (folder / LOG_FILE).read_text(errors="replace").strip().splitlines()
-    log.error("data task %s: exit status %d: %s", task.id, status, "\n".join(lines[-20:]))
+    lines = last_lines(folder / LOG_FILE, 20)
+    log.error("data task %s: exit status %d: %s", task.id, status, "\n".join(lines))
     if status < 0:
         message = f"Its process was ended by signal {-status}"
         message += "; signal 9 mostly means that memory ran out." if status == -9 else "."
         return TaskFailure(code="crashed", message=message)
-    said = lines[-1] if lines else f"It left with exit status {status}."
+    said = lines[-1].strip() if lines else f"It left with exit status {status}."
     return TaskFailure(code="crashed", message=said)
-
-
-def _write_private(path: Path, text: str) -> None:
-    """It may hold addresses of endpoints; nobody else needs to read it."""
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)

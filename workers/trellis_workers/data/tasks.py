@@ -14,11 +14,10 @@ from trellis_workers.data import leaving
 from trellis_workers.data.children import WarmChildren
 from trellis_workers.data.run import Lane, has_waiting, linger, run_waiting
 from trellis_workers.data.tidy import tidy
+from trellis_workers.data.warm import KEPT_S
 
 _LENGTHY_LOCK = "run/data-tasks.lock"
 _INTERACTIVE_LOCK = "run/data-previews.lock"
-#: How long a process that has everything loaded is kept for the next preview.
-_LINGER_S = 120.0
 _TIDY_LOCK = "run/data-tidy.lock"
 
 leaving.install()
@@ -35,7 +34,7 @@ def run_data_tasks() -> None:
 
 @app.task(name=tasks.RUN_PREVIEWS)
 def run_previews() -> None:
-    """Carry out the previews that wait, and stay for those that follow: whoever tries, tries again."""
+    """Carry out what somebody waits for, and stay for what follows: whoever looks once, looks again."""
     settings = get_settings()
     with try_lock(settings.data_root / _INTERACTIVE_LOCK) as has_lock:
         if not has_lock or not has_waiting(get_database(), INTERACTIVE):
@@ -43,7 +42,7 @@ def run_previews() -> None:
         children = WarmChildren()
         try:
             lane = Lane(settings, get_database(), children, leaving.is_leaving)
-            linger(lane, INTERACTIVE, idle_s=_LINGER_S)
+            linger(lane, INTERACTIVE, idle_s=KEPT_S, at_rest=children.end_idle)
         finally:
             children.close()
 

@@ -1,0 +1,142 @@
+"""Processes that are kept from one task to the next, for work that somebody waits for.
+
+One for each program, and each with one task at a time. One whose task was broken off or went wrong is
+ended and replaced, and so is one that has grown or that nobody has needed for a time.
+"""
+
+import contextlib
+import select
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+import psutil
+from trellis_contracts.data_tasks import EXIT_BAD_REQUEST
+
+from trellis_workers.data.ending import end_group
+
+#: What a process may hold while nobody needs it.
+KEPT_BYTES = 1024**3
+#: How long it is kept for the next task.
+KEPT_S = 120.0
+#: Statuses after which a process is as good as new.
+_WELL = (0, EXIT_BAD_REQUEST)
+
+Command = tuple[str, ...]
+
+
+class WarmProcess:
+    """A program that reads folders and answers with exit statuses (``trellis_data.warm_process``)."""
+
+    def __init__(self, command: Sequence[str], lock: IO[str], work_dir: Path) -> None:
+        """``lock`` is the store's lock file, whose number the program is told last."""
+        self._process = subprocess.Popen(  # noqa: S603 - our own programs
+            [*command, str(lock.fileno())],
+            stdin=subprocess.PIPE,  # it leaves when this end closes, whatever becomes of us
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,  # before the first task; then it writes to the task's own log
+            cwd=work_dir,
+            pass_fds=[lock.fileno()],
+            start_new_session=True,
+            text=True,
+            bufsize=1,
+        )
+        self.rested_at = time.monotonic()
+        self._is_ended = False
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can be given a task."""
+        return self._process.poll() is None
+
+    @property
+    def resident_bytes(self) -> int:
+        """Memory that it holds."""
+        try:
+            return int(psutil.Process(self._process.pid).memory_info().rss)
+        except psutil.NoSuchProcess:
+            return 0
+
+    def give(self, folder: Path) -> None:
+        """Let it begin with a task."""
+        if self._process.stdin is None:
+            raise ValueError("a warm process is spoken with")
+        # One that has died meanwhile is noticed when it is listened to.
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(f"{folder}\n")
+
+    def hear(self, seconds: float) -> int | None:
+        """The exit status of its task, or its own where it has died; None where it is still at work."""
+        answers = self._process.stdout
+        if answers is None:
+            raise ValueError("a warm process is listened to")
+        if not select.select([answers], [], [], seconds)[0]:
+            return None
+        if line := answers.readline():
+            return int(line)
+        self.end()
+        return self._process.returncode
+
+    def end(self) -> None:
+        """End it with everything that it started; harmless where it is over."""
+        # Once: its number may be another process's later.
+        if not self._is_ended:
+            self._is_ended = True
+            end_group(self._process)
+
+
+class WarmTurn:
+    """A task of a warm process."""
+
+    def __init__(self, process: WarmProcess, folder: Path, *, kept_bytes: int) -> None:
+        self._process = process
+        self._kept_bytes = kept_bytes
+        self._status: int | None = None
+        process.give(folder)
+
+    def wait(self, seconds: float) -> int | None:
+        """The exit status, or None where it is still at work after that time."""
+        if self._status is None:
+            self._status = self._process.hear(seconds)
+        return self._status
+
+    def end(self) -> None:
+        """Keep the process for the next task, where it is fit for one."""
+        self._process.rested_at = time.monotonic()
+        if self._status not in _WELL or self._process.resident_bytes > self._kept_bytes:
+            self._process.end()
+
+
+class WarmProcesses:
+    """At most one process of each program."""
+
+    def __init__(self, *, kept_s: float = KEPT_S, kept_bytes: int = KEPT_BYTES) -> None:
+        self._kept_s = kept_s
+        self._kept_bytes = kept_bytes
+        self._processes: dict[Command, WarmProcess] = {}
+
+    def begin(self, command: Command, folder: Path, lock: IO[str]) -> WarmTurn:
+        """Let the program's process begin with the task of a folder; one is started where there is none."""
+        process = self._processes.get(command)
+        if process is None or not process.is_alive:
+            self._end(command)
+            # Not the task's own folder, which goes when the task is over.
+            process = self._processes[command] = WarmProcess(command, lock, folder.parent)
+        return WarmTurn(process, folder, kept_bytes=self._kept_bytes)
+
+    def end_idle(self) -> None:
+        """End those that nobody has needed for a time. Call it between tasks."""
+        rested = time.monotonic() - self._kept_s
+        for command in [each for each, process in self._processes.items() if process.rested_at < rested]:
+            self._end(command)
+
+    def close(self) -> None:
+        """End all."""
+        for command in list(self._processes):
+            self._end(command)
+
+    def _end(self, command: Command) -> None:
+        if process := self._processes.pop(command, None):
+            process.end()

@@ -2,16 +2,20 @@
 
 import json
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
-from trellis_api.core.ids import new_id
-from trellis_api.models.models import Model
+from trellis_api.generations import service
+from trellis_api.jobs.repository import count_held_slots
 from trellis_contracts.rewards import JudgeEndpoint
 from trellis_testing.chat_endpoint import ChatEndpoint, running_chat_endpoint
-from trellis_train.starter.model import write_model
+from trellis_testing.waiting import wait_until
+
+from .conftest import add_model
 
 SUMS = [{"question": f"What is {n} plus {n}?", "answer": f"It is {2 * n}."} for n in range(12)]
 SAMPLE = {"kind": "rejection-sampling", "samples": 2, "check": {"kind": "numeric"}}
@@ -121,7 +125,7 @@ def test_answers_that_all_fail_the_check_are_no_version(
 
 def test_a_model_of_the_platform_is_served_for_the_task(platform: Any, sums: dict[str, Any]) -> None:
     """The starter model with random weights: nonsense that ends after some 260 symbols."""
-    model_id = _add_model(platform)
+    model_id = add_model(platform)
     anything = {"kind": "rejection-sampling", "samples": 1, "threshold": 0, "check": {"kind": "contains"}}
     body = order(sums, model=model_id, method=anything, sampling={"max_tokens": 600, "temperature": 1})
     task_id = platform.post("/generations", body)["id"]
@@ -139,8 +143,35 @@ def test_a_model_of_the_platform_is_served_for_the_task(platform: Any, sums: dic
     assert _processes_with(str(platform.settings.data_root)) == []
 
 
+@pytest.mark.faults
+def test_a_cancelled_generation_takes_its_server_with_it(
+    platform: Any, sums: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a GPU, where the server holds a slot."""
+    monkeypatch.setattr(service, "slots_to_serve", lambda _: 1)
+    many = {"kind": "rejection-sampling", "samples": 64, "threshold": 0, "check": {"kind": "contains"}}
+    body = order(sums, model=add_model(platform), method=many, sampling={"max_tokens": 600})
+    task_id = platform.post("/generations", body)["id"]
+    worker = threading.Thread(target=platform.finish, kwargs={"in_child": True})
+    worker.start()
+    said = platform.folder(task_id) / "server.log"
+    wait_until(lambda: said.exists() and "startup complete" in said.read_text(), 120, "the model is served")
+    family = psutil.Process().children(recursive=True)
+    refused = platform.client.post("/generations", json=body | {"name": "another"}).json()
+
+    platform.post(f"/data-tasks/{task_id}/cancel", status=200)
+    worker.join(20)
+
+    assert not worker.is_alive()
+    assert refused["error"] == "no_free_slot"
+    assert len(family) >= 3, "the child, the server and its engine"
+    assert [each for each in family if each.is_running() and each.status() != "zombie"] == []
+    with platform.database.read() as session:
+        assert count_held_slots(session) == 0
+
+
 def test_a_model_that_cannot_be_served_is_told(platform: Any, sums: dict[str, Any]) -> None:
-    model_id = _add_model(platform)
+    model_id = add_model(platform)
     (platform.settings.data_root / "models" / model_id / "config.json").write_text("{}")
     task_id = platform.post("/generations", order(sums, model=model_id))["id"]
     platform.finish(in_child=True)
@@ -148,25 +179,6 @@ def test_a_model_that_cannot_be_served_is_told(platform: Any, sums: dict[str, An
     task = platform.task(task_id)
     assert (task["state"], task["cause"]) == ("failed", "model_not_served"), task
     assert _processes_with(str(platform.settings.data_root)) == []
-
-
-def _add_model(platform: Any) -> str:
-    model_id = new_id("mdl")
-    write_model(platform.settings.data_root / "models" / model_id, 0)
-    with platform.database.write() as session:
-        session.add(
-            Model(
-                id=model_id,
-                name=model_id,
-                state="ready",
-                source={"kind": "local"},
-                lineage={},
-                path=f"models/{model_id}",
-                has_chat_template=True,
-                warnings=[],
-            )
-        )
-    return model_id
 
 
 def _processes_with(text: str) -> list[str]:

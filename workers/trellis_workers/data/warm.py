@@ -49,7 +49,13 @@ class WarmProcess:
     @property
     def is_alive(self) -> bool:
         """Whether it can be given a task."""
-        return self._process.poll() is None
+        if self._process.poll() is not None:
+            return False
+        # One that was killed may still have threads that end, and cannot be waited for until then.
+        try:
+            return bool(psutil.Process(self._process.pid).status() != psutil.STATUS_ZOMBIE)
+        except psutil.NoSuchProcess:
+            return False
 
     @property
     def resident_bytes(self) -> int:

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
 import { zhByCause, zhByCode } from './apiErrors'
-import { zhByDataProblem, zhByRowProblem } from './dataTexts'
+import { zhByDataProblem, zhByRowProblem, zhByUnusableRow } from './dataTexts'
 
 const ROOT = join(process.cwd(), '..')
 const FACTORY = 'factory/trellis_data'
@@ -27,6 +27,10 @@ const PROBLEM_SHAPES = [
   /"(\w+)" if [^\n]* else "param_invalid"/g,
 ]
 
+/** What training cannot read, and what its program says beyond that. */
+const UNUSABLE_SHAPES = [/\bBadRow\(.*"(\w+)"\)(?: from error)?$/gm, /code: str = "(\w+)"/g, /\b_unusable\(.*"(\w+)"\)$/gm]
+const CANNOT_SHOW_SHAPES = [/\bCannotShow\(\s*"(\w+)"/g]
+
 function codesIn(folders: readonly string[], shapes: readonly RegExp[]): string[] {
   const texts = folders.flatMap((folder) =>
     readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
@@ -42,6 +46,16 @@ describe('what is wrong with data', () => {
 
     expect(codes).toEqual(expect.arrayContaining(['not_json', 'type_conflict', 'too_long', 'not_csv', 'cell_count', 'too_deep', 'too_many_columns', 'row_damaged', 'row_invalid']))
     expect(codes.filter((code) => zhByRowProblem[code] === undefined)).toEqual([])
+  })
+
+  it('has a Chinese text for every reason why training cannot use a row, or no row at all', () => {
+    const codes = codesIn(['recipes/trellis_recipes/data', `${FACTORY}/formats`, 'verl/trellis_train/data'], UNUSABLE_SHAPES)
+    const whole = codesIn(['verl/trellis_train/data'], CANNOT_SHOW_SHAPES)
+
+    expect(codes).toEqual(expect.arrayContaining(['missing', 'wrong_value', 'no_answer', 'bad_tool_call', 'template_failed']))
+    expect(codes.filter((code) => zhByUnusableRow[code] === undefined)).toEqual([])
+    expect(whole).toEqual(expect.arrayContaining(['format_not_trainable', 'model_without_end']))
+    expect(whole.filter((code) => ({ ...zhByCode, ...zhByDataProblem })[code] === undefined)).toEqual([])
   })
 
   it('has a Chinese text for every problem of files, versions and pipelines, and every cause of a failed task', () => {

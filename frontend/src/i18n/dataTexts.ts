@@ -23,6 +23,26 @@ export const zhByRowProblem: Readonly<Record<string, string>> = {
   type_conflict: '值的类型与该列的其他行不一致。',
 }
 
+/** Why training cannot use a row. */
+export const zhByUnusableRow: Readonly<Record<string, string>> = {
+  bad_tool_call: '工具调用不完整或不是 JSON。',
+  content_not_text: '消息中有不是文本的部分。',
+  empty: '内容为空。',
+  has_tools: '对话中有名称或工具调用。',
+  many_turns: '对话不止一个问题和它的回答。',
+  missing: '缺少所需的列，或其值为空。',
+  no_answer: '没有可供学习的回答。',
+  no_final_answer: '回答中没有最终答案。',
+  no_label: '没有标签。',
+  no_prompt: '没有提示。',
+  no_rejected: '没有被拒回答。',
+  no_text: '消息中没有文本。',
+  template_failed: '模型的对话模板无法处理这一行。',
+  unknown_role: '消息的角色无法识别。',
+  unwanted_answer: '回答被标为不想要的。',
+  wrong_value: '值的形式不符合要求。',
+}
+
 /** Why something cannot be done with data: problems of files, versions and pipelines, and causes of failed tasks. */
 export const zhByDataProblem: Readonly<Record<string, string>> = {
   archive_bomb: '压缩包解开后大得不合理，已停止解压。',
@@ -47,6 +67,7 @@ export const zhByDataProblem: Readonly<Record<string, string>> = {
   file_changed: '文件在读取时被改动。',
   file_damaged: '文件已损坏或不完整。',
   folder_taken: '目标文件夹已存在。',
+  format_not_trainable: '这种格式的数据不是对话，请先转换。',
   format_unknown: '未能识别数据格式，请在流水线中指明。',
   generator_unreachable: '无法连接到生成数据的模型。',
   hub_bad_name: '这不是有效的数据集名称。',
@@ -60,6 +81,7 @@ export const zhByDataProblem: Readonly<Record<string, string>> = {
   judge_unknown: '没有配置这个评审端点。',
   judge_unreachable: '无法连接到评审端点。',
   model_not_served: '模型未能启动服务，日志中有更多信息。',
+  model_without_end: '该模型的分词器没有结束文本的词元。',
   moved_meanwhile: '分支在此期间已有新版本，请重新载入后再试。',
   name_taken: '此名称已被使用。',
   name_unfit: '此名称不可用：只能使用字母、数字、点、下划线和连字符。',

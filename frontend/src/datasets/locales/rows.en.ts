@@ -29,6 +29,7 @@ export default {
   },
   trained: {
     unusable: 'Training cannot use this row:',
+    note: { chosen_is_learned: 'Supervised training learns the chosen answers.' },
     model: 'Model',
     choose: 'Choose a model',
     chooseText: 'Its chat template is applied to the rows, and its tokenizer counts: you see what would be learnt, token for token.',

@@ -29,6 +29,7 @@ export default {
   },
   trained: {
     unusable: '训练无法使用这一行：',
+    note: { chosen_is_learned: '监督训练学习的是优选回答。' },
     model: '模型',
     choose: '选择模型',
     chooseText: '对数据套用该模型的对话模板并用其分词器计数，逐个词元显示会学到什么。',

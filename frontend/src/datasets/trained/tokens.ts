@@ -17,12 +17,20 @@ export interface TrainedRow {
   isTruncated: boolean
   /** Why nothing can be learnt from it; then there are no segments. */
   problem: string | null
+  problemCode: string | null
 }
 
 export interface TokenView {
   rows: TrainedRow[]
   /** Longest sequence that is kept, in tokens. */
   maxLength: number | null
+  /** What is to be known of all rows, in English, and its code. */
+  note: string | null
+  noteCode: string | null
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === 'string' ? value : null
 }
 
 function readSegment(value: unknown): Segment | null {
@@ -48,14 +56,20 @@ function readRow(value: unknown): TrainedRow | null {
     tokens: typeof value.token_count === 'number' ? value.token_count : sum(segments.map((one) => one.tokens)),
     trained: typeof value.trained_count === 'number' ? value.trained_count : sum(segments.filter((one) => one.isTrained).map((one) => one.tokens)),
     isTruncated: value.is_truncated === true,
-    problem: typeof value.problem === 'string' ? value.problem : null,
+    problem: textOf(value.problem),
+    problemCode: textOf(value.problem_code),
   }
 }
 
 /** Null for what is no such result. */
 export function readTokenView(result: unknown): TokenView | null {
   if (!isRecord(result) || !Array.isArray(result.rows)) return null
-  return { rows: result.rows.map(readRow).filter((one) => one !== null), maxLength: typeof result.max_length === 'number' ? result.max_length : null }
+  return {
+    rows: result.rows.map(readRow).filter((one) => one !== null),
+    maxLength: typeof result.max_length === 'number' ? result.max_length : null,
+    note: textOf(result.note),
+    noteCode: textOf(result.note_code),
+  }
 }
 
 export interface Turn {

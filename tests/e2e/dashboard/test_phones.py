@@ -1,6 +1,7 @@
 """The pages of the data factory on a phone: nothing is wider than the screen."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,8 @@ WORK_S = 120
 
 
 @pytest.fixture
-def dataset(api: ApiClient, tmp_path: Path) -> dict[str, Any]:
-    """Rows with words that cannot be broken, and lines that are no rows."""
+def dataset(api: ApiClient, tmp_path: Path) -> Iterator[dict[str, Any]]:
+    """Rows with words that cannot be broken, and lines that are no rows; deleted afterwards."""
     rows = [
         {"question": f"What is {n} + {n}? {LONG_WORD}", "answer": f"It is {n + n}. " * 8} for n in range(40)
     ]

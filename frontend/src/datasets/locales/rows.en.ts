@@ -10,6 +10,7 @@ export default {
     json: 'JSON',
     trained: 'As trained',
     none: 'No rows in this split',
+    cut: 'These rows are so long that only their beginning is shown; a download has all of them.',
     expected: 'Expected answer:',
     chosen: 'Chosen',
     rejected: 'Rejected',

@@ -10,6 +10,7 @@ export default {
     json: 'JSON',
     trained: '训练视角',
     none: '此划分中没有数据',
+    cut: '以下数据过长，此处仅显示开头部分；下载可获得完整内容。',
     expected: '标准答案：',
     chosen: '优选',
     rejected: '淘汰',

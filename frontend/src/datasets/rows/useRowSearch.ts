@@ -5,6 +5,7 @@ import { api, unwrap } from '@/api/client'
 import { type ApiError, asApiError } from '@/api/errors'
 
 import type { Condition, Row } from '../types'
+import { cutRows } from './cuts'
 
 /** Rows a call may find. */
 const LIMIT = 50
@@ -20,6 +21,8 @@ export interface RowQuery {
 export interface Hit {
   position: number
   row: Row
+  /** Columns that are shown only in part. */
+  cut: string[]
 }
 
 export function useRowSearch(query: () => RowQuery | null) {
@@ -48,7 +51,8 @@ export function useRowSearch(query: () => RowQuery | null) {
         }),
       )
       if (mine.signal.aborted) return
-      hits.value = [...hits.value, ...found.rows.map((row, index) => ({ row, position: found.positions[index] ?? 0 }))]
+      const cut = new Map(cutRows(found.cut).map(({ row, columns }) => [row, columns]))
+      hits.value = [...hits.value, ...found.rows.map((row, index) => ({ row, position: found.positions[index] ?? 0, cut: cut.get(index) ?? [] }))]
       lookedAt.value += found.looked_at
       cursor.value = found.next_cursor
     } catch (cause) {

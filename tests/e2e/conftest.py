@@ -25,6 +25,7 @@ from trellis_cli.services.supervisor import Supervisor
 from trellis_cli.waiting import wait_for_dataset
 from trellis_contracts.attempt import EVENTS_FOLDER
 from trellis_contracts.events import Event
+from trellis_testing.processes import is_running
 from trellis_testing.waiting import wait_until
 
 EVENT: TypeAdapter[Any] = TypeAdapter(Event)
@@ -231,14 +232,6 @@ class Rig:
         except AssertionError as error:
             raise AssertionError("\n".join([str(error), *left])) from None
         assert self.count_used_slots() == 0
-
-
-def is_running(process: psutil.Process) -> bool:
-    """Whether it still does something; a zombie, for which nobody waits, does not."""
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def list_tree(pid: int | None) -> list[psutil.Process]:

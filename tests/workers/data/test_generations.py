@@ -13,6 +13,7 @@ from trellis_api.generations import service
 from trellis_api.jobs.repository import count_held_slots
 from trellis_contracts.rewards import JudgeEndpoint
 from trellis_testing.chat_endpoint import ChatEndpoint, running_chat_endpoint
+from trellis_testing.processes import is_running
 from trellis_testing.waiting import wait_until
 
 from .conftest import add_model
@@ -165,7 +166,7 @@ def test_a_cancelled_generation_takes_its_server_with_it(
     assert not worker.is_alive()
     assert refused["error"] == "no_free_slot"
     assert len(family) >= 3, "the child, the server and its engine"
-    assert [each for each in family if each.is_running() and each.status() != "zombie"] == []
+    wait_until(lambda: not any(map(is_running, family)), 10, "all of them are gone")
     with platform.database.read() as session:
         assert count_held_slots(session) == 0
 

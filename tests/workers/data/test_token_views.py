@@ -7,6 +7,7 @@ from typing import Any
 import psutil
 import pytest
 from trellis_api.data_tasks.service import INTERACTIVE
+from trellis_testing.processes import list_children
 from trellis_testing.waiting import wait_until
 from trellis_workers.data.children import WarmChildren
 from trellis_workers.data.run import Lane, run_waiting
@@ -15,8 +16,7 @@ from .conftest import ROWS, add_model
 
 
 def processes() -> list[int]:
-    children = psutil.Process().children()
-    return [each.pid for each in children if "trellis_train.data.token_view" in each.cmdline()]
+    return list_children("trellis_train.data.token_view")
 
 
 @pytest.mark.faults

@@ -11,6 +11,7 @@ import pytest
 from trellis_api.data_tasks.service import INTERACTIVE
 from trellis_contracts.rewards import JudgeEndpoint
 from trellis_testing.chat_endpoint import ChatEndpoint, running_chat_endpoint
+from trellis_testing.processes import list_children
 from trellis_testing.waiting import wait_until
 from trellis_workers.data.children import WarmChildren
 from trellis_workers.data.run import Lane, linger, run_waiting
@@ -81,8 +82,7 @@ def is_right(task: dict[str, Any]) -> bool:
 
 def processes() -> list[int]:
     """The numbers of the processes that this one keeps for previews."""
-    children = psutil.Process().children()
-    return [each.pid for each in children if "trellis_workers.data.warm_child" in each.cmdline()]
+    return list_children("trellis_workers.data.warm_child")
 
 
 def begin(lane: Lane, judge: ChatEndpoint) -> tuple[threading.Thread, int]:

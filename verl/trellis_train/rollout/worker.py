@@ -24,6 +24,7 @@ from trellis_train.rollout.early import AGENT_LOOP, EarlyActors
 from trellis_train.rollout.grouping import Group, GroupingQueue, current_group
 from trellis_train.rollout.news import News, NewsFrom
 from trellis_train.rollout.requests import batch_requests
+from trellis_train.rollout.routing import route_in_worker
 from trellis_train.rollout.scoring import SCORE_IN_WORKER, LocalRewardWorker, describe_sample
 from trellis_train.rollout.seeding import is_seeded, seed_session, seed_turns
 from trellis_train.rollout.single_turn import SharedSingleTurnLoop
@@ -50,7 +51,7 @@ class AgentLoopWorker(WorkerTQ):
             self._local_rewards = LocalRewardWorker(RewardLoopWorker(self.config))
             self.reward_loop_worker_handles = [self._local_rewards]
         if self.config.trainer.v1.trainer_mode == "sync":
-            use_single_server(self.llm_client)
+            route_in_worker(self.llm_client, self.config.actor_rollout_ref.rollout)
         batch_requests(self.llm_client)
         self._is_seeded = is_seeded(self.config.actor_rollout_ref.rollout)
         if self._is_seeded:
@@ -152,25 +153,3 @@ def instantiate_agent_loop(config: Any, **kwargs: Any) -> Any:
     if _single_turn is None or _single_turn.server_manager is not kwargs["server_manager"]:
         _single_turn = SharedSingleTurnLoop(**kwargs)
     return _single_turn
-
-
-def use_single_server(client: Any) -> None:
-    """Skip the load balancer's two remote calls a request while there is one server to choose.
-
-    For synchronous training only, where servers neither come nor go and nobody
-    reads the balancer's count of requests in flight.
-    """
-    servers = ray.get(client._load_balancer.get_all_servers.remote())
-    if len(servers) != 1:
-        return
-    server_id, server = ray.get(client._load_balancer.acquire_server.remote(request_id="probe"))
-    client._load_balancer.release_server.remote(server_id=server_id)
-
-    async def acquire_server(request_id: str, **extra: Any) -> tuple[str, Any]:  # noqa: ARG001
-        return server_id, server
-
-    def release_server(server_id: str, request_id: str | None = None) -> None:
-        """Nothing was counted."""
-
-    client._acquire_server = acquire_server
-    client._release_server = release_server

@@ -84,7 +84,7 @@ class Run:
             lines += file.read_text().splitlines()
         return [event for line in lines if (event := json.loads(line))["kind"] == kind]
 
-    def wait_for(self, is_reached: Callable[[], bool], timeout_s: float = 240) -> None:
+    def wait_for(self, is_reached: Callable[[], bool], timeout_s: float = 480) -> None:
         deadline = time.monotonic() + timeout_s
         while not is_reached():
             assert self.process.poll() is None, self.log[-4000:]

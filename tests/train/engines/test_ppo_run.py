@@ -11,7 +11,7 @@ from trellis_contracts.spec import EXIT_STOPPED
 
 from .conftest import Run
 
-pytestmark = [pytest.mark.train, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.train, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def stopped_run(start_run: Callable[..., Run]) -> Run:
     )
     run.wait_for(lambda: any(event["step"] == 2 for event in run.events("metrics")))
     (run.attempt_dir / "stop").touch()
-    run.process.wait(timeout=120)
+    run.process.wait(timeout=240)
     return run
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from trellis_cli.output import err, out
 from trellis_cli.services.platform import REPOSITORY_ROOT, python_command
@@ -65,27 +66,31 @@ def run_checks() -> bool:
     failed = []
     for step in steps():
         started = time.monotonic()
-        done = run(step, capture=True)
+        done = run(step, output=subprocess.PIPE)
         took = time.monotonic() - started
         if done.returncode == 0:
             out.print(f"[green]ok[/green]     {step.name}  [dim]{took:.1f} s[/dim]")
             continue
         failed.append(step.name)
         out.print(f"[red]FAILED[/red] {step.name}  [dim]{took:.1f} s[/dim]")
-        out.print(done.stdout + done.stderr, markup=False, highlight=False, soft_wrap=True)
+        out.print(done.stdout, markup=False, highlight=False, soft_wrap=True)
     if failed:
         out.print(f"[red]{len(failed)} failed:[/red] {', '.join(failed)}")
     return not failed
 
 
-def run(step: Step, *, capture: bool) -> "subprocess.CompletedProcess[str]":
-    """Run one step."""
+def run(step: Step, *, output: IO[str] | int | None) -> "subprocess.CompletedProcess[str]":
+    """Run one step with all that it prints going to ``output``; None leaves it to the terminal.
+
+    What cannot be started has said so in ``stdout``.
+    """
     executable = shutil.which(step.command[0]) or step.command[0]
     command = [executable, *step.command[1:]]
+    errors = None if output is None else subprocess.STDOUT
     try:
-        return subprocess.run(command, cwd=step.cwd, capture_output=capture, text=True, check=False)  # noqa: S603
+        return subprocess.run(command, cwd=step.cwd, stdout=output, stderr=errors, text=True, check=False)  # noqa: S603
     except OSError as error:
-        return subprocess.CompletedProcess(command, 127, "", f"{step.command[0]}: {error.strerror}")
+        return subprocess.CompletedProcess(command, 127, f"{step.command[0]}: {error.strerror}")
 
 
 def run_tests(arguments: Sequence[str]) -> int:
@@ -97,7 +102,7 @@ def run_tests(arguments: Sequence[str]) -> int:
     With arguments, only pytest with them.
     """
     if arguments:
-        return run(Step("pytest", python_command("-m", "pytest", *arguments)), capture=False).returncode
+        return run(Step("pytest", python_command("-m", "pytest", *arguments)), output=None).returncode
     with tempfile.TemporaryDirectory() as folder:
         reports = Path(folder)
         failed = run_side_by_side(*plan_lanes(reports), logs=reports)
@@ -142,27 +147,17 @@ def run_side_by_side(*lanes: list[Step], logs: Path) -> list[str]:
         while step := take(own):
             log = logs / f"{step.name.replace(' ', '-')}.log"
             started = time.monotonic()
-            outcome = run_into(step, log)
+            with log.open("w") as file:
+                done = run(step, output=file)
+            said = log.read_text(errors="replace") + (done.stdout or "")
             with lock:
-                if outcome:
+                if done.returncode:
                     failed.append(step.name)
-                word = "[red]FAILED[/red]" if outcome else "[green]ok[/green]    "
-                out.print(log.read_text(errors="replace"), markup=False, highlight=False, soft_wrap=True)
+                word = "[red]FAILED[/red]" if done.returncode else "[green]ok[/green]    "
+                out.print(said, markup=False, highlight=False, soft_wrap=True)
                 out.print(f"{word} {step.name}  [dim]{time.monotonic() - started:.0f} s[/dim]")
 
     with ThreadPoolExecutor(len(lanes)) as pool:
         for done in [pool.submit(work, lane) for lane in lanes]:
             done.result()
     return sorted(failed)
-
-
-def run_into(step: Step, log: Path) -> int:
-    """Run one step with its output in a file; its exit code."""
-    with log.open("w") as file:
-        try:
-            return subprocess.run(  # noqa: S603 - a fixed command
-                step.command, cwd=step.cwd, stdout=file, stderr=subprocess.STDOUT, check=False
-            ).returncode
-        except OSError as error:
-            file.write(f"{step.command[0]}: {error.strerror}")
-            return 127

@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
+from trellis_contracts.endpoints import JudgeEndpoint
 from trellis_contracts.generation import Generation
 from trellis_contracts.pipeline import Pipeline
 from trellis_contracts.recipe import Strict
-from trellis_contracts.rewards import JudgeEndpoint
 
 Mixed = Literal["quarantine", "text"]
 

@@ -4,8 +4,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from trellis_contracts.endpoints import ChatEndpoint
 from trellis_contracts.recipe import Strict
-from trellis_contracts.rewards import ChatEndpoint
 
 _INSTRUCTION_TEMPLATE = (
     "Come up with {count} new tasks for an assistant, in the manner of the examples: the same language and "

@@ -31,6 +31,8 @@ class Engine(StrEnum):
     TRL = "trl"
     #: Not a trainer and in no recipe: writes a checkpoint as a Hugging Face folder.
     EXPORT = "export"
+    #: Neither a trainer: measures a model on benchmarks.
+    EVALUATE = "evaluate"
 
 
 class DataFormat(StrEnum):

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from trellis_contracts.endpoints import JudgeEndpoint
 from trellis_contracts.recipe import Knob, Strict, Text
 from trellis_contracts.spec import ModelSource
 
@@ -52,24 +53,6 @@ class RewardFileSource(Strict):
     name: str
     path: str
     sha256: str
-
-
-class ChatEndpoint(Strict):
-    """A chat endpoint (OpenAI's protocol) and what it takes for a call. Holds no key."""
-
-    base_url: str = Field(pattern=r"^https?://")
-    model: str
-    #: Environment variable that holds the key where calls are made; None for an endpoint without one.
-    key_variable: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
-    requests_per_minute: float = Field(default=60.0, gt=0)
-    #: US dollars for a million tokens.
-    input_price: float = Field(default=0.0, ge=0)
-    output_price: float = Field(default=0.0, ge=0)
-    timeout_s: float = Field(default=60.0, gt=0)
-
-
-class JudgeEndpoint(ChatEndpoint):
-    """A chat endpoint that may judge responses."""
 
 
 class RewardResources(Strict):

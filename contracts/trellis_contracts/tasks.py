@@ -12,6 +12,16 @@ STOP = "trellis.jobs.stop"
 PURGE = "trellis.jobs.purge"
 #: Remove the files of checkpoints that were given up. Args: none.
 PRUNE = "trellis.jobs.prune_checkpoints"
+#: Look at the results of evaluations that are over, record their scores and settle them. Args: none.
+FINISH_EVALUATIONS = "trellis.evaluations.finish"
+#: Queue the evaluations of checkpoints that running jobs have asked for. Args: none.
+QUEUE_EVALUATIONS = "trellis.evaluations.queue_due"
+#: Bring the files of benchmarks that wait for them. Args: none.
+INSTALL_BENCHMARKS = "trellis.evaluations.install_benchmarks"
+#: Write the files of reports that wait. Args: none.
+WRITE_REPORTS = "trellis.evaluations.write_reports"
+#: Remove the files of deleted evaluations and reports. Args: none.
+TIDY_EVALUATIONS = "trellis.evaluations.tidy"
 #: Fetch the files of a hub model. Args: (model_id,).
 FETCH_MODEL = "trellis.models.fetch"
 #: Fetch every hub model that waits, or whose fetch was lost. Args: none.

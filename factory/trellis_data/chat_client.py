@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from trellis_contracts.endpoints import ChatEndpoint
 from trellis_contracts.ledger import Ledger
-from trellis_contracts.rewards import ChatEndpoint
 
 from trellis_data.operator import OperatorProblem
 

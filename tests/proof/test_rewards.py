@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trellis_contracts.rewards import JudgeEndpoint, RewardFileSource, RewardResources
+from trellis_contracts.endpoints import JudgeEndpoint
+from trellis_contracts.rewards import RewardFileSource, RewardResources
 from trellis_contracts.spec import ModelSource
 from trellis_testing.chat_endpoint import Answer, ChatEndpoint, running_chat_endpoint
 from trellis_testing.engine_runs import EngineRun

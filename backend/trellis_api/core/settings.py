@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from trellis_contracts.attempt import locate_attempt, locate_checkpoints, locate_job
-from trellis_contracts.rewards import JudgeEndpoint
+from trellis_contracts.endpoints import JudgeEndpoint
 
 GIB = 1024**3
 REPOSITORY_ROOT = Path(__file__).resolve().parents[3]

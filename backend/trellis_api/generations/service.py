@@ -2,8 +2,8 @@
 
 from sqlmodel import Session
 from trellis_contracts.data_tasks import GenerateTask
+from trellis_contracts.endpoints import ChatEndpoint
 from trellis_contracts.generation import Generation, MatchCheck, RejectionSampling, ScorerCheck
-from trellis_contracts.rewards import ChatEndpoint
 
 from trellis_api.core.settings import Settings
 from trellis_api.data_tasks import service as data_tasks

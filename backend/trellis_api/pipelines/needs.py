@@ -9,8 +9,8 @@ from pathlib import Path
 
 from sqlmodel import Session
 from trellis_contracts.data_tasks import DatasetVersion, Needs
+from trellis_contracts.endpoints import JudgeEndpoint
 from trellis_contracts.pipeline import Pipeline
-from trellis_contracts.rewards import JudgeEndpoint
 from trellis_data.operator import Context
 from trellis_data.scoring.endpoint_judge import EndpointJudge
 from trellis_data.versions.rows import files_of

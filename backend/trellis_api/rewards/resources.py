@@ -6,7 +6,8 @@ from typing import Any
 
 from pydantic import ValidationError
 from sqlmodel import Session
-from trellis_contracts.rewards import JudgeEndpoint, RewardTerm
+from trellis_contracts.endpoints import JudgeEndpoint
+from trellis_contracts.rewards import RewardTerm
 from trellis_contracts.spec import ModelSource
 from trellis_recipes.rewards import reward_kinds
 

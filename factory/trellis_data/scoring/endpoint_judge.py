@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Self
 
 from pydantic import Field, model_validator
+from trellis_contracts.endpoints import JudgeEndpoint
 from trellis_contracts.grades import BadReply, ask_for_grade, parse_grade
 from trellis_contracts.ledger import BudgetSpent, Ledger
-from trellis_contracts.rewards import JudgeEndpoint
 
 from trellis_data.chat_client import ChatClient, Message, NoReply, as_file_name, open_ledger
 from trellis_data.paid_replies import PaidReplies

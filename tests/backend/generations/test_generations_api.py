@@ -10,7 +10,7 @@ from trellis_api.core.settings import Settings
 from trellis_api.data_tasks.models import DataTask
 from trellis_api.datasets.models import Dataset
 from trellis_api.models.models import Model
-from trellis_contracts.rewards import JudgeEndpoint
+from trellis_contracts.endpoints import JudgeEndpoint
 from trellis_testing.datasets import add_dataset
 
 GENERATIONS = "/api/v1/generations"

@@ -6,7 +6,7 @@ import pytest
 from fastapi.testclient import TestClient
 from trellis_api.core.settings import Settings
 from trellis_api.models.models import Model
-from trellis_contracts.rewards import JudgeEndpoint
+from trellis_contracts.endpoints import JudgeEndpoint
 from trellis_data.pipeline.document import load_pipeline
 
 PIPELINES = "/api/v1/pipelines"

@@ -7,7 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 from trellis_api.core.settings import Settings
 from trellis_api.datasets import cutting
-from trellis_contracts.rewards import JudgeEndpoint
+from trellis_contracts.endpoints import JudgeEndpoint
 from trellis_testing.chat_endpoint import running_chat_endpoint
 from trellis_testing.uploads import Finish, Upload, as_lines, rows_of
 

@@ -14,7 +14,7 @@ from trellis_api.core.settings import Settings
 from trellis_api.rewards.availability import probe_sandbox, record_probe
 from trellis_api.rewards.models import SandboxProbe
 from trellis_api.rewards.source_check import find_problem
-from trellis_contracts.rewards import JudgeEndpoint
+from trellis_contracts.endpoints import JudgeEndpoint
 
 CODE = "def score(prompt, response, answer, row):\n    return 1.0\n"
 

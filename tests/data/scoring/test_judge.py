@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from trellis_contracts.endpoints import JudgeEndpoint
 from trellis_contracts.pipeline import Pipeline, Step
-from trellis_contracts.rewards import JudgeEndpoint
 from trellis_data.layout import Batch
 from trellis_data.operator import Context, OperatorProblem
 from trellis_data.outcome import Outcome

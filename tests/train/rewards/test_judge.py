@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trellis_contracts.endpoints import JudgeEndpoint
 from trellis_contracts.grades import BadReply, parse_grade
 from trellis_contracts.ledger import read_spent
-from trellis_contracts.rewards import JudgeEndpoint
 from trellis_testing.chat_endpoint import ChatEndpoint, running_chat_endpoint
 from trellis_train.rewards.judge import JudgeScorer
 from trellis_train.rewards.sample import Sample

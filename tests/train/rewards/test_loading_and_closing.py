@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trellis_contracts.rewards import JudgeEndpoint, RewardFileSource, RewardResources
+from trellis_contracts.endpoints import JudgeEndpoint
+from trellis_contracts.rewards import RewardFileSource, RewardResources
 from trellis_testing.chat_endpoint import running_chat_endpoint
 from trellis_train.rewards.judge import JudgeScorer
 from trellis_train.rewards.mixture import Mixture

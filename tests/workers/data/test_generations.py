@@ -11,7 +11,7 @@ import psutil
 import pytest
 from trellis_api.generations import service
 from trellis_api.jobs.repository import count_held_slots
-from trellis_contracts.rewards import JudgeEndpoint
+from trellis_contracts.endpoints import JudgeEndpoint
 from trellis_testing.chat_endpoint import ChatEndpoint, running_chat_endpoint
 from trellis_testing.processes import is_running
 from trellis_testing.waiting import wait_until

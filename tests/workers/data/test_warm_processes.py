@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 import pytest
 from trellis_api.data_tasks.service import INTERACTIVE
-from trellis_contracts.rewards import JudgeEndpoint
+from trellis_contracts.endpoints import JudgeEndpoint
 from trellis_testing.chat_endpoint import ChatEndpoint, running_chat_endpoint
 from trellis_testing.processes import list_children
 from trellis_testing.waiting import wait_until

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import openai
+from trellis_contracts.endpoints import JudgeEndpoint
 from trellis_contracts.grades import BadReply, ask_for_grade, parse_grade
 from trellis_contracts.ledger import BudgetSpent, Ledger
-from trellis_contracts.rewards import JudgeEndpoint
 
 from trellis_train.rewards.sample import Sample
 from trellis_train.rewards.scorer import RewardUnusable

@@ -104,7 +104,7 @@ def reading(dataset_id: str) -> Iterator[None]:
         yield
     except StoreProblem as error:
         if error.code in _SEARCH_PROBLEMS:
-            details = [{"code": error.code, "field": "conditions", "message": error.message}]
+            details = [{"code": error.code, "field": error.field or "conditions", "message": error.message}]
             raise SearchUnfit(error.message, details) from error
         log.error("dataset %s cannot be read: %s", dataset_id, error)
         raise DatasetFileMissing("Rows of the dataset are missing or damaged.") from error

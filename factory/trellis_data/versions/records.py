@@ -13,10 +13,12 @@ from trellis_data.layout import Layout
 class StoreProblem(Exception):
     """A version cannot be read or written; says what to do."""
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, *, field: str | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
+        #: The part of what was asked that does not fit, where it is one: ``conditions.2.value``.
+        self.field = field
 
 
 class ChunkRef(NamedTuple):

@@ -183,8 +183,8 @@ def _groups_from(
 
 
 def _compile(search: Search, schema: pa.Schema) -> Callable[[pa.Table], np.ndarray]:
-    for condition in search.conditions:
-        _check(condition, schema)
+    for number, condition in enumerate(search.conditions):
+        _check(condition, schema, place=f"conditions.{number}")
 
     def fits(table: pa.Table) -> np.ndarray:
         hits = np.ones(table.num_rows, dtype=bool)
@@ -197,18 +197,22 @@ def _compile(search: Search, schema: pa.Schema) -> Callable[[pa.Table], np.ndarr
     return fits
 
 
-def _check(condition: Condition, schema: pa.Schema) -> None:
+def _check(condition: Condition, schema: pa.Schema, *, place: str) -> None:
     if condition.column not in schema.names:
         names: Sequence[str] = schema.names
         raise StoreProblem(
-            "column_unknown", f"There is no column '{condition.column}'; there are {', '.join(names[:50])}."
+            "column_unknown",
+            f"There is no column '{condition.column}'; there are {', '.join(names[:50])}.",
+            field=f"{place}.column",
         )
     try:
         _holds(condition, schema.empty_table())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError):
         kind, asked = schema.field(condition.column).type, f"{condition.operator} {condition.value}"
         raise StoreProblem(
-            "condition_unfit", f"'{condition.column}' holds {kind}; '{asked[:100]}' does not fit."
+            "condition_unfit",
+            f"'{condition.column}' holds {kind}; '{asked[:100]}' does not fit.",
+            field=f"{place}.value",
         ) from None
 
 

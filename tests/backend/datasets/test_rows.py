@@ -102,10 +102,12 @@ def test_rows_are_found_by_text_and_conditions(client: TestClient, upload: Uploa
 def test_a_search_that_cannot_be_done_is_refused(
     client: TestClient, upload: Upload, condition: dict[str, Any]
 ) -> None:
-    answer = search(client, upload(as_lines(MANY[:10])), conditions=[condition])
+    fits = {"column": "level", "operator": "eq", "value": 1}
+    answer = search(client, upload(as_lines(MANY[:10])), conditions=[fits, condition])
 
     assert (answer.status_code, answer.json()["error"]) == (422, "search_unfit")
-    assert answer.json()["details"][0]["field"] == "conditions"
+    part = "column" if condition["column"] == "nothing" else "value"
+    assert answer.json()["details"][0]["field"] == f"conditions.1.{part}"
 
 
 @pytest.mark.parametrize("value", ["(a|b", "", "数学", "\\d", "%", "' OR 1=1"])

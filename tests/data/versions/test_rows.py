@@ -106,21 +106,23 @@ def test_a_search_that_finds_nothing_is_bounded(store: Store, version: Version) 
 
 
 @pytest.mark.parametrize(
-    ("condition", "code"),
+    ("condition", "code", "part"),
     [
-        (Condition(column="missing", operator="eq", value=1), "column_unknown"),
-        (Condition(column="id", operator="eq", value="many"), "condition_unfit"),
-        (Condition(column="chat", operator="contains", value="a"), "condition_unfit"),
-        (Condition(column="text", operator="lt", value=3), "condition_unfit"),
+        (Condition(column="missing", operator="eq", value=1), "column_unknown", "column"),
+        (Condition(column="id", operator="eq", value="many"), "condition_unfit", "value"),
+        (Condition(column="chat", operator="contains", value="a"), "condition_unfit", "value"),
+        (Condition(column="text", operator="lt", value=3), "condition_unfit", "value"),
     ],
 )
 def test_conditions_that_do_not_fit_are_told(
-    store: Store, version: Version, condition: Condition, code: str
+    store: Store, version: Version, condition: Condition, code: str, part: str
 ) -> None:
-    with pytest.raises(StoreProblem) as caught:
-        find_rows(store, version, "train", Search(conditions=[condition]))
+    fits = Condition(column="id", operator="ge", value=0)
 
-    assert caught.value.code == code
+    with pytest.raises(StoreProblem) as caught:
+        find_rows(store, version, "train", Search(conditions=[fits, condition]))
+
+    assert (caught.value.code, caught.value.field) == (code, f"conditions.1.{part}")
 
 
 def test_a_page_of_ten_million_rows_takes_less_than_a_fifth_of_a_second(

@@ -1,0 +1,1 @@
+"""Measuring models: benchmarks, their scores, and the run of both."""

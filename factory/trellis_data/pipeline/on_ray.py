@@ -1,6 +1,7 @@
 """The same tasks on a Ray cluster whose machines share the folder of the run."""
 
 import os
+import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,8 @@ from typing import Any
 from trellis_data.pipeline.executors import Watch
 from trellis_data.pipeline.problem import PipelineProblem
 from trellis_data.pipeline.tasks import Task, label_of, run_task
+
+_CONNECT_S = 10.0
 
 
 @dataclass
@@ -25,8 +28,7 @@ class RayExecutor:
             raise PipelineProblem(
                 "ray_missing", "executor 'ray' needs the package ray; install it, or use 'processes'."
             ) from error
-        if not ray.is_initialized():
-            ray.init(address=self.address or os.environ.get("RAY_ADDRESS", "auto"), log_to_driver=False)
+        self._join(ray)
         remote = ray.remote(max_retries=1)(_run)
         running: dict[Any, int] = {remote.remote(task): index for index, task in enumerate(tasks)}
         try:
@@ -41,8 +43,31 @@ class RayExecutor:
             for reference in running:
                 ray.cancel(reference, force=True)
 
+    def _join(self, ray: Any) -> None:
+        if ray.is_initialized():
+            return
+        address = self.address or os.environ.get("RAY_ADDRESS", "auto")
+        try:
+            _knock(address)
+            ray.init(address=address, log_to_driver=False)
+        except (OSError, RuntimeError, ValueError) as error:  # away, another version, no address at all
+            where = (
+                "No Ray cluster was found" if address == "auto" else f"The Ray cluster at {address} is away"
+            )
+            raise PipelineProblem(
+                "ray_unreachable", f"{where} ({error}). Name one in RAY_ADDRESS, or use executor 'processes'."
+            ) from error
+
     def close(self) -> None:
         """The cluster belongs to somebody else."""
+
+
+def _knock(address: str) -> None:
+    """Raise ``OSError`` where nothing listens: Ray itself would go on trying for minutes."""
+    host, _, port = address.rpartition(":")
+    if host and "/" not in host and port.isdigit():
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S):
+            return
 
 
 def _result(ray: Any, reference: Any, task: Task, errors: tuple[Any, Any]) -> int:

@@ -106,6 +106,7 @@ export const zhByDataProblem: Readonly<Record<string, string>> = {
   param_unknown: '算子没有这个参数。',
   part_missing: '评分中没有这一项。',
   ray_missing: '没有安装 Ray。',
+  ray_unreachable: '连接不到 Ray 集群。请检查 RAY_ADDRESS，或改用进程执行。',
   resource_missing: '缺少步骤所需的资源。',
   schema_invalid: 'JSON Schema 无效。',
   schemas_differ: '各部分的列不一致，无法合在一起。',

@@ -1,8 +1,10 @@
 """How tasks are handed to Ray and what comes back, with a stand-in for the cluster that runs them at once."""
 
+import socket
 import sys
 import types
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,3 +86,19 @@ def test_an_error_keeps_its_step_and_rows(shards: Callable[..., list[Path]], tmp
         run(bad, files, tmp_path / "w", layout=TEXT, options=ON_RAY)
 
     assert caught.value.step == "test_deadly"
+
+
+def test_a_cluster_that_is_away_is_told_at_once(
+    shards: Callable[..., list[Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = shards([{"id": i, "text": "x"} for i in range(40)])
+    monkeypatch.setattr(sys.modules["ray"], "is_initialized", lambda: False)
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
+        options = replace(ON_RAY, ray_address=address)
+
+        with pytest.raises(PipelineProblem, match=address) as caught:
+            run(pipeline({"operator": "test_shout"}), files, tmp_path / "w", layout=TEXT, options=options)
+
+    assert caught.value.code == "ray_unreachable"

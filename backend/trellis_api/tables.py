@@ -3,13 +3,16 @@
 from sqlmodel import SQLModel
 
 import trellis_api.auth.models
+import trellis_api.benchmarks.models
 import trellis_api.data_tasks.models
 import trellis_api.datasets.models
+import trellis_api.evaluations.models
 import trellis_api.jobs.alarms.models
 import trellis_api.jobs.metric_tables
 import trellis_api.jobs.models
 import trellis_api.models.models
 import trellis_api.pipelines.models
+import trellis_api.reports.models
 import trellis_api.rewards.models  # noqa: F401
 
 metadata = SQLModel.metadata

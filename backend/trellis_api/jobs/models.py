@@ -21,7 +21,7 @@ StateColumn: Any = SqlEnum(
 )
 
 
-TRAIN, EXPORT = "train", "export"
+TRAIN, EXPORT, EVALUATE = "train", "export", "evaluate"
 
 
 class Job(SQLModel, table=True):
@@ -39,7 +39,8 @@ class Job(SQLModel, table=True):
     recipe: str = Field(index=True)
     preset: str | None = None
     model_id: str = Field(index=True)
-    #: "train", or "export": a checkpoint written as a model, which needs no dataset and no slot.
+    #: "train"; "export": a checkpoint written as a model, which needs no dataset and no slot; "evaluate": a
+    #: model measured on benchmarks, which needs no dataset, and slots only where there are GPUs.
     kind: str = Field(default=TRAIN, max_length=16, sa_column_kwargs={"server_default": TRAIN})
     dataset_id: str | None = Field(default=None, index=True)
     validation_dataset_id: str | None = Field(default=None, index=True)
@@ -64,6 +65,10 @@ class Job(SQLModel, table=True):
     export: dict[str, Any] | None = Field(default=None, sa_type=JsonColumn)
     #: What a training job exports when it has succeeded (``ExportAs``), and what became of that.
     export_as: dict[str, Any] | None = Field(default=None, sa_type=JsonColumn)
+    #: What a training job measures its checkpoints on (``EvaluateWhileTraining``).
+    evaluate: dict[str, Any] | None = Field(default=None, sa_type=JsonColumn)
+    #: The evaluation that a job of kind "evaluate" carries out.
+    evaluation_id: str | None = Field(default=None, max_length=32)
     #: The metric by which the best checkpoint is told (``BestBy``); None: the recipe's own.
     keep_best_by: dict[str, Any] | None = Field(default=None, sa_type=JsonColumn)
 

@@ -9,13 +9,14 @@ from trellis_contracts.states import ACTIVE, JobState
 
 from trellis_api.core.pagination import Page, cut_page, decode_time_position
 from trellis_api.datasets.repository import map_dataset_names
+from trellis_api.evaluations.orders import EvaluateWhileTraining
 from trellis_api.jobs import log_store, repository
 from trellis_api.jobs.alarms import repository as alarm_repository
 from trellis_api.jobs.alarms.models import Alarm
 from trellis_api.jobs.alarms.presentation import find_worst, present_alarm
 from trellis_api.jobs.best import list_headline
 from trellis_api.jobs.hints import find_hint
-from trellis_api.jobs.models import TRAIN, Job
+from trellis_api.jobs.models import EVALUATE, TRAIN, Job
 from trellis_api.jobs.repository import JobFilter
 from trellis_api.jobs.schemas import (
     BestBy,
@@ -75,6 +76,8 @@ def present_all(session: Session, *, jobs: Sequence[Job], has_detail: bool = Fal
             export=_export(job),
             exported_model=names.exported_model(job),
             export_as=names.export_as(job),
+            evaluate=EvaluateWhileTraining.model_validate(job.evaluate) if job.evaluate else None,
+            evaluation_id=job.evaluation_id,
             columns=job.data_columns,
             data_format=DataFormat(job.data_format) if job.data_format else None,
             params=job.params,
@@ -107,7 +110,8 @@ def present_all(session: Session, *, jobs: Sequence[Job], has_detail: bool = Fal
             can_stop=job.state in STOPPABLE,
             can_resume=job.state in RESUMABLE,
             can_clone=job.kind == TRAIN,
-            can_delete=job.state not in ACTIVE,
+            # A job of an evaluation goes with the evaluation.
+            can_delete=job.state not in ACTIVE and job.kind != EVALUATE,
             last_event_id=job.event_count,
         )
         for job in jobs

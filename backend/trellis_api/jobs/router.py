@@ -53,7 +53,7 @@ def preview_job(
 def list_jobs(
     session: ReadSession,
     state: Annotated[list[JobState] | None, Query(description="Any of these states.")] = None,
-    kind: Annotated[JobKind | None, Query(description="Trainings or exports; default both.")] = None,
+    kind: Annotated[JobKind | None, Query(description="Of this kind; default all.")] = None,
     recipe: Annotated[str | None, Query(pattern=NO_NUL)] = None,
     tag: Annotated[str | None, Query(pattern=NO_NUL)] = None,
     text: Annotated[

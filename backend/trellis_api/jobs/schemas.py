@@ -12,6 +12,7 @@ from trellis_recipes.memory.schemas import MemoryEstimate
 
 from trellis_api.core.redaction import has_secret
 from trellis_api.core.texts import NO_NUL, Description, Name, storable_tree
+from trellis_api.evaluations.orders import EvaluateWhileTraining
 from trellis_api.jobs.alarms.schemas import AlarmRead, Severity
 from trellis_api.jobs.fit_schemas import DataFit
 
@@ -49,10 +50,10 @@ class Resources(BaseModel):
 class ResourcesRead(BaseModel):
     """What a job occupies while it runs."""
 
-    gpus: int = Field(description="GPU slots; 0 for an export.")
+    gpus: int = Field(description="GPU slots; 0 for an export, and for an evaluation on a CPU.")
 
 
-JobKind = Literal["train", "export"]
+JobKind = Literal["train", "export", "evaluate"]
 MetricKeyText = Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=NO_NUL)]
 Mode = Literal["max", "min"]
 
@@ -164,6 +165,9 @@ class JobCreate(BaseModel):
     export_as: ExportAs | None = Field(
         default=None, description="Export a checkpoint as a model when the job has succeeded."
     )
+    evaluate: EvaluateWhileTraining | None = Field(
+        default=None, description="Measure saved checkpoints on benchmarks while it trains and at its end."
+    )
 
     @model_validator(mode="after")
     def _check_validation(self) -> Self:
@@ -242,12 +246,14 @@ class JobRead(BaseModel):
 
     id: str
     name: str
-    kind: JobKind = Field(description="train, or export: a checkpoint written as a model.")
+    kind: JobKind = Field(
+        description="train; export: a checkpoint becomes a model; evaluate: a model measured on benchmarks."
+    )
     state: JobState
     recipe: str
     preset: str | None
     model: NamedReference
-    dataset: NamedReference | None = Field(description="Null for an export.")
+    dataset: NamedReference | None = Field(description="Null for a job that does not train.")
     dataset_version: str | None = Field(description="The version that is trained on.")
     dataset_split: str | None
     validation_dataset: NamedReference | None
@@ -257,6 +263,8 @@ class JobRead(BaseModel):
     export: ExportRead | None = Field(description="What an export job writes.")
     exported_model: NamedReference | None = Field(description="The model that an export has registered.")
     export_as: ExportAsRead | None = Field(description="What is exported when the job has succeeded.")
+    evaluate: EvaluateWhileTraining | None = Field(description="What its checkpoints are measured on.")
+    evaluation_id: str | None = Field(description="The evaluation that a job of kind evaluate carries out.")
     columns: dict[str, str] = Field(description="Role → column, as it was asked for.")
     data_format: DataFormat | None = Field(description="What the rows are read as, where that was asked for.")
     params: dict[str, Any]

@@ -100,7 +100,7 @@ def clone(session: Session, *, job_id: str, changes: JobClone, settings: Setting
     """Submit the original's request again, with some values changed."""
     original = service.get_job(session, job_id=job_id)
     if original.kind != TRAIN or original.dataset_id is None:
-        raise JobNotCloneable("An export is not copied; ask for it again at the checkpoint.")
+        raise JobNotCloneable("Only a training is copied; ask for an export or an evaluation anew.")
     tags = repository.map_tags(session, job_ids=[job_id]).get(job_id, [])
     request = JobCreate(
         name=changes.name or original.name,
@@ -122,6 +122,7 @@ def clone(session: Session, *, job_id: str, changes: JobClone, settings: Setting
         tags=tags if changes.tags is None else changes.tags,
         priority=original.priority,
         keep_best_by=original.keep_best_by,
+        evaluate=original.evaluate,
     )
     return submit(session, request=request, settings=settings, cloned_from=original.id)
 
@@ -151,6 +152,7 @@ def _build_job(request: JobCreate) -> Job:
         priority=request.priority,
         keep_best_by=request.keep_best_by.model_dump() if request.keep_best_by else None,
         export_as=request.export_as.model_dump() if request.export_as else None,
+        evaluate=request.evaluate.model_dump(mode="json") if request.evaluate else None,
     )
 
 

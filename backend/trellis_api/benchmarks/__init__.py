@@ -1,0 +1,1 @@
+"""Benchmarks: what models can be measured on, and bringing the files of it."""

@@ -1,0 +1,1 @@
+"""Evaluations: a model or checkpoint measured on benchmarks."""

@@ -1,0 +1,252 @@
+"""Evaluations as clients ask for them and see them."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from trellis_contracts.evaluation import (
+    AnyOrder,
+    BenchmarkResult,
+    Counts,
+    EngineSettings,
+    Sample,
+    Score,
+    Verdict,
+)
+from trellis_contracts.states import JobState
+
+from trellis_api.core.ids import id_pattern
+from trellis_api.evaluations.orders import MAX_SEED, Orders
+from trellis_api.jobs.schemas import Failure, JobName, NamedReference, Progress
+
+MAX_TARGETS = 20
+
+
+class ModelTarget(BaseModel):
+    """A registered model."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Literal["model"] = "model"
+    model: Annotated[str, StringConstraints(max_length=32, pattern=id_pattern("mdl"))]
+
+
+class CheckpointTarget(BaseModel):
+    """A checkpoint of a job."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Literal["checkpoint"] = "checkpoint"
+    job: Annotated[str, StringConstraints(max_length=32, pattern=id_pattern("job"))]
+    step: int = Field(ge=0, le=2**53)
+
+
+Target = Annotated[ModelTarget | CheckpointTarget, Field(discriminator="kind")]
+
+
+class EvaluationPlan(BaseModel):
+    """What would be measured, and how."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    targets: list[Target] = Field(min_length=1, max_length=MAX_TARGETS, description="One evaluation each.")
+    benchmarks: Orders
+    engine: EngineSettings = Field(default_factory=EngineSettings)
+    seed: int = Field(default=0, ge=0, lt=MAX_SEED, description="Draws problems where there is a limit.")
+
+
+class EvaluationCreate(EvaluationPlan):
+    """Measure models or checkpoints on benchmarks."""
+
+    name: JobName | None = Field(default=None, description="Default the target and the benchmarks.")
+    priority: int = Field(default=0, ge=-100, le=100, description="Among evaluations; higher runs first.")
+
+
+class EvaluationTarget(BaseModel):
+    """What is measured. Names are null where it was deleted."""
+
+    kind: Literal["model", "checkpoint"]
+    name: str = Field(description="As it was called when the evaluation was asked for.")
+    model: NamedReference | None = Field(description="The model, or the one that the job started from.")
+    job: NamedReference | None
+    step: int | None
+
+
+class EvaluationRead(BaseModel):
+    """An evaluation as it stands."""
+
+    id: str
+    name: str
+    job_id: str = Field(description="The job that carries it out: its log, metrics and event stream.")
+    trigger: Literal["person", "training"] = Field(description="training: asked for by the job's settings.")
+    target: EvaluationTarget
+    benchmarks: list[AnyOrder] = Field(description="Each with its label.")
+    engine: EngineSettings
+    seed: int
+    priority: int
+    state: JobState
+    attempt: int
+    is_displaced: bool = Field(description="It makes room for a training and goes on afterwards.")
+    waits_for: list[str] = Field(description="Benchmarks whose files are being brought.")
+    progress: Progress = Field(description="Steps are samples.")
+    eta_s: float | None
+    queue_position: int | None
+    failure: Failure | None
+    results: list[BenchmarkResult] | None = Field(
+        description="Null until it has succeeded; with groups only in the reading of one evaluation."
+    )
+    partial: dict[str, dict[str, float | None]] = Field(
+        description="Label → metric → score so far, while it runs (only in the reading of one evaluation)."
+    )
+    created_at: datetime
+    queued_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    can_cancel: bool
+    can_retry: bool
+    can_delete: bool
+    last_event_id: int = Field(description="Start the job's event stream behind this to miss nothing.")
+
+
+class EvaluationsCreated(BaseModel):
+    """The evaluations that were queued, in the order of the targets."""
+
+    items: list[EvaluationRead]
+
+
+class BenchmarkEstimate(BaseModel):
+    """What one benchmark is expected to take for one target."""
+
+    label: str
+    samples: int | None = Field(description="Null for tasks whose rows are not known here.")
+    prompt_tokens: int | None = Field(description="Null where nothing like it was measured here.")
+    output_tokens: int | None
+    seconds: float | None
+    measured_in: int = Field(description="Finished evaluations that the figures were taken from.")
+    judge_cost: float | None = Field(description="US dollars at most; null where nothing is judged.")
+
+
+class TargetEstimate(BaseModel):
+    """What one target is expected to take."""
+
+    target: Target
+    name: str
+    benchmarks: list[BenchmarkEstimate]
+    seconds: float | None = Field(description="Null where a benchmark was never measured here.")
+
+
+class EvaluationEstimate(BaseModel):
+    """What the whole plan is expected to take."""
+
+    targets: list[TargetEstimate]
+    samples: int | None
+    output_tokens: int | None
+    seconds: float | None
+    judge_cost: float = Field(description="US dollars that judges may cost at most.")
+    to_install: list[str] = Field(description="Benchmarks whose files would be brought first.")
+
+
+class ManifestRead(BaseModel):
+    """What the scores were measured with."""
+
+    evaluation_id: str
+    manifest: dict[str, Any] = Field(description="Engine, versions, hash of the prompts, data, seed.")
+
+
+class SamplePage(BaseModel):
+    """Some samples of a benchmark, in the order in which problems were drawn."""
+
+    label: str
+    items: list[Sample]
+    next_cursor: str | None = Field(description="Give as `cursor` to go on; null at the end.")
+    counts: Counts = Field(description="Of all samples of the benchmark, whatever the filters.")
+    groups: dict[str, list[str]] = Field(description="Names by kind of group, to filter by.")
+
+
+class SampleRead(BaseModel):
+    """One sample, and the same problem's in another evaluation."""
+
+    sample: Sample
+    against: Sample | None = Field(description="Null where none was asked for, or it has no such problem.")
+
+
+Changed = Literal["any", "better", "worse"]
+Verdicts = list[Verdict]
+
+
+# -- comparisons, ranks and history
+
+
+class ComparedBenchmark(BaseModel):
+    """One benchmark of two evaluations, problem by problem."""
+
+    label: str
+    benchmark: str
+    metric: str
+    a: Score
+    b: Score
+    difference: float = Field(description="b less a.")
+    low: float | None = Field(description="95 % interval of the difference.")
+    high: float | None
+    p_value: float | None
+    test: str | None = Field(description="mcnemar or paired_bootstrap; null where nothing is paired.")
+    pairs: int = Field(description="Problems that both have.")
+    improved: int
+    worsened: int
+    differences: list[str] = Field(description="Settings that differ, so that scores mean different things.")
+
+
+class ComparisonRead(BaseModel):
+    """Two evaluations side by side."""
+
+    a: EvaluationRead
+    b: EvaluationRead
+    benchmarks: list[ComparedBenchmark]
+    only_a: list[str] = Field(description="Labels that the other has not.")
+    only_b: list[str]
+
+
+class RankedScore(BaseModel):
+    """A target's score on the platform's board."""
+
+    rank: int
+    evaluation_id: str
+    target: EvaluationTarget
+    score: Score
+    configuration: str = Field(description="Scores of one configuration can be compared.")
+    created_at: datetime
+
+
+class LeaderboardBenchmark(BaseModel):
+    """A benchmark that there are scores of, and its metrics, the headline first."""
+
+    label: str
+    benchmark: str
+    metrics: list[str]
+
+
+class LeaderboardRead(BaseModel):
+    """The best score of each target, best first."""
+
+    label: str | None = Field(description="Null while there are no scores.")
+    metric: str | None
+    items: list[RankedScore]
+    benchmarks: list[LeaderboardBenchmark] = Field(description="What else could be ranked by.")
+
+
+class HistoryPoint(BaseModel):
+    """One score in time."""
+
+    evaluation_id: str
+    target: EvaluationTarget
+    label: str
+    benchmark: str
+    score: Score
+    configuration: str
+    created_at: datetime
+
+
+class HistoryRead(BaseModel):
+    """Scores of a model and those it descends from, or of a job's checkpoints, oldest first."""
+
+    items: list[HistoryPoint]

@@ -1,0 +1,1 @@
+"""Reports: evaluations written down to be read and sent on."""

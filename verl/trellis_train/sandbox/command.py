@@ -22,6 +22,9 @@ from trellis_train.sandbox.seccomp import build_filter
 PROGRAM = "bwrap"
 HARNESS = Path(__file__).with_name("harness.py")
 HARNESS_INSIDE = "/sandbox/harness.py"
+#: What else of ours lies inside, where the harness imports it from.
+_MODULES = ("plain_data.py", "remote_calls.py")
+_MODULES_INSIDE = "/sandbox/trellis_train/sandbox"
 CODE_INSIDE = "/sandbox/code.py"
 #: The kernel ends an isolated process together with the thread that started it, so all are started by
 #: one that stays as long as this process.
@@ -128,8 +131,17 @@ class Command:
         self._filter_file.close()
 
 
-def build_command(python_arguments: Sequence[str], *, code: Inherited, limits: Limits) -> Command:
-    """bubblewrap around this Python with these arguments; ``code`` appears as ``CODE_INSIDE``."""
+def build_command(
+    python_arguments: Sequence[str],
+    *,
+    code: Inherited,
+    limits: Limits,
+    packages: Sequence[str] | None = None,
+) -> Command:
+    """bubblewrap around this Python with these arguments; ``code`` appears as ``CODE_INSIDE``.
+
+    Of the installed packages only the folders named in ``packages`` are there; None for all.
+    """
     program, rules = shutil.which(PROGRAM), build_filter()
     if program is None or rules is None:
         raise SandboxUnavailable("Code is run in a sandbox only, and there is none on this machine.")
@@ -141,8 +153,14 @@ def build_command(python_arguments: Sequence[str], *, code: Inherited, limits: L
         *("--uid", _NOBODY, "--gid", _NOBODY, "--hostname", "sandbox", "--cap-drop", "ALL"),
         *("--size", str(limits.disk_bytes), "--tmpfs", "/tmp"),  # noqa: S108 - inside
         *_list_binds(_system_folders()),
+        *(_hide_packages(packages) if packages is not None else ()),
         *("--dev", "/dev", "--remount-ro", "/dev"),
         *("--ro-bind", str(HARNESS), HARNESS_INSIDE),
+        *(
+            word
+            for name in _MODULES
+            for word in ("--ro-bind", str(HARNESS.with_name(name)), f"{_MODULES_INSIDE}/{name}")
+        ),
         *("--ro-bind-data", str(code.descriptor), CODE_INSIDE),
         *(word for name, value in _ENVIRONMENT.items() for word in ("--setenv", name, value)),
         *("--chdir", "/tmp", "--remount-ro", "/", "--seccomp", str(filter_file.descriptor)),  # noqa: S108
@@ -154,6 +172,21 @@ def build_command(python_arguments: Sequence[str], *, code: Inherited, limits: L
 def package_folders() -> list[str]:
     """Where the packages lie that isolated code may import."""
     return list(dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib")))
+
+
+def _hide_packages(kept: Sequence[str]) -> list[str]:
+    """Empty folders over those of all packages, with some of these packages in them."""
+    base = {"base": sys.base_prefix, "platbase": sys.base_prefix}
+    of_base = [sysconfig.get_path(name, vars=base) for name in ("purelib", "platlib")]
+    arguments = []
+    for folder in dict.fromkeys([*package_folders(), *of_base]):
+        if not os.path.isdir(folder):
+            continue
+        arguments += ["--tmpfs", folder]
+        for name in kept:
+            arguments += ["--ro-bind-try", f"{folder}/{name}", f"{folder}/{name}"]
+        arguments += ["--remount-ro", folder]
+    return arguments
 
 
 def _python() -> str:

@@ -9,6 +9,10 @@ class SandboxError(RuntimeError):
     """The isolated code did not do what was asked: it raised, died, was too slow or answered nonsense."""
 
 
+class CodeRaised(SandboxError):
+    """The code raised; its process is as good as before."""
+
+
 class TooSlow(SandboxError):
     """No answer came in time: the code's fault, or a busy machine's."""
 

@@ -1,16 +1,20 @@
 """The process that executes strangers' code, isolated: limits first, then the code, then call by call.
 
 ``python -I -S harness.py <mode> <limits> <packages> [<requests fd> <answers fd>]``; ``score`` answers
-calls of the function ``score``, ``tests`` executes test statements beside the code, ``program`` runs
-the code as a program on its standard input. Imports nothing of ours: this file is all there is inside.
+calls of the function ``score``, ``tests`` executes test statements beside the code, ``function`` calls
+any function with plain data, ``checks`` tests the function of another process, ``program`` runs the
+code as a program on its standard input. Imports nothing of ours but the ends of remote calls.
 """
 
 import json
 import os
 import resource
 import sys
+from collections.abc import Iterator
 from typing import Any
 
+#: Of the few modules of ours that lie inside (``command``).
+OURS = "/sandbox"
 CODE = "/sandbox/code.py"
 MAX_MESSAGE = 500
 Namespace = dict[str, Any]
@@ -58,6 +62,8 @@ def serve(mode: str, requests_fd: int, answers_fd: int) -> None:
     """Say when loading begins and whether it went well, then answer one line for each line asked."""
     answer(answers_fd, {"id": 0})  # from here on it is the code's own time
     try:
+        if mode in ("function", "checks"):
+            prepare_remote_calls()
         names = execute("user_code")
         if mode == "score" and not callable(names.get("score")):
             raise TypeError("there is no function score(prompt, response, answer, row)")
@@ -66,14 +72,66 @@ def serve(mode: str, requests_fd: int, answers_fd: int) -> None:
         return
     answer(answers_fd, {"id": 0})
     with os.fdopen(requests_fd, "rb") as requests:
-        for line in requests:
-            request = json.loads(line)
+        conversation = Conversation(requests, answers_fd)
+        while (request := conversation.receive()) is not None:
             try:
-                result = call_score(names, request) if mode == "score" else run_test(names, request)
-                reply = {"id": request["id"], **result}
+                reply = handle(mode, names, request, conversation)
             except BaseException as error:  # noqa: BLE001 - as above
-                reply = {"id": request["id"], "error": describe(error)}
-            answer(answers_fd, reply)
+                reply = {"error": describe(error)}
+            conversation.reply(reply)
+
+
+class Conversation:
+    """Requests and the replies to them, in turns; a reply bears the number of the last request."""
+
+    def __init__(self, requests: Iterator[bytes], answers_fd: int) -> None:
+        self._requests, self._answers_fd = requests, answers_fd
+        self._last = 0
+
+    def receive(self) -> Namespace | None:
+        """The next request; None where there are no more."""
+        line = next(self._requests, None)
+        if line is None:
+            return None
+        request: Namespace = json.loads(line)
+        self._last = request["id"]
+        return request
+
+    def reply(self, reply: Namespace) -> None:
+        """Answer the last request."""
+        answer(self._answers_fd, {**reply, "id": self._last})
+
+    def exchange(self, reply: Namespace) -> Namespace:
+        """Answer the last request with a question; what comes back."""
+        self.reply(reply)
+        request = self.receive()
+        if request is None:
+            raise SystemExit("nobody asks any more")
+        return request
+
+
+def handle(mode: str, names: Namespace, request: Namespace, conversation: Conversation) -> Namespace:
+    """What a request gets."""
+    if mode == "score":
+        return call_score(names, request)
+    if mode == "tests":
+        return run_test(names, request)
+    from trellis_train.sandbox import remote_calls
+
+    if mode == "function":
+        return remote_calls.call_function(names, request)
+    return remote_calls.run_checks(request, conversation.exchange)
+
+
+def prepare_remote_calls() -> None:
+    """Import our side before the code can, and let chance fall alike in every run."""
+    import random
+
+    sys.path.append(OURS)
+    from trellis_train.sandbox import remote_calls  # noqa: F401
+
+    sys.path.remove(OURS)
+    random.seed(0)
 
 
 def call_score(names: Namespace, request: Namespace) -> Namespace:

@@ -20,6 +20,8 @@ class Limits:
     open_files: int = 64
     #: Of what it prints and answers; the rest is thrown away.
     output_bytes: int = 256 * 1024
+    #: Of one answer to a call: by default a number or a sentence.
+    answer_bytes: int = 64 * 1024
 
     def as_argument(self) -> str:
         """For the command line of the harness."""

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from trellis_train.sandbox.command import (
@@ -20,12 +21,11 @@ from trellis_train.sandbox.command import (
     package_folders,
     require_sandbox,
 )
-from trellis_train.sandbox.errors import CodeNotLoaded, SandboxError, TooSlow
+from trellis_train.sandbox.errors import CodeNotLoaded, CodeRaised, SandboxError, TooSlow
 from trellis_train.sandbox.limits import Limits
 from trellis_train.sandbox.output import BoundedLog
 
-#: An answer is a number or a sentence.
-MAX_ANSWER_BYTES = 64 * 1024
+_READ_BYTES = 64 * 1024
 #: For bubblewrap and Python; the code has its own limit.
 START_TIMEOUT_S = 20.0
 #: A process that has closed its pipes is about to end.
@@ -37,22 +37,30 @@ _SHOWN_OUTPUT = 500
 class SandboxSession:
     """One isolated process for one piece of code. Calls from several threads wait for each other."""
 
-    def __init__(self, code: bytes, *, mode: str, limits: Limits) -> None:
+    def __init__(
+        self, code: bytes, *, mode: str, limits: Limits, packages: Sequence[str] | None = None
+    ) -> None:
         require_sandbox()
         self._code = code
+        #: Folders of installed packages that the code may import; None for all.
+        self._packages = packages
         self._mode = mode
         self._limits = limits
         self._lock = threading.Lock()
         self._process: _Process | None = None
 
-    def call(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a request; ``SandboxError`` says what went wrong, and the next call starts anew."""
+    def call(self, request: dict[str, Any], *, timeout_s: float | None = None) -> dict[str, Any]:
+        """The answer to a request, by default within the limits' time.
+
+        ``SandboxError`` says what went wrong, and the next call starts anew, unless the code only raised
+        (``CodeRaised``).
+        """
         with self._lock:
             process = self._start()
             try:
-                return process.exchange(request, self._limits.wall_s)
-            except _Raised as error:
-                raise SandboxError(str(error)) from None
+                return process.exchange(request, self._limits.wall_s if timeout_s is None else timeout_s)
+            except CodeRaised:
+                raise
             except SandboxError:
                 self._end()
                 raise
@@ -62,6 +70,11 @@ class SandboxSession:
         with self._lock:
             self._start()
 
+    def printed(self, characters: int) -> str:
+        """The end of what the code has printed since its process started."""
+        with self._lock:
+            return "" if self._process is None else self._process.printed(characters)
+
     def close(self) -> None:
         """End the process."""
         with self._lock:
@@ -69,7 +82,7 @@ class SandboxSession:
 
     def _start(self) -> "_Process":
         if self._process is None:
-            self._process = _Process(self._code, self._mode, self._limits)
+            self._process = _Process(self._code, self._mode, self._limits, self._packages)
         return self._process
 
     def _end(self) -> None:
@@ -78,15 +91,11 @@ class SandboxSession:
             self._process = None
 
 
-class _Raised(SandboxError):
-    """The code raised; its process is as good as before."""
-
-
 class _Process:
     """The isolated process and this end of its pipes."""
 
-    def __init__(self, code: bytes, mode: str, limits: Limits) -> None:
-        self._limits = limits
+    def __init__(self, code: bytes, mode: str, limits: Limits, packages: Sequence[str] | None) -> None:
+        self._limits, self._packages = limits, packages
         self._count = 0
         self._unread = b""
         requests_read, self._requests = os.pipe2(os.O_CLOEXEC)
@@ -113,7 +122,12 @@ class _Process:
     def _start(self, code: bytes, mode: str, requests: int, answers: int) -> subprocess.Popen[bytes]:
         arguments = [HARNESS_INSIDE, mode, self._limits.as_argument(), json.dumps(package_folders())]
         with Inherited(code) as file:
-            command = build_command([*arguments, str(requests), str(answers)], code=file, limits=self._limits)
+            command = build_command(
+                [*arguments, str(requests), str(answers)],
+                code=file,
+                limits=self._limits,
+                packages=self._packages,
+            )
             return command.start(
                 descriptors=(requests, answers),
                 stdin=subprocess.DEVNULL,
@@ -144,21 +158,21 @@ class _Process:
             left_s = deadline - time.monotonic()
             if left_s <= 0 or not select.select([self._answers], [], [], left_s)[0]:
                 raise TooSlow(f"{what} took too long (limit {self._limits.wall_s:g} s) and was ended")
-            chunk = os.read(self._answers, MAX_ANSWER_BYTES)
+            chunk = os.read(self._answers, _READ_BYTES)
             if not chunk:
                 raise SandboxError(self._explain_end())
             self._unread += chunk
-            if len(self._unread) > MAX_ANSWER_BYTES:
-                raise SandboxError("it answered more than a number")
+            if len(self._unread) > self._limits.answer_bytes:
+                raise SandboxError(f"it answered more than {self._limits.answer_bytes:,} bytes")
         line, _, self._unread = self._unread.partition(b"\n")
         try:
             reply = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise SandboxError("it wrote something else where the answers belong") from None
         if not isinstance(reply, dict) or reply.get("id") != self._count:
             raise SandboxError("it wrote something else where the answers belong")
         if "error" in reply:
-            raise _Raised(str(reply["error"])[: _SHOWN_OUTPUT * 2])
+            raise CodeRaised(str(reply["error"])[: _SHOWN_OUTPUT * 2])
         return reply
 
     def _explain_end(self) -> str:
@@ -176,6 +190,10 @@ class _Process:
             reason = f"signal {signal.Signals(number).name}"
         printed = self._log.tail(_SHOWN_OUTPUT)
         return f"the code ended its process ({reason})" + (f"; it printed: {printed}" if printed else "")
+
+    def printed(self, characters: int) -> str:
+        """The end of what it printed so far."""
+        return self._log.tail(characters)
 
     def end(self) -> None:
         """Kill the process with everything in it, and close the pipes."""

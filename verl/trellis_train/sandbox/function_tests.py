@@ -1,0 +1,165 @@
+"""Tests a function that a stranger wrote, with a verdict that its code cannot forge.
+
+Two isolated processes take part. One executes the stranger's code and has nothing of the tests; the
+other executes the tests and nothing of the stranger. What crosses between them is plain data, handed on
+here as text that nobody reads: arguments one way, results the other. So equality, printing, leaving the
+process, or reaching into frames, files and built-ins changes nothing but the stranger's own process.
+"""
+
+import math
+import os
+import queue
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trellis_train.sandbox.command import require_sandbox
+from trellis_train.sandbox.errors import CodeNotLoaded, CodeRaised, SandboxError
+from trellis_train.sandbox.limits import MIB, Limits
+from trellis_train.sandbox.session import SandboxSession
+
+#: Of one call's arguments or result, as text.
+MAX_VALUE_BYTES = MIB
+#: A busy machine stretches time; the limit is one of processor time, and this many times as much may pass.
+_WALL_FACTOR = 4.0
+_TESTER_LIMITS = Limits(wall_s=30.0, memory_bytes=1024 * MIB, answer_bytes=MAX_VALUE_BYTES + 4096)
+#: A process of tests is made anew after so many programs, before its processor time is used up.
+_TESTER_LASTS = 400
+_SHOWN_OUTPUT = 2000
+
+
+@dataclass(frozen=True)
+class FunctionTest:
+    """Tests of one function, from a source that is trusted."""
+
+    function: str
+    #: Python that defines what the tests use beside the function.
+    before: str
+    #: Python that defines ``check(candidate)``, which raises where the function is wrong.
+    test: str
+
+
+@dataclass(frozen=True)
+class TestOutcome:
+    """Whether the tests passed; if not, why."""
+
+    __test__ = False  # no test, for pytest
+
+    has_passed: bool
+    problem: str | None = None
+    #: The end of what the code printed.
+    printed: str = ""
+
+
+class FunctionTester:
+    """As many programs at a time as there are processors; threads may share it."""
+
+    def __init__(
+        self,
+        *,
+        timeout_s: float,
+        memory_bytes: int,
+        packages: Sequence[str] | None = None,
+        at_a_time: int | None = None,
+    ) -> None:
+        """``timeout_s``: processor time of one program, loading and all calls; ``SandboxUnavailable``."""
+        require_sandbox()
+        self._wall_s = _WALL_FACTOR * timeout_s
+        self._limits = Limits(
+            wall_s=self._wall_s,
+            cpu_s=math.ceil(timeout_s),
+            memory_bytes=memory_bytes,
+            answer_bytes=MAX_VALUE_BYTES + 4096,
+        )
+        self._packages = packages
+        self._testers: queue.LifoQueue[_Tester] = queue.LifoQueue()
+        self._all = [_Tester(packages) for _ in range(at_a_time or len(os.sched_getaffinity(0)))]
+        for tester in self._all:
+            self._testers.put(tester)
+
+    def run(self, program: str, test: FunctionTest) -> TestOutcome:
+        """Load the program, then let the tests call its function.
+
+        ``SandboxError`` where the process of the tests does not start, which is no fault of the program.
+        """
+        tester = self._testers.get()
+        candidate = SandboxSession(
+            program.encode("utf-8", "replace"), mode="function", limits=self._limits, packages=self._packages
+        )
+        try:
+            tester.open()
+            deadline = time.monotonic() + self._wall_s
+            try:
+                candidate.open()
+            except CodeNotLoaded as error:
+                return TestOutcome(False, str(error))
+            problem = tester.run(test, _Function(candidate, test.function, deadline))
+            return TestOutcome(problem is None, problem, candidate.printed(_SHOWN_OUTPUT))
+        finally:
+            candidate.close()
+            self._testers.put(tester)
+
+    def close(self) -> None:
+        """End the processes; programs that are being tested must have ended."""
+        for tester in self._all:
+            tester.close()
+
+
+class _Function:
+    """The stranger's function, as long as its process lives."""
+
+    def __init__(self, process: SandboxSession, name: str, deadline: float) -> None:
+        self._process, self._name, self._deadline = process, name, deadline
+        #: Why there is no function any more.
+        self.gone: str | None = None
+
+    def call(self, arguments: Any) -> dict[str, Any]:
+        """What the tests are told of a call: ``value``, ``raised`` or ``gone``."""
+        if self.gone is None:
+            request = {"function": self._name, "arguments": arguments}
+            try:
+                reply = self._process.call(request, timeout_s=self._deadline - time.monotonic())
+            except CodeRaised as error:
+                return {"raised": str(error)}
+            except SandboxError as error:
+                # Its session would start it anew, with what it had in memory forgotten.
+                self.gone = str(error)
+            else:
+                if isinstance(reply.get("value"), str):
+                    return {"value": reply["value"]}
+                self.gone = "it wrote something else where the results belong"
+        return {"gone": self.gone}
+
+
+class _Tester:
+    """A process that executes tests, one program's after the other's."""
+
+    def __init__(self, packages: Sequence[str] | None) -> None:
+        self._session = SandboxSession(b"", mode="checks", limits=_TESTER_LIMITS, packages=packages)
+        self._runs = 0
+
+    def open(self) -> None:
+        """Start the process where there is none, or where it is worn."""
+        self._runs += 1
+        if self._runs % _TESTER_LASTS == 0:
+            self._session.close()
+        self._session.open()
+
+    def run(self, test: FunctionTest, function: _Function) -> str | None:
+        """Why the function fails the tests; None where it passes."""
+        try:
+            reply = self._session.call({"function": test.function, "before": test.before, "test": test.test})
+            while "arguments" in reply:
+                reply = self._session.call(function.call(reply["arguments"]))
+        except SandboxError as error:
+            self._session.close()
+            return f"the tests did not come to an end with what the function gave: {error}"
+        if function.gone is not None:
+            return function.gone
+        if reply.get("passed") is True:
+            return None
+        return str(reply.get("problem") or "the tests said nothing")
+
+    def close(self) -> None:
+        self._session.close()

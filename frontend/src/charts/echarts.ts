@@ -1,11 +1,12 @@
 /** The parts of ECharts that the dashboard uses; nothing else is bundled. */
-import { BarChart, LineChart, ScatterChart } from 'echarts/charts'
-import type { BarSeriesOption, LineSeriesOption, ScatterSeriesOption } from 'echarts/charts'
-import { DataZoomComponent, GridComponent, MarkLineComponent, ToolboxComponent, TooltipComponent } from 'echarts/components'
+import { BarChart, CustomChart, LineChart, RadarChart, ScatterChart } from 'echarts/charts'
+import type { BarSeriesOption, CustomSeriesOption, LineSeriesOption, RadarSeriesOption, ScatterSeriesOption } from 'echarts/charts'
+import { DataZoomComponent, GridComponent, MarkLineComponent, RadarComponent, ToolboxComponent, TooltipComponent } from 'echarts/components'
 import type {
   DataZoomComponentOption,
   GridComponentOption,
   MarkLineComponentOption,
+  RadarComponentOption,
   ToolboxComponentOption,
   TooltipComponentOption,
 } from 'echarts/components'
@@ -16,10 +17,13 @@ import { CanvasRenderer } from 'echarts/renderers'
 use([
   BarChart,
   CanvasRenderer,
+  CustomChart,
   DataZoomComponent,
   GridComponent,
   LineChart,
   MarkLineComponent,
+  RadarChart,
+  RadarComponent,
   ScatterChart,
   ToolboxComponent,
   TooltipComponent,
@@ -27,15 +31,18 @@ use([
 
 export type ChartOption = ComposeOption<
   | BarSeriesOption
+  | CustomSeriesOption
   | DataZoomComponentOption
   | GridComponentOption
   | LineSeriesOption
   | MarkLineComponentOption
+  | RadarComponentOption
+  | RadarSeriesOption
   | ScatterSeriesOption
   | ToolboxComponentOption
   | TooltipComponentOption
 >
 
-export type SeriesOption = BarSeriesOption | LineSeriesOption | ScatterSeriesOption
+export type SeriesOption = BarSeriesOption | CustomSeriesOption | LineSeriesOption | RadarSeriesOption | ScatterSeriesOption
 
 export { connect } from 'echarts/core'

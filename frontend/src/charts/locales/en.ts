@@ -13,5 +13,10 @@ export default {
   summaryEmpty: '{run}: no values yet.',
   summary:
     '{run}: {count} values from step {first} to {end}; last {last}, lowest {lowest} at step {lowestStep}, highest {highest} at step {highestStep}.',
+  leftOut: 'Not on every axis, therefore left out: {names}',
+  radarFew: 'A radar needs at least three benchmarks that all of them were measured on.',
+  radarSummary: '{run}: {scores}.',
+  score: '{name} {value}',
+  historySummary: '{run}: {count} measurements; first {first} ({start}), last {last} ({end}).',
   mark: '{label}, at step {step}.',
 }

@@ -20,6 +20,7 @@ PACKAGES = (
     "contracts/trellis_contracts",
     "recipes/trellis_recipes",
     "factory/trellis_data",
+    "evaluation/trellis_evaluation",
     "backend/trellis_api",
     "workers/trellis_workers",
     "verl/trellis_train",

@@ -53,7 +53,7 @@ def test_only_the_session_boundary_commits() -> None:
 
 def test_no_module_is_a_drawer_for_everything() -> None:
     forbidden = re.compile(r"(^|_)(utils?|helpers?|managers?|common|misc)\.py$")
-    folders = ("contracts", "recipes", "factory", "backend", "workers", "verl", "cli")
+    folders = ("contracts", "recipes", "factory", "evaluation", "backend", "workers", "verl", "cli")
 
     drawers = [
         path for folder in folders for path in (ROOT / folder).rglob("*.py") if forbidden.search(path.name)

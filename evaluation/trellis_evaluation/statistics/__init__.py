@@ -1,0 +1,20 @@
+"""Uncertainty of scores: intervals, paired tests, pass@k, and the summary of a benchmark's samples."""
+
+from trellis_evaluation.statistics.intervals import Interval, bootstrap, mean_score, wilson
+from trellis_evaluation.statistics.paired import PairedTest, compare_pairs, mcnemar, paired_bootstrap
+from trellis_evaluation.statistics.passing import pass_at_k, pass_at_k_score
+from trellis_evaluation.statistics.summary import summarise
+
+__all__ = [
+    "Interval",
+    "PairedTest",
+    "bootstrap",
+    "compare_pairs",
+    "mcnemar",
+    "mean_score",
+    "paired_bootstrap",
+    "pass_at_k",
+    "pass_at_k_score",
+    "summarise",
+    "wilson",
+]

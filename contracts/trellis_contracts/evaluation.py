@@ -85,6 +85,8 @@ class HumanEvalOrder(BenchmarkOrder):
     def _check(self) -> Self:
         if max(self.k) > self.samples:
             raise ValueError(f"pass@{max(self.k)} needs at least {max(self.k)} samples, not {self.samples}")
+        if self.samples > 1 and self.decoding.temperature == 0:
+            raise ValueError("several samples are all the same at temperature 0: set decoding.temperature")
         return self
 
 

@@ -1,0 +1,1 @@
+"""HumanEval: functions that a model writes, and tests of them in a sandbox."""

@@ -1,0 +1,181 @@
+"""Finds the program in what a model wrote, whether it chats or goes on with the prompt. Executes nothing."""
+
+import ast
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trellis_train.evaluate.extraction import answer_part
+
+#: What ends a completion of a base model: the next thing at the left margin (Chen et al. 2021, section 2.1).
+STOPS = ("\nclass", "\ndef", "\n#", "\nif", "\nprint")
+_FENCE = re.compile(
+    r"^([ \t]*)(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^\n]*\n(.*?)(?:^[ \t]*\2[ \t]*$|\Z)", re.DOTALL | re.M
+)
+_PYTHON = re.compile(r"|py|python\d?|python3\.\d+|ipython\d?", re.IGNORECASE)
+_FUTURE = re.compile(r"^from __future__ import [^\n]*\n?", re.MULTILINE)
+#: Where code may begin after words.
+_CODE_LINE = re.compile(r"^(?:(?:async def|def|class|from|import)\b|@)", re.MULTILINE)
+_MOST_BEGINNINGS = 50
+
+
+@dataclass(frozen=True)
+class Found:
+    """Code of an answer, as it was written, and the program that it makes with the prompt."""
+
+    code: str
+    program: str
+
+
+def find_program(output: str, prompt: str, function: str) -> Found | None:
+    """The program that defines ``function``; None where the output holds no code.
+
+    In this order: the output goes on with the prompt, where it begins with white space; the last fenced block
+    that defines the function, with the other blocks that it needs; the same without a fence, between words;
+    a block, or all of the output, that is the function's body. Code with an error counts where there is
+    nothing better: it fails its tests.
+    """
+    text = answer_part(output) if "<think>" in output or "</think>" in output else output
+    if not text.strip():
+        return None
+    blocks = _list_blocks(text)
+    for found in _attempts(text, blocks, prompt, function):
+        if found is not None:
+            return found
+    if blocks:
+        return Found(blocks[-1], _join(prompt, blocks[-1]))
+    if _goes_on(text):
+        return Found(cut_at_stops(text), prompt + cut_at_stops(text))
+    return None
+
+
+def cut_at_stops(text: str) -> str:
+    """The text up to the first thing that ends a completion."""
+    ends = [place for stop in STOPS if (place := text.find(stop)) >= 0]
+    return text[: min(ends)] if ends else text
+
+
+def _attempts(text: str, blocks: list[str], prompt: str, function: str) -> Iterator[Found | None]:
+    if _goes_on(text):
+        yield _as_body(cut_at_stops(text), prompt, function)
+    for block in reversed(blocks):
+        others = [other for other in blocks if other is not block]
+        yield _as_function(block, prompt, function, others)
+    for place in list(_CODE_LINE.finditer(text))[:_MOST_BEGINNINGS]:
+        yield _as_function(text[place.start() :], prompt, function, [])
+    for block in reversed(blocks):
+        yield _as_body(block, prompt, function)
+    yield _as_body(cut_at_stops(text), prompt, function)
+
+
+def _goes_on(text: str) -> bool:
+    """Whether it begins as the body of a function that was begun before it."""
+    return text.lstrip("\r\n").startswith((" ", "\t")) and not _FENCE.match(text.lstrip())
+
+
+def _list_blocks(text: str) -> list[str]:
+    """Contents of fenced blocks of Python, the last one also where it was not closed."""
+    blocks = []
+    for margin, _, language, code in _FENCE.findall(text):
+        if _PYTHON.fullmatch(language) and code.strip():
+            blocks.append(re.sub(f"^{margin}", "", code, flags=re.MULTILINE) if margin else code)
+    return blocks
+
+
+def _as_function(code: str, prompt: str, function: str, others: list[str]) -> Found | None:
+    """As code that defines the function by itself."""
+    lines = _parsable(code)
+    if lines is None or not _defines(ast.parse(lines), function):
+        return None
+    needed = [other for other in others if _is_needed(other, lines, function)]
+    code = "\n\n".join([*needed, lines])
+    return Found(code, _join(prompt, code))
+
+
+def _as_body(code: str, prompt: str, function: str) -> Found | None:
+    """As what follows the prompt, also where the indentation of its first or of all lines is lost."""
+    stripped = code.strip("\n")
+    ways = (code, "    " + stripped.lstrip(), textwrap.indent(stripped, "    "))
+    programs = [_parsable(prompt + body) or "" for body in ways]
+    program = max(programs, key=lambda each: len(each.splitlines()))
+    if len(program) <= len(prompt) or not _defines(ast.parse(program), function):
+        return None
+    return Found(program[len(prompt) :], program)
+
+
+def _join(prompt: str, code: str) -> str:
+    """The prompt, which is a function without a body, and code that defines it again; imports from the
+    future come first, as Python asks."""
+    futures = "".join(line.rstrip("\n") + "\n" for line in _FUTURE.findall(code))
+    return f"{futures}{prompt}\n\n{_FUTURE.sub('', code)}\n"
+
+
+def _parsable(code: str) -> str | None:
+    """The code up to its first line that is none (words after it, a cut end); None where nothing is left."""
+    lines = code.splitlines(keepends=True)
+    while lines:
+        try:
+            stray = _find_stray_return(ast.parse("".join(lines)))
+        except SyntaxError as error:
+            stray = min(error.lineno or len(lines), len(lines))
+        except (ValueError, RecursionError, MemoryError):  # null bytes, nesting without end
+            return None
+        if stray is None:
+            return "".join(lines)
+        del lines[max(0, stray - 1) :]
+    return None
+
+
+def _find_stray_return(node: ast.AST) -> int | None:
+    """The line of a ``return`` outside of functions, which the parser lets pass."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Return):
+            return child.lineno
+        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.expr):
+            found = _find_stray_return(child)
+            if found is not None:
+                return found
+    return None
+
+
+def _defines(module: ast.Module, function: str) -> bool:
+    """Whether the last definition of the function says what it returns."""
+    is_defined = False
+    for statement in module.body:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) and statement.name == function:
+            ends = (ast.Return, ast.Yield, ast.YieldFrom, ast.Raise)
+            is_defined = any(isinstance(node, ends) for node in ast.walk(statement))
+        elif function in _assigned(statement):
+            is_defined = True
+    return is_defined
+
+
+def _is_needed(other: str, code: str, function: str) -> bool:
+    """Whether another block defines names that the code uses and does not define."""
+    try:
+        module = ast.parse(other)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    given = {name for statement in module.body for name in _names_of(statement)}
+    if function in given:
+        return False
+    tree = ast.parse(code)
+    own = {name for statement in tree.body for name in _names_of(statement)}
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return bool(given & used - own)
+
+
+def _names_of(statement: ast.stmt) -> set[str]:
+    """What a statement at the left margin defines."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {statement.name}
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return {(alias.asname or alias.name).split(".")[0] for alias in statement.names}
+    return _assigned(statement)
+
+
+def _assigned(statement: ast.stmt) -> set[str]:
+    if not isinstance(statement, ast.Assign):
+        return set()
+    return {target.id for target in statement.targets if isinstance(target, ast.Name)}

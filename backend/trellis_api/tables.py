@@ -8,6 +8,7 @@ import trellis_api.data_tasks.models
 import trellis_api.datasets.models
 import trellis_api.evaluations.models
 import trellis_api.jobs.alarms.models
+import trellis_api.jobs.evaluating.models
 import trellis_api.jobs.metric_tables
 import trellis_api.jobs.models
 import trellis_api.models.models

@@ -12,13 +12,21 @@ depends_on = None
 INSTANT = sa.DateTime(timezone=True)
 JSON = sa.JSON().with_variant(postgresql.JSONB(), "postgresql")
 ROW_ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-TABLES = ("evaluation_scores", "evaluations", "benchmark_installs", "reports", "evaluation_leftovers")
+TABLES = (
+    "due_evaluations",
+    "evaluation_scores",
+    "evaluations",
+    "benchmark_installs",
+    "reports",
+    "evaluation_leftovers",
+)
 
 
 def upgrade() -> None:
     """Create them."""
     _create_evaluations()
     _create_scores()
+    _create_due_evaluations()
     op.create_table(
         "benchmark_installs",
         sa.Column("name", sa.String(64), primary_key=True),
@@ -120,3 +128,21 @@ def _create_scores() -> None:
     op.create_index("ix_evaluation_scores_board", "evaluation_scores", ["label", "metric", "value"])
     op.create_index("ix_evaluation_scores_model", "evaluation_scores", ["target_model_id"])
     op.create_index("ix_evaluation_scores_checkpoint", "evaluation_scores", ["target_job_id", "target_step"])
+
+
+def _create_due_evaluations() -> None:
+    op.create_table(
+        "due_evaluations",
+        sa.Column("job_id", sa.String(), nullable=False),
+        sa.Column("step", sa.BigInteger(), nullable=False),
+        sa.Column("saved_at", INSTANT, nullable=False),
+        sa.Column("is_final", sa.Boolean(), server_default=sa.false(), nullable=False),
+        sa.Column("state", sa.String(16), nullable=False),
+        sa.Column("evaluation_id", sa.String(32), nullable=True),
+        sa.Column("problem", sa.String(2000), nullable=True),
+        sa.Column("closed_at", INSTANT, nullable=True),
+        sa.PrimaryKeyConstraint("job_id", "step"),
+        sa.ForeignKeyConstraint(["job_id"], ["jobs.id"], ondelete="CASCADE"),
+    )
+    op.create_index("ix_due_evaluations_state", "due_evaluations", ["state"])
+    op.create_index("ix_due_evaluations_evaluation_id", "due_evaluations", ["evaluation_id"])

@@ -73,7 +73,8 @@ class EarlyStop(BaseModel):
     label: Label
     metric: MetricName | None = Field(default=None, description="Default the benchmark's headline.")
     patience: int = Field(default=3, ge=1, le=1000, description="Evaluations without a gain.")
-    min_delta: float = Field(default=0.0, ge=0, le=1, description="A smaller gain is none.")
+    min_delta: float = Field(default=0.0, ge=0, le=1e9, description="A smaller gain is none.")
+    mode: Literal["max", "min"] = Field(default="max", description="Whether more is better.")
 
 
 class BestByBenchmark(BaseModel):

@@ -31,6 +31,7 @@ from trellis_api.core.texts import storable, storable_tree
 from trellis_api.ingest.errors import InvalidJobToken, MalformedBatch, SequenceGap, StaleAttempt
 from trellis_api.jobs import checkpoints, events, log_store, metric_store, repository, rollout_store, service
 from trellis_api.jobs.alarms import service as alarms
+from trellis_api.jobs.evaluating import due
 from trellis_api.jobs.metric_query import name_non_finite
 from trellis_api.jobs.models import Attempt, Checkpoint, Job
 from trellis_api.jobs.presentation import estimate_eta_s
@@ -194,6 +195,7 @@ def _apply_checkpoint(
     row.pruned_at = row.removed_at = None  # a resumed run may write again what was removed before
     session.add(row)
     session.flush()
+    due.note_checkpoint(session, job=job, checkpoint=row)
     saved = CheckpointSaved(step=row.step, has_hf=row.hf_path is not None, size_bytes=row.size_bytes)
     published.append(("checkpoint", saved))
 

@@ -1,8 +1,9 @@
 """The metrics of checkpoints: what was last measured at or before their steps.
 
 They are read when they are asked for, not copied when a checkpoint arrives: a trainer saves
-before it logs the step's metrics, and one that is sent late or again is right here at once. Only
-when points are about to be removed (a resume from before the checkpoint) are they written to its row.
+before it logs the step's metrics, and one that is sent late or again is right here at once. A score of
+an evaluation is one of the checkpoint itself: it counts at its own step and no other. Only when points
+are about to be removed (a resume from before the checkpoint) are they written to its row.
 """
 
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from sqlmodel import Session
 
 from trellis_api.jobs import metric_query
 from trellis_api.jobs.best import is_validation, list_headline
+from trellis_api.jobs.evaluating.keys import list_prefixes
 from trellis_api.jobs.metric_tables import metric_points
 from trellis_api.jobs.models import Checkpoint, Job
 from trellis_api.jobs.rollout_store import finite
@@ -31,8 +33,10 @@ def read(
         if key in headline or is_validation(key)
     }
     found: dict[int, Metrics] = {row.step: {} for row in checkpoints}
+    own = list_prefixes(job)
     for key, number in series.items():
-        for step, value in _read_series(session, number, list(found)):
+        points = _read_series(session, number, list(found), is_exact=bool(own) and key.startswith(own))
+        for step, value in points:
             found[step][key] = finite(value)
     for row in checkpoints:
         found[row.step].update(row.metrics)
@@ -50,16 +54,19 @@ def freeze(session: Session, *, job: Job, checkpoints: Sequence[Checkpoint]) -> 
     session.flush()
 
 
-def _read_series(session: Session, series_id: int, steps: list[int]) -> list[tuple[int, float | None]]:
-    """The newest value at or before each step: one look into the index for each."""
+def _read_series(
+    session: Session, series_id: int, steps: list[int], *, is_exact: bool
+) -> list[tuple[int, float | None]]:
+    """The newest value at or before each step (``is_exact``: at it): one look into the index for each."""
     points = metric_points.c
     found: list[tuple[int, float | None]] = []
     for start in range(0, len(steps), 100):  # SQLite takes 500 parts of a union at most
         parts = []
         for step in steps[start : start + 100]:
+            is_wanted = points.step == step if is_exact else points.step <= step
             newest = (
                 select(literal_column(str(int(step))).label("asked"), points.value)
-                .where(points.series_id == series_id, points.step <= step)
+                .where(points.series_id == series_id, is_wanted)
                 .order_by(points.step.desc())
                 .limit(1)
                 .subquery()

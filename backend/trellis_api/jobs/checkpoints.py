@@ -21,19 +21,24 @@ from trellis_api.jobs import checkpoint_metrics, repository, service
 from trellis_api.jobs.best import Criterion, Mode, choose_criterion, find_best
 from trellis_api.jobs.checkpoint_metrics import Metrics
 from trellis_api.jobs.errors import CheckpointInUse, CheckpointNotFound
+from trellis_api.jobs.evaluating import reading
+from trellis_api.jobs.evaluating import repository as evaluating
+from trellis_api.jobs.evaluating.schemas import CheckpointEvaluation
 from trellis_api.jobs.models import TRAIN, Checkpoint, Job
 from trellis_api.jobs.schemas import CheckpointRead
 from trellis_api.models.repository import list_exported_steps
 
 KEEP_KNOB = "keep_checkpoints"
-Reason = Literal["pinned", "best", "resumed", "exporting", "model"]
-Use = Literal["pinned", "exporting", "resumed", "writing"]
+Reason = Literal["pinned", "best", "resumed", "exporting", "evaluating", "model"]
+Use = Literal["pinned", "exporting", "evaluating", "resumed", "writing"]
 _USES: dict[Use, str] = {
     "pinned": "The checkpoint is pinned; let it go first.",
     "exporting": "The checkpoint is being exported; wait or stop the export.",
+    "evaluating": "The checkpoint is being evaluated; wait or cancel the evaluation.",
     "resumed": "The running attempt continues from this checkpoint.",
     "writing": "The run may be writing this checkpoint just now.",
 }
+_READERS: tuple[Use, ...] = ("exporting", "evaluating")
 #: Files that tell of an adapter, in the places where the trainers put them.
 _ADAPTER_FILES = ("lora_train_meta.json", "adapter_config.json")
 _FOLDERS = ("", "actor", "huggingface", "actor/huggingface", "lora_adapter")
@@ -47,6 +52,7 @@ class Survey:
     metrics: dict[int, Metrics]
     best_step: int | None
     kept: dict[int, list[Reason]]
+    evaluations: dict[int, CheckpointEvaluation]
 
 
 def survey(session: Session, *, job: Job, metric: str | None = None, mode: Mode | None = None) -> Survey:
@@ -56,7 +62,8 @@ def survey(session: Session, *, job: Job, metric: str | None = None, mode: Mode 
     there = [row for row in rows if row.pruned_at is None]
     own = find_best_step(job, there, metrics)
     asked = find_best_step(job, there, metrics, metric=metric, mode=mode) if metric or mode else own
-    return Survey(rows, metrics, asked, _explain_keeping(session, job=job, rows=there, best_step=own))
+    kept = _explain_keeping(session, job=job, rows=there, best_step=own)
+    return Survey(rows, metrics, asked, kept, reading.map_evaluations(session, job=job))
 
 
 def find_best_step(
@@ -128,8 +135,7 @@ def delete(session: Session, *, job_id: str, step: int) -> None:
     row = get_checkpoint(session, job_id=job_id, step=step)
     if row.pruned_at is not None:
         return
-    is_exporting = step in repository.list_exporting_steps(session, job_id=job_id)
-    reason = _find_use(job, row, is_exporting=is_exporting)
+    reason = _find_use(job, row, _list_readers(session, job_id=job_id, step=step))
     if reason is not None:
         raise CheckpointInUse(_USES[reason], {"reason": reason})
     _give_up(session, job, [row])
@@ -190,6 +196,7 @@ def _explain_keeping(
     session: Session, *, job: Job, rows: Sequence[Checkpoint], best_step: int | None
 ) -> dict[int, list[Reason]]:
     exporting = repository.list_exporting_steps(session, job_id=job.id)
+    measured = evaluating.list_evaluating_steps(session, job_id=job.id)
     in_models = list_exported_steps(session, job_id=job.id)
     kept: dict[int, list[Reason]] = {}
     for row in rows:
@@ -198,18 +205,29 @@ def _explain_keeping(
             ("best", row.step == best_step),
             ("resumed", row.step == job.resume_step),
             ("exporting", row.step in exporting),
+            ("evaluating", row.step in measured),
             ("model", row.step in in_models),
         ]
         kept[row.step] = [reason for reason, holds in reasons if holds]
     return kept
 
 
-def _find_use(job: Job, row: Checkpoint, *, is_exporting: bool) -> Use | None:
+def _list_readers(session: Session, *, job_id: str, step: int) -> list[Use]:
+    """What reads the checkpoint, or waits to."""
+    readers: list[Use] = []
+    if step in repository.list_exporting_steps(session, job_id=job_id):
+        readers.append("exporting")
+    if step in evaluating.list_evaluating_steps(session, job_id=job_id):
+        readers.append("evaluating")
+    return readers
+
+
+def _find_use(job: Job, row: Checkpoint, readers: Sequence[Use]) -> Use | None:
     """What stands against removing a checkpoint by hand."""
     if row.is_kept:
         return "pinned"
-    if is_exporting:
-        return "exporting"
+    if readers:
+        return readers[0]
     if job.resume_step == row.step and job.state in ACTIVE:
         return "resumed"
     return "writing" if service.may_be_written(job, row.step) else None
@@ -229,6 +247,7 @@ def _present(job: Job, row: Checkpoint, found: Survey, *, data_root: Path) -> Ch
     is_pruned = row.pruned_at is not None
     folder = None if is_pruned else service.find_folder(row, row.path, data_root=data_root)
     kept_because = found.kept.get(row.step, [])
+    readers: list[Use] = [use for use in _READERS if use in kept_because]
     return CheckpointRead(
         step=row.step,
         attempt=row.attempt,
@@ -243,7 +262,8 @@ def _present(job: Job, row: Checkpoint, found: Survey, *, data_root: Path) -> Ch
         kept_because=kept_because,
         can_resume=folder is not None and job.state in service.RESUMABLE,
         can_export=folder is not None and not service.may_be_overwritten(job, row),
-        can_delete=not is_pruned and _find_use(job, row, is_exporting="exporting" in kept_because) is None,
+        can_delete=not is_pruned and _find_use(job, row, readers) is None,
+        evaluation=found.evaluations.get(row.step),
         has_adapter=holds_adapter(folder),
     )
 

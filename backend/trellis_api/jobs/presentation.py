@@ -9,12 +9,12 @@ from trellis_contracts.states import ACTIVE, JobState
 
 from trellis_api.core.pagination import Page, cut_page, decode_time_position
 from trellis_api.datasets.repository import map_dataset_names
-from trellis_api.evaluations.orders import EvaluateWhileTraining
 from trellis_api.jobs import log_store, repository
 from trellis_api.jobs.alarms import repository as alarm_repository
 from trellis_api.jobs.alarms.models import Alarm
 from trellis_api.jobs.alarms.presentation import find_worst, present_alarm
 from trellis_api.jobs.best import list_headline
+from trellis_api.jobs.evaluating.reading import present_order
 from trellis_api.jobs.hints import find_hint
 from trellis_api.jobs.models import EVALUATE, TRAIN, Job
 from trellis_api.jobs.repository import JobFilter
@@ -76,7 +76,7 @@ def present_all(session: Session, *, jobs: Sequence[Job], has_detail: bool = Fal
             export=_export(job),
             exported_model=names.exported_model(job),
             export_as=names.export_as(job),
-            evaluate=EvaluateWhileTraining.model_validate(job.evaluate) if job.evaluate else None,
+            evaluate=present_order(job),
             evaluation_id=job.evaluation_id,
             columns=job.data_columns,
             data_format=DataFormat(job.data_format) if job.data_format else None,

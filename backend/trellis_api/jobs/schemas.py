@@ -14,6 +14,7 @@ from trellis_api.core.redaction import has_secret
 from trellis_api.core.texts import NO_NUL, Description, Name, storable_tree
 from trellis_api.evaluations.orders import EvaluateWhileTraining
 from trellis_api.jobs.alarms.schemas import AlarmRead, Severity
+from trellis_api.jobs.evaluating.schemas import CheckpointEvaluation, EvaluateRead
 from trellis_api.jobs.fit_schemas import DataFit
 
 Tag = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=64, pattern=NO_NUL)]
@@ -173,6 +174,8 @@ class JobCreate(BaseModel):
     def _check_validation(self) -> Self:
         if self.validation_version and not (self.validation_dataset or self.validation_split):
             raise ValueError("validation_version needs validation_dataset or validation_split")
+        if self.keep_best_by is not None and self.evaluate is not None and self.evaluate.best_by is not None:
+            raise ValueError("give keep_best_by or evaluate.best_by, not both")
         return self
 
 
@@ -263,7 +266,7 @@ class JobRead(BaseModel):
     export: ExportRead | None = Field(description="What an export job writes.")
     exported_model: NamedReference | None = Field(description="The model that an export has registered.")
     export_as: ExportAsRead | None = Field(description="What is exported when the job has succeeded.")
-    evaluate: EvaluateWhileTraining | None = Field(description="What its checkpoints are measured on.")
+    evaluate: EvaluateRead | None = Field(description="What its saved checkpoints are measured on.")
     evaluation_id: str | None = Field(description="The evaluation that a job of kind evaluate carries out.")
     columns: dict[str, str] = Field(description="Role → column, as it was asked for.")
     data_format: DataFormat | None = Field(description="What the rows are read as, where that was asked for.")
@@ -365,8 +368,11 @@ class CheckpointRead(BaseModel):
     is_best: bool = Field(description="By the metric asked for, else the job's, else the recipe's.")
     is_kept: bool = Field(description="Pinned by a person.")
     is_pruned: bool = Field(description="Its files were removed; its metrics are still here.")
-    kept_because: list[Literal["pinned", "best", "resumed", "exporting", "model"]] = Field(
+    kept_because: list[Literal["pinned", "best", "resumed", "exporting", "evaluating", "model"]] = Field(
         description="Why it is not removed to make room."
+    )
+    evaluation: CheckpointEvaluation | None = Field(
+        description="Of the job's own evaluations; null where none was due."
     )
     can_resume: bool
     can_export: bool

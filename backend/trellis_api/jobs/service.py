@@ -2,8 +2,9 @@
 
 All functions take part in the caller's transaction: they flush, they never commit.
 A job is locked before it is looked at, so of two callers one acts on what the other left.
-How it is launched: ``submit.py`` writes QUEUED, ``trellis_workers/jobs/launch.py`` claims
-it here, ``trellis_train/entrypoint.py`` runs it and reports through ``ingest``.
+How it is launched: ``submit.py`` writes QUEUED, ``admission.py`` says whose turn it is,
+``trellis_workers/jobs/launch.py`` starts it, ``trellis_train/entrypoint.py`` runs it and reports
+through ``ingest``.
 """
 
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ from trellis_contracts.states import ACTIVE, FINISHED, HOLDS_SLOTS, JobState
 
 from trellis_api.auth.secrets import JOB_TOKEN_PREFIX, hash_secret, new_secret
 from trellis_api.core.columns import utc_now
-from trellis_api.datasets.repository import list_ids_being_made
 from trellis_api.jobs import checkpoint_metrics, events, metric_store, repository, rollout_store
 from trellis_api.jobs.alarms import service as alarms
 from trellis_api.jobs.errors import (
@@ -28,7 +28,8 @@ from trellis_api.jobs.errors import (
     JobStillActive,
     MoveNotAllowed,
 )
-from trellis_api.jobs.models import EXPORT, Attempt, Checkpoint, Job
+from trellis_api.jobs.evaluating import repository as evaluating
+from trellis_api.jobs.models import Attempt, Checkpoint, Job
 from trellis_api.jobs.stream_schemas import StateChanged, StreamReset
 
 #: From a state, the states that may follow. An exit can be seen before the first report
@@ -94,33 +95,6 @@ def announce(session: Session, *, job: Job) -> None:
 def submission_id(job: Job) -> str:
     """The name under which Ray knows the current attempt."""
     return f"{job.id}-{job.attempt}"
-
-
-def claim_next(session: Session, *, total_slots: int, max_exports: int) -> Claim | None:
-    """Take the next job to launch, or None when nothing is queued or the next one has no room.
-
-    The first in line is waited for: smaller jobs do not overtake it, or a large one
-    would wait for ever. Exports need no slot and stand in a line of their own. A job whose rows are still
-    being imported lets others pass: it was queued before there were versions.
-    Call it again, in a new transaction, until it returns None.
-    """
-    repository.lock_admission(session)
-    free = total_slots - repository.count_held_slots(session)
-    free_exports = max_exports - repository.count_running_exports(session)
-    queued = repository.list_queued(session)
-    being_made = list_ids_being_made(session) if queued else set()
-    for waiting in queued:
-        if {waiting.dataset_id, waiting.validation_dataset_id} & being_made:
-            continue
-        if waiting.kind == EXPORT and free_exports <= 0:
-            continue
-        if waiting.kind != EXPORT and waiting.gpus > free:
-            free = -1  # whoever comes behind it waits too
-            continue
-        claim = claim_for_launch(session, job_id=waiting.id)
-        if claim is not None:
-            return claim
-    return None
 
 
 def claim_for_launch(session: Session, *, job_id: str) -> Claim | None:
@@ -195,6 +169,8 @@ def settle(
     if state in {JobState.FAILED, JobState.CRASHED}:
         job.reason = reason or (row.reason if row else None)
         job.cause = cause or (row.cause if row else None)
+    elif state == JobState.SUCCEEDED:
+        job.reason = job.cause = None  # it came to its end before a stop that had a reason reached it
     if row is not None:
         row.finished_at = utc_now()
         row.exit_code = exit_code
@@ -222,6 +198,12 @@ def resume(session: Session, *, job_id: str, data_root: Path, checkpoint_step: i
     exporting = repository.list_exporting_steps(session, job_id=job.id)
     if any(row.step in exporting for row in behind):
         raise CheckpointInUse("A later checkpoint is being exported, which the run would write anew; wait.")
+    if any(step > last_step for step in evaluating.list_asked_steps(session, job_id=job.id)):
+        message = (
+            "A later checkpoint is being evaluated, which the run would write anew; wait or cancel that."
+        )
+        raise CheckpointInUse(message)
+    _give_up_evaluations(session, job=job, last_step=last_step)
     checkpoint_metrics.freeze(session, job=job, checkpoints=behind)
     metric_store.truncate(session, job=job, last_step=last_step)
     rollout_store.truncate(session, job_id=job.id, last_step=last_step)
@@ -245,8 +227,20 @@ def delete_job(session: Session, *, job_id: str) -> None:
         raise JobStillActive(f"The job is {job.state.value}; stop it first.")
     if repository.list_exporting_steps(session, job_id=job_id):
         raise CheckpointInUse("A checkpoint of the job is being exported; wait or stop the export.")
+    if evaluating.list_evaluating_steps(session, job_id=job_id):
+        raise CheckpointInUse("A checkpoint of the job is being evaluated; wait or cancel the evaluation.")
     repository.delete_job(session, job_id=job_id)
     session.expunge(job)
+
+
+def _give_up_evaluations(session: Session, *, job: Job, last_step: int) -> None:
+    """End the job's own evaluations of checkpoints that belong to a way that is not continued."""
+    for evaluation_job_id in evaluating.list_unfinished_jobs(session, job_id=job.id, after_step=last_step):
+        evaluation_job = get_locked_job(session, job_id=evaluation_job_id)
+        evaluating.forget_displacement(session, job_id=evaluation_job_id)
+        if evaluation_job.state in STOPPABLE:
+            request_stop(session, job_id=evaluation_job_id)
+    evaluating.delete_behind(session, job_id=job.id, step=last_step)
 
 
 def is_overdue(job: Job, attempt: Attempt | None, *, timeout_s: float) -> bool:

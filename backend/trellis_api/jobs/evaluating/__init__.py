@@ -1,0 +1,1 @@
+"""Evaluation while a job trains: which checkpoints are measured, and what their scores lead to."""

@@ -1,0 +1,26 @@
+"""Names of the scores of checkpoints among their job's metrics: ``eval/<label>/<metric>``."""
+
+from typing import Any
+
+from trellis_api.jobs.models import Job
+
+_PREFIX = "eval"
+
+
+def name_score(label: str, metric: str) -> str:
+    """The key under which a score of a checkpoint is one of its job's metrics."""
+    return f"{_PREFIX}/{label}/{metric}"
+
+
+def list_prefixes(job: Job) -> tuple[str, ...]:
+    """What the keys of the job's evaluations begin with; other metrics may be called ``eval/`` too."""
+    orders = (job.evaluate or {}).get("benchmarks", [])
+    return tuple(f"{_PREFIX}/{order['label']}/" for order in orders)
+
+
+def name_best_by(evaluate: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The metric that tells the best checkpoint (a ``BestBy``), where a score does and its name is known."""
+    best_by = (evaluate or {}).get("best_by")
+    if not best_by or not best_by.get("metric"):
+        return None
+    return {"metric": name_score(best_by["label"], best_by["metric"]), "mode": best_by["mode"]}

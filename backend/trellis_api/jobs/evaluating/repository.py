@@ -1,0 +1,128 @@
+"""Queries on checkpoints that are to be measured."""
+
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import and_, delete, func, or_, update
+from sqlmodel import Session, col, select
+from trellis_contracts.states import ACTIVE, FINISHED, JobState
+
+from trellis_api.evaluations.models import CHECKPOINT, PERSON, TRAINING, Evaluation
+from trellis_api.jobs.evaluating.models import OPEN, DueEvaluation, DueState
+from trellis_api.jobs.models import Job
+
+
+def find_due(session: Session, *, job_id: str, step: int) -> DueEvaluation | None:
+    """The row of a checkpoint, as it stands now."""
+    return session.get(DueEvaluation, (job_id, step), populate_existing=True)
+
+
+def list_due(session: Session, *, job_id: str) -> Sequence[DueEvaluation]:
+    """All checkpoints of a job that were to be measured, in the order of their steps."""
+    statement = select(DueEvaluation).where(DueEvaluation.job_id == job_id)
+    return session.exec(statement.order_by(col(DueEvaluation.step))).all()
+
+
+def find_last_before(session: Session, *, job_id: str, step: int) -> DueEvaluation | None:
+    """The checkpoint before a step that was last to be measured."""
+    statement = select(DueEvaluation).where(DueEvaluation.job_id == job_id, col(DueEvaluation.step) < step)
+    return session.exec(statement.order_by(col(DueEvaluation.step).desc()).limit(1)).first()
+
+
+def count_open(session: Session, *, job_id: str) -> int:
+    """Checkpoints of a job that wait to be measured, or are."""
+    statement = select(func.count()).select_from(DueEvaluation)
+    is_open = col(DueEvaluation.state).in_(OPEN)
+    return session.exec(statement.where(DueEvaluation.job_id == job_id, is_open)).one()
+
+
+def list_waiting(session: Session, *, limit: int) -> Sequence[tuple[str, int]]:
+    """Job and step of those for which no evaluation stands yet, the oldest first."""
+    statement = select(DueEvaluation.job_id, DueEvaluation.step)
+    is_waiting = DueEvaluation.state == DueState.WAITING.value
+    return session.exec(
+        statement.where(is_waiting)
+        .order_by(col(DueEvaluation.saved_at), col(DueEvaluation.step))
+        .limit(limit)
+    ).all()
+
+
+def list_over(session: Session, *, limit: int) -> Sequence[tuple[str, int]]:
+    """Job and step of those whose evaluation is over, or deleted, and was not looked at since."""
+    due, own = DueEvaluation, Job
+    is_measured = and_(
+        col(Evaluation.recorded_at).is_not(None),
+        or_(col(due.closed_at).is_(None), col(Evaluation.recorded_at) > col(due.closed_at)),
+    )
+    has_failed = and_(
+        col(due.state) == DueState.QUEUED.value,
+        col(Evaluation.recorded_at).is_(None),
+        col(Evaluation.displaced_at).is_(None),
+        col(own.state).in_(FINISHED),
+    )
+    is_deleted = and_(col(due.state) == DueState.QUEUED.value, col(Evaluation.id).is_(None))
+    statement = (
+        select(due.job_id, due.step)
+        .join(Evaluation, col(Evaluation.id) == col(due.evaluation_id), isouter=True)
+        .join(own, col(own.id) == col(Evaluation.job_id), isouter=True)
+        .where(col(due.evaluation_id).is_not(None), or_(is_measured, has_failed, is_deleted))
+    )
+    return session.exec(statement.order_by(col(due.saved_at), col(due.step)).limit(limit)).all()
+
+
+def list_evaluating_steps(session: Session, *, job_id: str) -> set[int]:
+    """Steps of a job whose checkpoints are measured, or wait for it: their files are needed."""
+    due = select(DueEvaluation.step).where(DueEvaluation.job_id == job_id, col(DueEvaluation.state).in_(OPEN))
+    return {*session.exec(due), *_list_active(session, job_id=job_id, triggers=(PERSON, TRAINING))}
+
+
+def list_asked_steps(session: Session, *, job_id: str) -> set[int]:
+    """As ``list_evaluating_steps``, of evaluations that a person asked for."""
+    return set(_list_active(session, job_id=job_id, triggers=(PERSON,)))
+
+
+def list_unfinished_jobs(session: Session, *, job_id: str, after_step: int) -> Sequence[str]:
+    """Jobs of the evaluations that a training has asked for, of checkpoints behind a step."""
+    statement = (
+        select(Job.id)
+        .join(Evaluation, col(Evaluation.job_id) == col(Job.id))
+        .join(DueEvaluation, col(DueEvaluation.evaluation_id) == col(Evaluation.id))
+        .where(
+            DueEvaluation.job_id == job_id,
+            col(DueEvaluation.step) > after_step,
+            or_(col(Job.state).in_(ACTIVE), col(Evaluation.displaced_at).is_not(None)),
+        )
+    )
+    return session.exec(statement.order_by(col(Job.id))).all()
+
+
+def forget_displacement(session: Session, *, job_id: str) -> None:
+    """Let an evaluation that has made room for a training not go on."""
+    session.exec(update(Evaluation).where(col(Evaluation.job_id) == job_id).values(displaced_at=None))
+
+
+def delete_behind(session: Session, *, job_id: str, step: int) -> None:
+    """Forget the checkpoints behind a step: the run will save others there."""
+    session.exec(
+        delete(DueEvaluation).where(col(DueEvaluation.job_id) == job_id, col(DueEvaluation.step) > step)
+    )
+
+
+def map_evaluation_states(session: Session, *, evaluation_ids: Iterable[str]) -> dict[str, JobState]:
+    """The states of those evaluations that exist."""
+    statement = select(Evaluation.id, Job.state).join(Job, col(Job.id) == col(Evaluation.job_id))
+    rows = session.exec(statement.where(col(Evaluation.id).in_(list(evaluation_ids))))
+    return {evaluation_id: JobState(state) for evaluation_id, state in rows}
+
+
+def _list_active(session: Session, *, job_id: str, triggers: tuple[str, ...]) -> Sequence[int]:
+    statement = (
+        select(Evaluation.target_step)
+        .join(Job, col(Job.id) == col(Evaluation.job_id))
+        .where(
+            Evaluation.target_kind == CHECKPOINT,
+            Evaluation.target_job_id == job_id,
+            col(Evaluation.trigger).in_(triggers),
+            or_(col(Job.state).in_(ACTIVE), col(Evaluation.displaced_at).is_not(None)),
+        )
+    )
+    return [step for step in session.exec(statement) if step is not None]

@@ -1,0 +1,41 @@
+"""What clients see of the evaluations that a training asks for."""
+
+from pydantic import BaseModel, Field
+from trellis_contracts.recipe import Text
+from trellis_contracts.states import JobState
+
+from trellis_api.evaluations.orders import EvaluateWhileTraining
+from trellis_api.jobs.evaluating.models import DueState
+
+
+class EarlyStopped(BaseModel):
+    """The score that ended a training."""
+
+    label: str
+    metric: str
+    best: float
+    best_step: int
+    last_step: int = Field(description="Step of the checkpoint that was measured last.")
+    count: int = Field(description="Evaluations since the best one.")
+    reason: Text
+
+
+class EvaluateRead(EvaluateWhileTraining):
+    """What was asked for, and whether it has ended the training."""
+
+    stopped: EarlyStopped | None = Field(
+        description="Null unless a score that no longer rose stopped the job."
+    )
+
+
+class CheckpointEvaluation(BaseModel):
+    """Where the measuring of a checkpoint is that its job has asked for."""
+
+    id: str | None = Field(description="The evaluation; null before it is queued, and where it was deleted.")
+    state: DueState = Field(
+        description="waiting, queued (its evaluation waits or runs), recorded, failed, or skipped: too many "
+        "were waiting already."
+    )
+    job_state: JobState | None = Field(description="Of the evaluation's job.")
+    is_final: bool = Field(description="Asked for by the end of the training.")
+    problem: str | None = Field(description="Why there are no scores, or not all that were asked for.")

@@ -1,8 +1,12 @@
 """The child process that compares expressions: a JSON pair a line in, ``true`` or ``false`` out."""
 
 import json
+import resource
 import sys
 from typing import TextIO
+
+#: More than any expression of a person's needs, and less than what would hurt the machine.
+MEMORY_BYTES = 4 * 1024**3
 
 
 def serve(requests: TextIO, answers: TextIO) -> None:
@@ -22,4 +26,6 @@ def _are_equal(left: str, right: str) -> bool:
 
 
 if __name__ == "__main__":
-    serve(sys.stdin, sys.stdout)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    answers, sys.stdout = sys.stdout, sys.stderr  # what a library prints is no answer
+    serve(sys.stdin, answers)

@@ -13,9 +13,12 @@ import subprocess
 import sys
 from queue import LifoQueue
 
+#: Of the processor's time, so that a machine with much else to do gives the same answers.
 TIMEOUT_S = 5.0
 #: A child's first answer waits for the import of SymPy.
 FIRST_TIMEOUT_S = 60.0
+#: Seconds on the clock that may pass for a second of the processor's time.
+_SLOWEST = 20
 #: Longer answers are no expressions.
 MAX_CHARACTERS = 500
 
@@ -35,9 +38,9 @@ class _Child:
         if requests is None or answers is None:
             raise RuntimeError("the math worker was started without pipes")
         try:
-            requests.write(json.dumps([left, right]) + "\n")
+            requests.write(json.dumps([left, right, timeout_s]) + "\n")
             requests.flush()
-            is_ready = bool(select.select([answers], [], [], timeout_s)[0])
+            is_ready = bool(select.select([answers], [], [], timeout_s * _SLOWEST)[0])
             answer = answers.readline().strip() if is_ready else ""
         except BrokenPipeError:
             answer = ""

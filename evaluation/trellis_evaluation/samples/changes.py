@@ -1,0 +1,91 @@
+"""Which samples differ between two files of the same benchmark, by their problems' keys."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Changed = Literal["any", "better", "worse"]
+#: Spreads the generations of one problem over the 64 bits (the golden ratio's, Knuth 6.4).
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True)
+class ChangeCounts:
+    """Samples of this file against the same ones of another."""
+
+    better: int
+    worse: int
+    #: Another verdict under the same score.
+    otherwise: int
+    same: int
+    #: Without a counterpart in the other file, and of the other file without one here.
+    only_here: int
+    only_there: int
+
+
+@dataclass(frozen=True)
+class SampleColumns:
+    """One number a sample, in the order of the ids."""
+
+    ids: NDArray[np.int64]
+    verdicts: NDArray[np.uint8]
+    scores: NDArray[np.float64]
+    keys: NDArray[np.uint64]
+
+    def names(self, numbers: int) -> NDArray[np.uint64]:
+        """What tells a generation apart in every file: its problem's key and its number."""
+        return self.keys + (self.ids % numbers).astype(np.uint64) * _SPREAD
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Of each sample here, what became of it against its counterpart."""
+
+    #: Whether it has one.
+    paired: NDArray[np.bool_]
+    #: Score here less score there; 0 without a counterpart.
+    gains: NDArray[np.float64]
+    #: Whether the verdict is another one.
+    turned: NDArray[np.bool_]
+    only_there: int
+
+    def mask(self, changed: Changed) -> NDArray[np.bool_]:
+        """The samples that got better, worse, or any of both or another verdict."""
+        better: NDArray[np.bool_] = np.greater(self.gains, 0)
+        worse: NDArray[np.bool_] = np.less(self.gains, 0)
+        return {"better": better, "worse": worse, "any": better | worse | self.turned}[changed]
+
+    def counts(self, among: NDArray[np.bool_] | None = None) -> ChangeCounts:
+        """How many there are of each, all together or among some."""
+        chosen = np.ones(len(self.gains), dtype=bool) if among is None else among
+        better, worse = (self.gains > 0) & chosen, (self.gains < 0) & chosen
+        otherwise = self.turned & (self.gains == 0) & chosen
+        paired = int((self.paired & chosen).sum())
+        changed = int(better.sum()) + int(worse.sum()) + int(otherwise.sum())
+        return ChangeCounts(
+            better=int(better.sum()),
+            worse=int(worse.sum()),
+            otherwise=int(otherwise.sum()),
+            same=paired - changed,
+            only_here=int(chosen.sum()) - paired,
+            only_there=self.only_there,
+        )
+
+
+def find_changes(here: SampleColumns, there: SampleColumns, numbers: int) -> Changes:
+    """Pair the samples of two files; the files may have drawn other problems in another order."""
+    mine, theirs = here.names(numbers), there.names(numbers)
+    if np.array_equal(mine, theirs):
+        paired, places = np.ones(len(mine), dtype=bool), np.arange(len(mine))
+    else:
+        order = np.argsort(theirs)
+        found = np.searchsorted(theirs, mine, sorter=order)
+        places = order[np.minimum(found, len(theirs) - 1)] if len(theirs) else np.zeros(len(mine), dtype=int)
+        paired = theirs[places] == mine if len(theirs) else np.zeros(len(mine), dtype=bool)
+    gains, turned = np.zeros(len(mine)), np.zeros(len(mine), dtype=bool)
+    partners = places[paired]
+    gains[paired] = here.scores[paired] - there.scores[partners]
+    turned[paired] = here.verdicts[paired] != there.verdicts[partners]
+    return Changes(paired, gains, turned, only_there=len(theirs) - int(paired.sum()))

@@ -133,8 +133,15 @@ def test_nothing_is_run_without_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_other_packages_are_not_there(tester: FunctionTester) -> None:
-    program = "import numpy\ndef add(a, b):\n    try: import yaml\n    except ImportError: "
-        "return numpy.int64(a + b)\n"
+    program = """
+import numpy
+
+def add(a, b):
+    try:
+        import yaml
+    except ImportError:
+        return numpy.int64(a + b)
+"""
 
     assert Path(__import__("yaml").__file__).exists()
     assert tester.run(program, TEST).has_passed

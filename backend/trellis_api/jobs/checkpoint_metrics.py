@@ -6,7 +6,7 @@ an evaluation is one of the checkpoint itself: it counts at its own step and no 
 are about to be removed (a resume from before the checkpoint) are they written to its row.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from sqlalchemy import literal_column, select, union_all
 from sqlmodel import Session
@@ -22,10 +22,10 @@ Metrics = dict[str, float | None]
 
 
 def read(
-    session: Session, *, job: Job, checkpoints: Sequence[Checkpoint], metric: str | None = None
+    session: Session, *, job: Job, checkpoints: Sequence[Checkpoint], more: Iterable[str | None] = ()
 ) -> dict[int, Metrics]:
-    """Of each checkpoint by its step: headline and validation metrics, and ``metric``."""
-    headline = set(list_headline(job.recipe)) | ({metric} if metric else set())
+    """Of each checkpoint by its step: headline and validation metrics, and those named in ``more``."""
+    headline = {*list_headline(job.recipe), *more}
     connection = session.connection()
     series = {
         key: number

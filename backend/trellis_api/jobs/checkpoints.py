@@ -58,11 +58,11 @@ class Survey:
 def survey(session: Session, *, job: Job, metric: str | None = None, mode: Mode | None = None) -> Survey:
     """Look at all checkpoints of a job; the best one is told among those that are still there."""
     rows = repository.list_checkpoints(session, job_id=job.id)
-    metrics = checkpoint_metrics.read(session, job=job, checkpoints=rows, metric=metric)
+    metrics = checkpoint_metrics.read(session, job=job, checkpoints=rows, more=(metric, _promised(job)))
     there = [row for row in rows if row.pruned_at is None]
-    own = find_best_step(job, there, metrics)
-    asked = find_best_step(job, there, metrics, metric=metric, mode=mode) if metric or mode else own
-    kept = _explain_keeping(session, job=job, rows=there, best_step=own)
+    best_steps = _find_best_steps(job, there, metrics)
+    asked = find_best_step(job, there, metrics, metric=metric, mode=mode)
+    kept = _explain_keeping(session, job=job, rows=there, best_steps=best_steps)
     return Survey(rows, metrics, asked, kept, reading.map_evaluations(session, job=job))
 
 
@@ -152,9 +152,9 @@ def apply_retention(session: Session, *, job: Job) -> list[int]:
     if not older:
         return []
     # Of those that are still there only: a long run has given up many more.
-    metrics = checkpoint_metrics.read(session, job=job, checkpoints=rows)
-    best_step = find_best_step(job, rows, metrics)
-    kept = _explain_keeping(session, job=job, rows=rows, best_step=best_step)
+    metrics = checkpoint_metrics.read(session, job=job, checkpoints=rows, more=(_promised(job),))
+    best_steps = _find_best_steps(job, rows, metrics)
+    kept = _explain_keeping(session, job=job, rows=rows, best_steps=best_steps)
     doomed = [row for row in older if not kept[row.step] and not service.may_be_written(job, row.step)]
     _give_up(session, job, doomed)
     return [row.step for row in doomed]
@@ -192,8 +192,23 @@ def _default_keep_count(job: Job) -> object:
     return knob.default if knob else None
 
 
+def _find_best_steps(job: Job, rows: Sequence[Checkpoint], metrics: dict[int, Metrics]) -> set[int | None]:
+    """The best by the job's own metric, and by that of the export which was asked for with it."""
+    best = {find_best_step(job, rows, metrics)}
+    if (promised := _promised(job)) is not None:
+        mode = (job.export_as or {}).get("mode")
+        best.add(find_best_step(job, rows, metrics, metric=promised, mode=mode))
+    return best
+
+
+def _promised(job: Job) -> str | None:
+    """The metric that tells which checkpoint will be exported, as long as it is not."""
+    wanted = job.export_as or {}
+    return None if wanted.get("job_id") or wanted.get("problem") else wanted.get("best_by")
+
+
 def _explain_keeping(
-    session: Session, *, job: Job, rows: Sequence[Checkpoint], best_step: int | None
+    session: Session, *, job: Job, rows: Sequence[Checkpoint], best_steps: set[int | None]
 ) -> dict[int, list[Reason]]:
     exporting = repository.list_exporting_steps(session, job_id=job.id)
     measured = evaluating.list_evaluating_steps(session, job_id=job.id)
@@ -202,7 +217,7 @@ def _explain_keeping(
     for row in rows:
         reasons: list[tuple[Reason, bool]] = [
             ("pinned", row.is_kept),
-            ("best", row.step == best_step),
+            ("best", row.step in best_steps),
             ("resumed", row.step == job.resume_step),
             ("exporting", row.step in exporting),
             ("evaluating", row.step in measured),

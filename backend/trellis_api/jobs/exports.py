@@ -25,6 +25,8 @@ from trellis_api.jobs.errors import (
     CheckpointNotFound,
     ExportNameTaken,
 )
+from trellis_api.jobs.evaluating import repository as evaluating
+from trellis_api.jobs.evaluating.keys import list_prefixes
 from trellis_api.jobs.export_orders import ExportOrder
 from trellis_api.jobs.models import EXPORT, TRAIN, Checkpoint, Job
 from trellis_api.jobs.schemas import ExportAs, ExportCreate
@@ -66,12 +68,15 @@ def check_name(session: Session, *, name: str) -> None:
 def queue_promised(session: Session, *, job: Job, settings: Settings) -> Job | None:
     """After a training that has succeeded: queue the export that was asked for with it, once.
 
-    Runs in the transaction that settles the training. What stands against it is written beside the
-    request and changes nothing about the training.
+    Runs in the transaction that settles the training, and in those that take in the scores of its
+    evaluations, for which it waits where they tell the best checkpoint. What stands against it is
+    written beside the request and changes nothing about the training.
     """
     if job.kind != TRAIN or job.state != JobState.SUCCEEDED or not job.export_as:
         return None
     if job.export_as.get("job_id") or job.export_as.get("problem"):
+        return None
+    if _waits_for_scores(session, job=job):
         return None
     wanted = ExportAs.model_validate({key: job.export_as.get(key) for key in ("name", "best_by", "mode")})
     export, remarks = None, list[str]()
@@ -94,6 +99,19 @@ def queue_promised(session: Session, *, job: Job, settings: Settings) -> Job | N
     service.announce(session, job=job)
     session.flush()
     return export
+
+
+def _waits_for_scores(session: Session, *, job: Job) -> bool:
+    """Whether the best checkpoint is told by scores that are still to come; the last of them asks again."""
+    if not job.export_as or (job.export_as.get("best_by") is None and job.export_as.get("mode") is None):
+        return False
+    chosen = job.export_as.get("best_by") or (job.keep_best_by or {}).get("metric")
+    best_by = (job.evaluate or {}).get("best_by")
+    # A rule by a benchmark's headline has no name before the first scores.
+    is_unnamed = chosen is None and best_by is not None
+    if not is_unnamed and not str(chosen).startswith(list_prefixes(job) or (" ",)):
+        return False
+    return evaluating.count_open(session, job_id=job.id) > 0
 
 
 def _choose_step(session: Session, *, job: Job, wanted: ExportAs, data_root: Path) -> tuple[int, str | None]:

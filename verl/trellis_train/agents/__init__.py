@@ -1,0 +1,1 @@
+"""Agents that are trained: multi-turn environments, their tools and rewards."""

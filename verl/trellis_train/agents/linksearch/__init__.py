@@ -1,0 +1,1 @@
+"""Link Search: an agent finds people in a database of profiles by writing SQL and reading profiles."""

@@ -1,0 +1,1 @@
+"""Datasets of the platform as benchmarks: their rows, and the ways in which answers to them are scored."""

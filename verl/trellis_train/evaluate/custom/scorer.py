@@ -1,0 +1,96 @@
+"""What scores the answers to a dataset's rows, by its kind."""
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, Protocol
+
+from trellis_contracts.evaluation import BenchmarkTask, CustomOrder, Sample, Score
+
+from trellis_train.evaluate.benchmark import Problem, Scored
+
+_HERE = "trellis_train.evaluate.custom"
+#: Where each kind lives: a class that is made with the task, imported when it is ordered.
+_SCORERS = {
+    "exact": (f"{_HERE}.texts", "ExactAnswers"),
+    "contains": (f"{_HERE}.texts", "ContainedAnswers"),
+    "regex": (f"{_HERE}.texts", "MatchedAnswers"),
+    "numeric": (f"{_HERE}.values", "NumericAnswers"),
+    "math": (f"{_HERE}.values", "MathAnswers"),
+    "json": (f"{_HERE}.values", "JsonAnswers"),
+    "choice": (f"{_HERE}.choices", "ChosenAnswers"),
+    "bleu": (f"{_HERE}.overlap", "OverlappingAnswers"),
+    "rouge1": (f"{_HERE}.overlap", "OverlappingAnswers"),
+    "rouge2": (f"{_HERE}.overlap", "OverlappingAnswers"),
+    "rougeL": (f"{_HERE}.overlap", "OverlappingAnswers"),
+    "judge": (f"{_HERE}.judge", "JudgeAnswers"),
+    "file": (f"{_HERE}.scorer_file", "FileAnswers"),
+}
+
+
+class AnswerScorer(Protocol):
+    """Scores the answers to one dataset."""
+
+    #: The one that stands for the benchmark comes first. Each is a key of ``Scored.parts``.
+    metrics: tuple[str, ...]
+    #: Whether each row must have a reference.
+    needs_answer: bool
+
+    def reference(self, problem: Problem, place: str) -> str:
+        """The reference as it is compared and shown: ``gold`` of the problems that come to ``score``.
+
+        Called once for each row as the dataset has it. ``BenchmarkUnusable``, naming ``place``, where no
+        answer to it could be scored.
+        """
+
+    def score(self, problem: Problem, answer: str) -> Scored:
+        """The worth of what followed the thinking. Safe to call from many threads, and never for ever."""
+
+    def finish(self, samples: Sequence[Sample]) -> list[Score]:
+        """Scores that are no mean over samples."""
+
+    def manifest(self) -> dict[str, Any]:
+        """How answers were scored, as JSON."""
+
+    def close(self) -> None:
+        """End what was started."""
+
+
+class PlainScorer:
+    """What most scorers have in common: one metric, a reference, nothing to start or to end."""
+
+    metrics: tuple[str, ...] = ("accuracy",)
+    needs_answer = True
+
+    def __init__(self, task: BenchmarkTask) -> None:
+        self.settings = custom_order(task).scorer
+
+    def reference(self, problem: Problem, place: str) -> str:
+        """The reference as the row has it."""
+        del place
+        return problem.gold
+
+    def finish(self, samples: Sequence[Sample]) -> list[Score]:
+        """All metrics are means."""
+        del samples
+        return []
+
+    def manifest(self) -> dict[str, Any]:
+        """The settings."""
+        return {"scorer": self.settings.model_dump(mode="json")}
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+
+def custom_order(task: BenchmarkTask) -> CustomOrder:
+    """The task's order."""
+    if not isinstance(task.order, CustomOrder):
+        raise TypeError(f"{task.label} is no order of a dataset")
+    return task.order
+
+
+def open_scorer(task: BenchmarkTask) -> AnswerScorer:
+    """The scorer that the task orders; ``BenchmarkUnusable`` where its settings are of no use."""
+    module, class_name = _SCORERS[custom_order(task).scorer.kind]
+    scorer: AnswerScorer = getattr(import_module(module), class_name)(task)
+    return scorer

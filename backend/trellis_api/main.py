@@ -12,6 +12,7 @@ from trellis_api import health
 from trellis_api.auth.admin_token import ensure_admin_token
 from trellis_api.auth.dependencies import require_user
 from trellis_api.auth.router import router as auth_router
+from trellis_api.benchmarks.router import router as benchmarks_router
 from trellis_api.core.database import Database
 from trellis_api.core.errors import ERROR_RESPONSES, install_error_handlers
 from trellis_api.core.frontend import mount_frontend
@@ -24,6 +25,7 @@ from trellis_api.data_tasks.router import router as data_tasks_router
 from trellis_api.datasets.router import router as datasets_router
 from trellis_api.datasets.versions_router import router as versions_router
 from trellis_api.datasets.warm_up import read_a_page
+from trellis_api.evaluations.router import router as evaluations_router
 from trellis_api.generations.router import router as generations_router
 from trellis_api.ingest.router import router as ingest_router
 from trellis_api.jobs.checkpoints_router import router as checkpoints_router
@@ -60,6 +62,9 @@ ROUTERS: list[APIRouter] = [
     pipelines_router,
     generations_router,
     models_router,
+    benchmarks_router,
+    # Routers with fixed paths under /evaluations stand before the one with ids.
+    evaluations_router,
     monitoring_router,
 ]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from trellis_api.jobs import service
+from trellis_api.jobs import admission, service
 from trellis_api.jobs.errors import UnknownVersion
 from trellis_contracts.spec import JobSpec
 from trellis_contracts.states import JobState
@@ -145,7 +145,7 @@ def test_a_launch_that_lost_its_worker_is_taken_up_again(on_ray: Any) -> None:
     platform = on_ray(TRELLIS_LAUNCH_TIMEOUT_S="0.5")
     job = platform.add_job()
     with platform.write() as session:
-        service.claim_next(session, total_slots=1, max_exports=1)  # and here the worker dies
+        admission.claim_next(session, total_slots=1, max_exports=1)  # and here the worker dies
 
     launch_queued()
     too_early = platform.attempt_dir(job).exists()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from trellis_api.core.columns import utc_now
 from trellis_api.ingest.service import ingest_batch
-from trellis_api.jobs import metric_query, service
+from trellis_api.jobs import admission, metric_query, service
 from trellis_contracts.attempt import EVENTS_FOLDER, REWARD_KEYS_FILE
 from trellis_contracts.events import Event, IngestBatch, LogEvent, MetricsEvent, OutcomeEvent, ProgressEvent
 from trellis_contracts.spool import SpoolReader
@@ -117,7 +117,7 @@ def test_what_was_sent_before_is_not_taken_twice(install: Any) -> None:
     platform = install()
     job = platform.add_job()
     with platform.write() as session:
-        service.claim_next(session, total_slots=1, max_exports=1)
+        admission.claim_next(session, total_slots=1, max_exports=1)
     folder = platform.attempt_dir(job)
     write_spool(folder, [make_metrics(1), make_metrics(2)])
     batch = SpoolReader(folder).next_batch()  # the run cut this batch and sent it, and then was killed
@@ -139,7 +139,7 @@ def test_a_run_that_ray_forgot_is_lost(on_ray: Any, monkeypatch: pytest.MonkeyPa
     platform = on_ray()
     job = platform.add_job()
     with platform.write() as session:
-        service.claim_next(session, total_slots=1, max_exports=1)
+        admission.claim_next(session, total_slots=1, max_exports=1)
     event = ProgressEvent(time=datetime.now(UTC), phase="training", step=3)
     with platform.write() as session:
         ingest_batch(session, job_id=job.id, batch=IngestBatch(attempt=1, sequence=1, events=[event]))
@@ -159,7 +159,7 @@ def test_a_run_is_not_given_up_while_ray_is_away_for_a_moment(install: Any) -> N
     platform = install(TRELLIS_HEARTBEAT_TIMEOUT_S="0.2")
     job = platform.add_job()
     with platform.write() as session:
-        service.claim_next(session, total_slots=1, max_exports=1)
+        admission.claim_next(session, total_slots=1, max_exports=1)
     event = ProgressEvent(time=datetime.now(UTC), phase="training", step=3)
     with platform.write() as session:
         ingest_batch(session, job_id=job.id, batch=IngestBatch(attempt=1, sequence=1, events=[event]))

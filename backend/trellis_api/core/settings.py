@@ -58,6 +58,18 @@ class Settings(BaseSettings):
     max_exports: int = Field(
         1, ge=1, description="Exports that run at once; each needs memory for a whole model, and no slot."
     )
+    max_evaluations: int = Field(
+        1, ge=1, description="Evaluations that run at once on a CPU, where they take no slot."
+    )
+    evaluation_nice: int = Field(
+        10, ge=0, le=19, description="How far evaluations on a CPU stand back behind training and the API."
+    )
+    benchmark_mirror: Path | None = Field(
+        None,
+        description="Folder with the files of benchmarks, used instead of the hub: gsm8k/test.jsonl, "
+        "gsm8k/train.jsonl, math/test.jsonl, math/math500.jsonl, mmlu/stem_test.jsonl, "
+        "humaneval/HumanEval.jsonl.gz.",
+    )
     event_poll_interval_s: float = Field(
         0.2, gt=0, description="Pause between two looks for new events to stream to browsers."
     )

@@ -11,7 +11,6 @@ from trellis_contracts.evaluation import (
     EngineSettings,
     Sample,
     Score,
-    Verdict,
 )
 from trellis_contracts.states import JobState
 
@@ -153,14 +152,29 @@ class ManifestRead(BaseModel):
     manifest: dict[str, Any] = Field(description="Engine, versions, hash of the prompts, data, seed.")
 
 
+class SampleChanges(BaseModel):
+    """How samples differ from those of another evaluation."""
+
+    better: int
+    worse: int
+    otherwise: int = Field(description="As good, with another verdict or answer.")
+    same: int
+    only_here: int
+    only_there: int
+
+
 class SamplePage(BaseModel):
     """Some samples of a benchmark, in the order in which problems were drawn."""
 
     label: str
     items: list[Sample]
-    next_cursor: str | None = Field(description="Give as `cursor` to go on; null at the end.")
+    next_cursor: str | None = Field(
+        description="Give as `cursor` to go on; null at the end. A search may hand one out with few items."
+    )
+    fitting: int = Field(description="Samples that fit the filters, the search aside.")
     counts: Counts = Field(description="Of all samples of the benchmark, whatever the filters.")
-    groups: dict[str, list[str]] = Field(description="Names by kind of group, to filter by.")
+    groups: dict[str, dict[str, int]] = Field(description="Samples by kind and name of group.")
+    changes: SampleChanges | None = Field(description="Null where there is nothing to compare with.")
 
 
 class SampleRead(BaseModel):
@@ -171,7 +185,6 @@ class SampleRead(BaseModel):
 
 
 Changed = Literal["any", "better", "worse"]
-Verdicts = list[Verdict]
 
 
 # -- comparisons, ranks and history

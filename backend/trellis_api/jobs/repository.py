@@ -12,6 +12,7 @@ from trellis_contracts.states import ACTIVE, HOLDS_SLOTS, JobState
 from trellis_api.data_tasks.models import DataTask
 from trellis_api.jobs.alarms.repository import select_jobs_with_alarms
 from trellis_api.jobs.models import (
+    EVALUATE,
     EXPORT,
     TRAIN,
     Attempt,
@@ -25,8 +26,9 @@ from trellis_api.jobs.models import (
 #: PostgreSQL advisory lock under which jobs are admitted, one admission at a time.
 ADMISSION_LOCK = 7_240_001
 _IS_QUEUED = col(Job.state) == JobState.QUEUED
-#: Priority, then first in, first out. A place in line means something only in the order of the launches.
-_LAUNCH_ORDER = (col(Job.priority).desc(), col(Job.queued_at), col(Job.id))
+#: Evaluations stand behind everything else; then priority, then first in, first out. A place in line means
+#: something only in the order of the launches.
+_LAUNCH_ORDER = (col(Job.kind) == EVALUATE, col(Job.priority).desc(), col(Job.queued_at), col(Job.id))
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,12 @@ def count_running_exports(session: Session) -> int:
         select(func.count()).select_from(Job).where(Job.kind == EXPORT, col(Job.state).in_(HOLDS_SLOTS))
     )
     return session.exec(statement).one()
+
+
+def count_running_evaluations(session: Session) -> int:
+    """Evaluations without a slot that are launched and not over."""
+    is_running = (Job.kind == EVALUATE, Job.gpus == 0, col(Job.state).in_(HOLDS_SLOTS))
+    return session.exec(select(func.count()).select_from(Job).where(*is_running)).one()
 
 
 def list_active_exports(session: Session) -> Sequence[Job]:

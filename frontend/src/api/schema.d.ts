@@ -64,6 +64,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/benchmarks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The catalogue of benchmarks
+         * @description All of them, with what of them is here.
+         */
+        get: operations["list_benchmarks_api_v1_benchmarks_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/benchmarks/{benchmark_name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a benchmark
+         * @description One benchmark of the catalogue.
+         */
+        get: operations["read_benchmark_api_v1_benchmarks__benchmark_name__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/benchmarks/{benchmark_name}/install": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Bring a benchmark's files
+         * @description From the hub, or the folder that stands for it; again where that failed or a revision is newer.
+         */
+        post: operations["install_benchmark_api_v1_benchmarks__benchmark_name__install_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/data-tasks": {
         parameters: {
             query?: never;
@@ -607,6 +667,174 @@ export interface paths {
          * @description Forget a version that nothing came of; refused for one that is in use, tagged, a tip or a parent.
          */
         delete: operations["delete_version_api_v1_datasets__dataset_id__versions__version_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/evaluations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List evaluations, newest first
+         * @description Every filter that is given must hold.
+         */
+        get: operations["list_evaluations_api_v1_evaluations_get"];
+        put?: never;
+        /**
+         * Measure models or checkpoints
+         * @description One evaluation for each target. Benchmarks that are not here are brought first.
+         */
+        post: operations["create_evaluations_api_v1_evaluations_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/evaluations/estimate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * What evaluations would take
+         * @description From what finished evaluations of this platform took; nothing is queued.
+         */
+        post: operations["estimate_evaluations_api_v1_evaluations_estimate_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/evaluations/{evaluation_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read an evaluation
+         * @description With its breakdown and, while it runs, its scores so far.
+         */
+        get: operations["read_evaluation_api_v1_evaluations__evaluation_id__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete an evaluation and its files
+         * @description Refused while it waits or runs.
+         */
+        delete: operations["delete_evaluation_api_v1_evaluations__evaluation_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/evaluations/{evaluation_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel an evaluation
+         * @description What it has measured stays; a retry goes on from there.
+         */
+        post: operations["cancel_evaluation_api_v1_evaluations__evaluation_id__cancel_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/evaluations/{evaluation_id}/manifest": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What the scores were measured with
+         * @description Engine, versions, hash of the prompts, revisions of the data, seed, chat template.
+         */
+        get: operations["read_manifest_api_v1_evaluations__evaluation_id__manifest_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/evaluations/{evaluation_id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Try an evaluation again
+         * @description One that was cancelled or has failed goes on where it stopped.
+         */
+        post: operations["retry_evaluation_api_v1_evaluations__evaluation_id__retry_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/evaluations/{evaluation_id}/samples": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Samples of a benchmark
+         * @description In the order in which problems were drawn. Every filter that is given must hold.
+         */
+        get: operations["list_samples_api_v1_evaluations__evaluation_id__samples_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/evaluations/{evaluation_id}/samples/{label}/{position}/{number}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One sample
+         * @description What the model read and wrote; beside it, the same problem's in another evaluation.
+         */
+        get: operations["read_sample_api_v1_evaluations__evaluation_id__samples__label___position___number__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1743,6 +1971,174 @@ export interface components {
             value: number | null;
         };
         /**
+         * BenchmarkEstimate
+         * @description What one benchmark is expected to take for one target.
+         */
+        BenchmarkEstimate: {
+            /**
+             * Judge Cost
+             * @description US dollars at most; null where nothing is judged.
+             */
+            judge_cost: number | null;
+            /** Label */
+            label: string;
+            /**
+             * Measured In
+             * @description Finished evaluations that the figures were taken from.
+             */
+            measured_in: number;
+            /** Output Tokens */
+            output_tokens: number | null;
+            /**
+             * Prompt Tokens
+             * @description Null where nothing like it was measured here.
+             */
+            prompt_tokens: number | null;
+            /**
+             * Samples
+             * @description Null for tasks whose rows are not known here.
+             */
+            samples: number | null;
+            /** Seconds */
+            seconds: number | null;
+        };
+        /**
+         * BenchmarkRead
+         * @description A benchmark of the catalogue.
+         */
+        BenchmarkRead: {
+            /** Can Install */
+            can_install: boolean;
+            /** Default Max Tokens */
+            default_max_tokens: number;
+            /** Default Shots */
+            default_shots: number;
+            description: components["schemas"]["Text"];
+            /**
+             * Group Kinds
+             * @description What scores are broken down by: level, type, subject.
+             */
+            group_kinds: string[];
+            /**
+             * Groups
+             * @description Names by kind of group.
+             */
+            groups: {
+                [key: string]: string[];
+            };
+            /** Installed At */
+            installed_at: string | null;
+            /**
+             * Metrics
+             * @description The headline first.
+             */
+            metrics: string[];
+            /** Name */
+            name: string;
+            /**
+             * Needs
+             * @enum {string}
+             */
+            needs: "generate" | "loglikelihood";
+            /**
+             * Paper
+             * @description Address of the paper.
+             */
+            paper: string | null;
+            /**
+             * Revision
+             * @description Commit of the files that are here.
+             */
+            revision: string | null;
+            /**
+             * Rows
+             * @description Rows by part: of the files here, else of the catalogue.
+             */
+            rows: {
+                [key: string]: number;
+            };
+            /**
+             * Runs Code
+             * @description It runs what the model writes, which needs a sandbox.
+             */
+            runs_code: boolean;
+            /** Sha256 */
+            sha256: string | null;
+            /** Size Bytes */
+            size_bytes: number | null;
+            source: components["schemas"]["BenchmarkSource"];
+            state: components["schemas"]["InstallState"];
+            /**
+             * State Reason
+             * @description Why bringing it failed.
+             */
+            state_reason: string | null;
+            title: components["schemas"]["Text"];
+            /** @description Why it cannot be used on this platform. */
+            unavailable: components["schemas"]["Text"] | null;
+        };
+        /**
+         * BenchmarkResult
+         * @description What a model scored on one benchmark.
+         */
+        BenchmarkResult: {
+            /** Benchmark */
+            benchmark: string;
+            counts: components["schemas"]["trellis_contracts__evaluation__Counts"];
+            /** Groups */
+            groups?: components["schemas"]["GroupScore"][];
+            /** Headline */
+            headline: string;
+            /** Label */
+            label: string;
+            /**
+             * Output Tokens
+             * @default 0
+             */
+            output_tokens: number;
+            /** Problems */
+            problems: number;
+            /**
+             * Prompt Tokens
+             * @default 0
+             */
+            prompt_tokens: number;
+            /** Remarks */
+            remarks?: {
+                [key: string]: number | string;
+            };
+            /** Scores */
+            scores: components["schemas"]["Score"][];
+            /**
+             * Seconds
+             * @default 0
+             */
+            seconds: number;
+        };
+        /**
+         * BenchmarkSource
+         * @description Where the files come from.
+         */
+        BenchmarkSource: {
+            /** License */
+            license?: string | null;
+            /** Repo Id */
+            repo_id: string;
+            /**
+             * Revision
+             * @description The commit that is brought.
+             */
+            revision: string;
+        };
+        /**
+         * BenchmarksRead
+         * @description The catalogue.
+         */
+        BenchmarksRead: {
+            /** Items */
+            items: components["schemas"]["BenchmarkRead"][];
+        };
+        /**
          * BestBy
          * @description The metric that tells which checkpoint is the best.
          */
@@ -1754,6 +2150,50 @@ export interface components {
              * @description Default as suits the metric: a loss is least.
              */
             mode?: ("max" | "min") | null;
+        };
+        /**
+         * BestByBenchmark
+         * @description The score that tells which checkpoint is the best.
+         */
+        BestByBenchmark: {
+            /** Label */
+            label: string;
+            /**
+             * Metric
+             * @description Default the benchmark's headline.
+             */
+            metric?: string | null;
+            /**
+             * Mode
+             * @default max
+             * @enum {string}
+             */
+            mode: "max" | "min";
+        };
+        /**
+         * CheckpointEvaluation
+         * @description Where the measuring of a checkpoint is that its job has asked for.
+         */
+        CheckpointEvaluation: {
+            /**
+             * Id
+             * @description The evaluation; null before it is queued, and where it was deleted.
+             */
+            id: string | null;
+            /**
+             * Is Final
+             * @description Asked for by the end of the training.
+             */
+            is_final: boolean;
+            /** @description Of the evaluation's job. */
+            job_state: components["schemas"]["JobState"] | null;
+            /**
+             * Problem
+             * @description Why there are no scores, or not all that were asked for.
+             */
+            problem: string | null;
+            /** @description waiting, queued (its evaluation waits or runs), recorded, failed, or skipped: too many were waiting already. */
+            state: components["schemas"]["DueState"];
         };
         /**
          * CheckpointEvent
@@ -1804,6 +2244,8 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            /** @description Of the job's own evaluations; null where none was due. */
+            evaluation: components["schemas"]["CheckpointEvaluation"] | null;
             /**
              * Has Adapter
              * @description It holds an adapter, which may be exported alone.
@@ -1833,7 +2275,7 @@ export interface components {
              * Kept Because
              * @description Why it is not removed to make room.
              */
-            kept_because: ("pinned" | "best" | "resumed" | "exporting" | "model")[];
+            kept_because: ("pinned" | "best" | "resumed" | "exporting" | "evaluating" | "model")[];
             /**
              * Metrics
              * @description Headline and validation metrics as last reported at or before this step.
@@ -1879,6 +2321,21 @@ export interface components {
             step: number;
         };
         /**
+         * CheckpointTarget
+         * @description A checkpoint of a job.
+         */
+        CheckpointTarget: {
+            /** Job */
+            job: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "checkpoint";
+            /** Step */
+            step: number;
+        };
+        /**
          * CheckpointUpdate
          * @description What a person decides about a checkpoint.
          */
@@ -1888,6 +2345,19 @@ export interface components {
              * @description Never remove it to make room.
              */
             is_kept: boolean;
+        };
+        /**
+         * ChoiceScorer
+         * @description The letter that the answer gives is that of the right choice.
+         */
+        ChoiceScorer: {
+            /** Choices Column */
+            choices_column: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "choice";
         };
         /**
          * Cluster
@@ -1938,6 +2408,26 @@ export interface components {
             clusters: components["schemas"]["Cluster"][];
             /** Offset */
             offset: number;
+        };
+        /**
+         * CodeScorer
+         * @description A Python file of the platform with ``score(prompt, response, answer, row)``, run isolated.
+         */
+        CodeScorer: {
+            /** File */
+            file: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "file";
+            /**
+             * Threshold
+             * @default 0.5
+             */
+            threshold: number;
+            /** Version */
+            version?: number | null;
         };
         /**
          * ColumnChangeRead
@@ -2044,30 +2534,62 @@ export interface components {
             value?: string | number | boolean | null;
         };
         /**
-         * Counts
-         * @description How many rows differ, and how many do not.
+         * ContainsScorer
+         * @description The answer holds the reference as a word of its own.
          */
-        Counts: {
+        ContainsScorer: {
             /**
-             * Added
-             * @default 0
+             * Ignore Case
+             * @default false
              */
-            added: number;
+            ignore_case: boolean;
             /**
-             * Changed
-             * @default 0
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
              */
-            changed: number;
+            kind: "contains";
+        };
+        /**
+         * CustomOrder
+         * @description Rows of a dataset of the platform.
+         */
+        CustomOrder: {
             /**
-             * Removed
-             * @default 0
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
              */
-            removed: number;
+            benchmark: "custom";
             /**
-             * Same
-             * @default 0
+             * Chat
+             * @default auto
+             * @enum {string}
              */
-            same: number;
+            chat: "auto" | "always" | "never";
+            /** Columns */
+            columns?: {
+                [key: string]: string;
+            };
+            /** Dataset */
+            dataset: string;
+            decoding?: components["schemas"]["Decoding"];
+            /** Group Column */
+            group_column?: string | null;
+            /** Label */
+            label?: string | null;
+            /** Limit */
+            limit?: number | null;
+            /** Scorer */
+            scorer: components["schemas"]["ExactScorer"] | components["schemas"]["ContainsScorer"] | components["schemas"]["RegexScorer"] | components["schemas"]["NumericScorer"] | components["schemas"]["MathScorer"] | components["schemas"]["JsonScorer"] | components["schemas"]["ChoiceScorer"] | components["schemas"]["OverlapScorer"] | components["schemas"]["JudgeScorer"] | components["schemas"]["CodeScorer"];
+            /** Shots */
+            shots?: number | null;
+            /** Split */
+            split?: string | null;
+            /** System */
+            system?: string | null;
+            /** Template */
+            template?: string | null;
+            /** Version */
+            version?: string | null;
         };
         /**
          * CutValue
@@ -2597,6 +3119,24 @@ export interface components {
             row_count?: number | null;
         };
         /**
+         * Decoding
+         * @description How answers are generated; greedy unless said otherwise.
+         */
+        Decoding: {
+            /** Max Tokens */
+            max_tokens?: number | null;
+            /**
+             * Temperature
+             * @default 0
+             */
+            temperature: number;
+            /**
+             * Top P
+             * @default 1
+             */
+            top_p: number;
+        };
+        /**
          * DiffCreate
          * @description What changed from ``before`` to ``after``.
          */
@@ -2632,13 +3172,13 @@ export interface components {
             key: string | null;
             /** Splits */
             splits: {
-                [key: string]: components["schemas"]["Counts"];
+                [key: string]: components["schemas"]["trellis_data__versions__differences__Counts"];
             } | null;
             statistics_after: components["schemas"]["Statistics"] | null;
             statistics_before: components["schemas"]["Statistics"] | null;
             /** @description The computation; null where none was needed. */
             task: components["schemas"]["DataTaskRead"] | null;
-            total: components["schemas"]["Counts"] | null;
+            total: components["schemas"]["trellis_data__versions__differences__Counts"] | null;
         };
         /**
          * DiffRow
@@ -2874,11 +3414,98 @@ export interface components {
             probe?: components["schemas"]["Probe"] | null;
         };
         /**
+         * DueState
+         * @description Where the measuring of a checkpoint is.
+         * @enum {string}
+         */
+        DueState: "waiting" | "queued" | "recorded" | "failed" | "skipped";
+        /**
+         * EarlyStop
+         * @description End the training when a score no longer rises.
+         */
+        EarlyStop: {
+            /** Label */
+            label: string;
+            /**
+             * Metric
+             * @description Default the benchmark's headline.
+             */
+            metric?: string | null;
+            /**
+             * Min Delta
+             * @description A smaller gain is none.
+             * @default 0
+             */
+            min_delta: number;
+            /**
+             * Mode
+             * @description Whether more is better.
+             * @default max
+             * @enum {string}
+             */
+            mode: "max" | "min";
+            /**
+             * Patience
+             * @description Evaluations without a gain.
+             * @default 3
+             */
+            patience: number;
+        };
+        /**
+         * EarlyStopped
+         * @description The score that ended a training.
+         */
+        EarlyStopped: {
+            /** Best */
+            best: number;
+            /** Best Step */
+            best_step: number;
+            /**
+             * Count
+             * @description Evaluations since the best one.
+             */
+            count: number;
+            /** Label */
+            label: string;
+            /**
+             * Last Step
+             * @description Step of the checkpoint that was measured last.
+             */
+            last_step: number;
+            /** Metric */
+            metric: string;
+            reason: components["schemas"]["Text"];
+        };
+        /**
          * Engine
          * @description The trainer that runs a recipe.
          * @enum {string}
          */
-        Engine: "verl-ppo" | "verl-sft" | "trl" | "export";
+        Engine: "verl-ppo" | "verl-sft" | "trl" | "export" | "evaluate";
+        /**
+         * EngineSettings
+         * @description The vLLM engine of an evaluation.
+         */
+        EngineSettings: {
+            /**
+             * Dtype
+             * @default auto
+             * @enum {string}
+             */
+            dtype: "auto" | "float32" | "bfloat16" | "float16";
+            /**
+             * Gpu Memory
+             * @default 0.85
+             */
+            gpu_memory: number;
+            /** Max Model Len */
+            max_model_len?: number | null;
+            /**
+             * Tensor Parallel
+             * @default 1
+             */
+            tensor_parallel: number;
+        };
         /**
          * ErrorBody
          * @description How every error looks to a client.
@@ -2899,6 +3526,289 @@ export interface components {
              * @description One English sentence.
              */
             message: string;
+        };
+        /**
+         * EvaluateRead
+         * @description What was asked for, and whether it has ended the training.
+         */
+        EvaluateRead: {
+            /**
+             * At End
+             * @description The last checkpoint too.
+             * @default true
+             */
+            at_end: boolean;
+            /**
+             * Benchmarks
+             * @description Each with a label of its own, if any.
+             */
+            benchmarks: (components["schemas"]["Gsm8kOrder"] | components["schemas"]["MathOrder"] | components["schemas"]["HumanEvalOrder"] | components["schemas"]["MmluOrder"] | components["schemas"]["CustomOrder"] | components["schemas"]["HarnessOrder"])[];
+            best_by?: components["schemas"]["BestByBenchmark"] | null;
+            early_stop?: components["schemas"]["EarlyStop"] | null;
+            engine?: components["schemas"]["EngineSettings"];
+            /** Every Minutes */
+            every_minutes?: number | null;
+            /**
+             * Every Steps
+             * @description The first checkpoint at or behind each multiple.
+             */
+            every_steps?: number | null;
+            /**
+             * Seed
+             * @default 0
+             */
+            seed: number;
+            /** @description Null unless a score that no longer rose stopped the job. */
+            stopped: components["schemas"]["EarlyStopped"] | null;
+        };
+        /**
+         * EvaluateWhileTraining
+         * @description Benchmarks that the saved checkpoints of a training are measured on.
+         */
+        EvaluateWhileTraining: {
+            /**
+             * At End
+             * @description The last checkpoint too.
+             * @default true
+             */
+            at_end: boolean;
+            /**
+             * Benchmarks
+             * @description Each with a label of its own, if any.
+             */
+            benchmarks: (components["schemas"]["Gsm8kOrder"] | components["schemas"]["MathOrder"] | components["schemas"]["HumanEvalOrder"] | components["schemas"]["MmluOrder"] | components["schemas"]["CustomOrder"] | components["schemas"]["HarnessOrder"])[];
+            best_by?: components["schemas"]["BestByBenchmark"] | null;
+            early_stop?: components["schemas"]["EarlyStop"] | null;
+            engine?: components["schemas"]["EngineSettings"];
+            /** Every Minutes */
+            every_minutes?: number | null;
+            /**
+             * Every Steps
+             * @description The first checkpoint at or behind each multiple.
+             */
+            every_steps?: number | null;
+            /**
+             * Seed
+             * @default 0
+             */
+            seed: number;
+        };
+        /**
+         * EvaluationCreate
+         * @description Measure models or checkpoints on benchmarks.
+         */
+        EvaluationCreate: {
+            /**
+             * Benchmarks
+             * @description Each with a label of its own, if any.
+             */
+            benchmarks: (components["schemas"]["Gsm8kOrder"] | components["schemas"]["MathOrder"] | components["schemas"]["HumanEvalOrder"] | components["schemas"]["MmluOrder"] | components["schemas"]["CustomOrder"] | components["schemas"]["HarnessOrder"])[];
+            engine?: components["schemas"]["EngineSettings"];
+            /**
+             * Name
+             * @description Default the target and the benchmarks.
+             */
+            name?: string | null;
+            /**
+             * Priority
+             * @description Among evaluations; higher runs first.
+             * @default 0
+             */
+            priority: number;
+            /**
+             * Seed
+             * @description Draws problems where there is a limit.
+             * @default 0
+             */
+            seed: number;
+            /**
+             * Targets
+             * @description One evaluation each.
+             */
+            targets: (components["schemas"]["ModelTarget"] | components["schemas"]["CheckpointTarget"])[];
+        };
+        /**
+         * EvaluationEstimate
+         * @description What the whole plan is expected to take.
+         */
+        EvaluationEstimate: {
+            /**
+             * Judge Cost
+             * @description US dollars that judges may cost at most.
+             */
+            judge_cost: number;
+            /** Output Tokens */
+            output_tokens: number | null;
+            /** Samples */
+            samples: number | null;
+            /** Seconds */
+            seconds: number | null;
+            /** Targets */
+            targets: components["schemas"]["TargetEstimate"][];
+            /**
+             * To Install
+             * @description Benchmarks whose files would be brought first.
+             */
+            to_install: string[];
+        };
+        /**
+         * EvaluationPlan
+         * @description What would be measured, and how.
+         */
+        EvaluationPlan: {
+            /**
+             * Benchmarks
+             * @description Each with a label of its own, if any.
+             */
+            benchmarks: (components["schemas"]["Gsm8kOrder"] | components["schemas"]["MathOrder"] | components["schemas"]["HumanEvalOrder"] | components["schemas"]["MmluOrder"] | components["schemas"]["CustomOrder"] | components["schemas"]["HarnessOrder"])[];
+            engine?: components["schemas"]["EngineSettings"];
+            /**
+             * Seed
+             * @description Draws problems where there is a limit.
+             * @default 0
+             */
+            seed: number;
+            /**
+             * Targets
+             * @description One evaluation each.
+             */
+            targets: (components["schemas"]["ModelTarget"] | components["schemas"]["CheckpointTarget"])[];
+        };
+        /**
+         * EvaluationRead
+         * @description An evaluation as it stands.
+         */
+        EvaluationRead: {
+            /** Attempt */
+            attempt: number;
+            /**
+             * Benchmarks
+             * @description Each with its label.
+             */
+            benchmarks: (components["schemas"]["Gsm8kOrder"] | components["schemas"]["MathOrder"] | components["schemas"]["HumanEvalOrder"] | components["schemas"]["MmluOrder"] | components["schemas"]["CustomOrder"] | components["schemas"]["HarnessOrder"])[];
+            /** Can Cancel */
+            can_cancel: boolean;
+            /** Can Delete */
+            can_delete: boolean;
+            /** Can Retry */
+            can_retry: boolean;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            engine: components["schemas"]["EngineSettings"];
+            /** Eta S */
+            eta_s: number | null;
+            failure: components["schemas"]["Failure"] | null;
+            /** Finished At */
+            finished_at: string | null;
+            /** Id */
+            id: string;
+            /**
+             * Is Displaced
+             * @description It makes room for a training and goes on afterwards.
+             */
+            is_displaced: boolean;
+            /**
+             * Job Id
+             * @description The job that carries it out: its log, metrics and event stream.
+             */
+            job_id: string;
+            /**
+             * Last Event Id
+             * @description Start the job's event stream behind this to miss nothing.
+             */
+            last_event_id: number;
+            /** Name */
+            name: string;
+            /**
+             * Partial
+             * @description Label → metric → score so far, while it runs (only in the reading of one evaluation).
+             */
+            partial: {
+                [key: string]: {
+                    [key: string]: number | null;
+                };
+            };
+            /** Priority */
+            priority: number;
+            /** @description Steps are samples. */
+            progress: components["schemas"]["Progress"];
+            /** Queue Position */
+            queue_position: number | null;
+            /**
+             * Queued At
+             * Format: date-time
+             */
+            queued_at: string;
+            /**
+             * Results
+             * @description Null until it has succeeded; with groups only in the reading of one evaluation.
+             */
+            results: components["schemas"]["BenchmarkResult"][] | null;
+            /** Seed */
+            seed: number;
+            /** Started At */
+            started_at: string | null;
+            state: components["schemas"]["JobState"];
+            target: components["schemas"]["EvaluationTarget"];
+            /**
+             * Trigger
+             * @description training: asked for by the job's settings.
+             * @enum {string}
+             */
+            trigger: "person" | "training";
+            /**
+             * Waits For
+             * @description Benchmarks whose files are being brought.
+             */
+            waits_for: string[];
+        };
+        /**
+         * EvaluationTarget
+         * @description What is measured. Names are null where it was deleted.
+         */
+        EvaluationTarget: {
+            job: components["schemas"]["NamedReference"] | null;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "model" | "checkpoint";
+            /** @description The model, or the one that the job started from. */
+            model: components["schemas"]["NamedReference"] | null;
+            /**
+             * Name
+             * @description As it was called when the evaluation was asked for.
+             */
+            name: string;
+            /** Step */
+            step: number | null;
+        };
+        /**
+         * EvaluationsCreated
+         * @description The evaluations that were queued, in the order of the targets.
+         */
+        EvaluationsCreated: {
+            /** Items */
+            items: components["schemas"]["EvaluationRead"][];
+        };
+        /**
+         * ExactScorer
+         * @description The answer is the reference, white space aside.
+         */
+        ExactScorer: {
+            /**
+             * Ignore Case
+             * @default false
+             */
+            ignore_case: boolean;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "exact";
         };
         /**
          * Example
@@ -3265,6 +4175,71 @@ export interface components {
             utilization_percent: number | null;
         };
         /**
+         * GroupScore
+         * @description The headline metric over some of the problems.
+         */
+        GroupScore: {
+            /** Kind */
+            kind: string;
+            /** Name */
+            name: string;
+            score: components["schemas"]["Score"];
+        };
+        /**
+         * Gsm8kOrder
+         * @description Grade-school mathematics with chain of thought (Cobbe et al. 2021).
+         */
+        Gsm8kOrder: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            benchmark: "gsm8k";
+            /**
+             * Chat
+             * @default auto
+             * @enum {string}
+             */
+            chat: "auto" | "always" | "never";
+            decoding?: components["schemas"]["Decoding"];
+            /** Label */
+            label?: string | null;
+            /** Limit */
+            limit?: number | null;
+            /** Shots */
+            shots?: number | null;
+            /** System */
+            system?: string | null;
+        };
+        /**
+         * HarnessOrder
+         * @description A task of lm-evaluation-harness, by its name.
+         */
+        HarnessOrder: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            benchmark: "harness";
+            /**
+             * Chat
+             * @default auto
+             * @enum {string}
+             */
+            chat: "auto" | "always" | "never";
+            decoding?: components["schemas"]["Decoding"];
+            /** Label */
+            label?: string | null;
+            /** Limit */
+            limit?: number | null;
+            /** Shots */
+            shots?: number | null;
+            /** System */
+            system?: string | null;
+            /** Task */
+            task: string;
+        };
+        /**
          * Health
          * @description The process answers.
          */
@@ -3327,6 +4302,49 @@ export interface components {
              * @default main
              */
             revision: string;
+        };
+        /**
+         * HumanEvalOrder
+         * @description Python functions from their descriptions, run against tests (Chen et al. 2021).
+         */
+        HumanEvalOrder: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            benchmark: "humaneval";
+            /**
+             * Chat
+             * @default auto
+             * @enum {string}
+             */
+            chat: "auto" | "always" | "never";
+            decoding?: components["schemas"]["Decoding"];
+            /** K */
+            k?: number[];
+            /** Label */
+            label?: string | null;
+            /** Limit */
+            limit?: number | null;
+            /**
+             * Memory Mb
+             * @default 512
+             */
+            memory_mb: number;
+            /**
+             * Samples
+             * @default 1
+             */
+            samples: number;
+            /** Shots */
+            shots?: number | null;
+            /** System */
+            system?: string | null;
+            /**
+             * Timeout S
+             * @default 5
+             */
+            timeout_s: number;
         };
         /**
          * ImportCreate
@@ -3407,6 +4425,12 @@ export interface components {
             expected: number;
         };
         /**
+         * InstallState
+         * @description Whether the files of a benchmark are here.
+         * @enum {string}
+         */
+        InstallState: "absent" | "pending" | "installing" | "ready" | "failed";
+        /**
          * Issue
          * @description One error or warning; ``field`` is a path into the request (``params.group_size``).
          */
@@ -3475,6 +4499,8 @@ export interface components {
              * @description Version, branch or tag; default the tip of main, as it is now.
              */
             dataset_version?: string | null;
+            /** @description Measure saved checkpoints on benchmarks while it trains and at its end. */
+            evaluate?: components["schemas"]["EvaluateWhileTraining"] | null;
             /** @description Export a checkpoint as a model when the job has succeeded. */
             export_as?: components["schemas"]["ExportAs"] | null;
             /** @description Where only the last checkpoints are kept (keep_checkpoints), the best one stays too; default by the recipe's first validation metric. */
@@ -3622,7 +4648,7 @@ export interface components {
             created_at: string;
             /** @description What the rows are read as, where that was asked for. */
             data_format: components["schemas"]["DataFormat"] | null;
-            /** @description Null for an export. */
+            /** @description Null for a job that does not train. */
             dataset: components["schemas"]["NamedReference"] | null;
             /** Dataset Split */
             dataset_split: string | null;
@@ -3636,6 +4662,13 @@ export interface components {
              * @description Seconds to the last step, at this attempt's speed so far.
              */
             eta_s: number | null;
+            /** @description What its saved checkpoints are measured on. */
+            evaluate: components["schemas"]["EvaluateRead"] | null;
+            /**
+             * Evaluation Id
+             * @description The evaluation that a job of kind evaluate carries out.
+             */
+            evaluation_id: string | null;
             /** @description What an export job writes. */
             export: components["schemas"]["ExportRead"] | null;
             /** @description What is exported when the job has succeeded. */
@@ -3655,10 +4688,10 @@ export interface components {
             keep_best_by: components["schemas"]["BestBy"] | null;
             /**
              * Kind
-             * @description train, or export: a checkpoint written as a model.
+             * @description train; export: a checkpoint becomes a model; evaluate: a model measured on benchmarks.
              * @enum {string}
              */
-            kind: "train" | "export";
+            kind: "train" | "export" | "evaluate";
             /**
              * Last Event Id
              * @description Start the event stream behind this to miss nothing.
@@ -3740,6 +4773,60 @@ export interface components {
          * @enum {string}
          */
         JobState: "queued" | "launching" | "running" | "stopping" | "stopped" | "succeeded" | "failed" | "crashed";
+        /**
+         * JsonScorer
+         * @description The answer is JSON: of a schema, equal to the reference, or both.
+         */
+        JsonScorer: {
+            /**
+             * Equals Answer
+             * @default true
+             */
+            equals_answer: boolean;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "json";
+            /** Schema Text */
+            schema_text?: string | null;
+        };
+        /**
+         * JudgeScorer
+         * @description A model behind an endpoint of the platform's settings judges the answer.
+         */
+        JudgeScorer: {
+            /**
+             * Form
+             * @default rubric
+             * @enum {string}
+             */
+            form: "rubric" | "pairwise";
+            /** Human Column */
+            human_column?: string | null;
+            /** Judge */
+            judge: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "judge";
+            /**
+             * Max Cost
+             * @default 1
+             */
+            max_cost: number;
+            /**
+             * Rubric
+             * @default
+             */
+            rubric: string;
+            /**
+             * Threshold
+             * @default 0.5
+             */
+            threshold: number;
+        };
         /**
          * Knob
          * @description One parameter that a person may turn.
@@ -4065,18 +5152,6 @@ export interface components {
             time: string;
         };
         /**
-         * ManifestRead
-         * @description All that is needed to run an attempt again.
-         */
-        ManifestRead: {
-            /** Attempt */
-            attempt: number;
-            /** Manifest */
-            manifest: {
-                [key: string]: unknown;
-            };
-        };
-        /**
          * ManifestWritten
          * @description The manifest of an attempt can be read.
          */
@@ -4096,6 +5171,47 @@ export interface components {
              * @enum {string}
              */
             kind: "contains" | "exact" | "numeric";
+        };
+        /**
+         * MathOrder
+         * @description Competition mathematics (Hendrycks et al. 2021), whole or the 500 of Lightman et al. (2023).
+         */
+        MathOrder: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            benchmark: "math" | "math500";
+            /**
+             * Chat
+             * @default auto
+             * @enum {string}
+             */
+            chat: "auto" | "always" | "never";
+            decoding?: components["schemas"]["Decoding"];
+            /** Label */
+            label?: string | null;
+            /** Levels */
+            levels?: number[] | null;
+            /** Limit */
+            limit?: number | null;
+            /** Shots */
+            shots?: number | null;
+            /** System */
+            system?: string | null;
+            /** Types */
+            types?: string[] | null;
+        };
+        /**
+         * MathScorer
+         * @description The answer equals the reference as an expression (math-verify).
+         */
+        MathScorer: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "math";
         };
         /**
          * MemoryEstimate
@@ -4286,6 +5402,40 @@ export interface components {
             role: string;
         };
         /**
+         * MmluOrder
+         * @description Multiple choice over many subjects (Hendrycks et al. 2020).
+         */
+        MmluOrder: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            benchmark: "mmlu";
+            /**
+             * Chat
+             * @default auto
+             * @enum {string}
+             */
+            chat: "auto" | "always" | "never";
+            decoding?: components["schemas"]["Decoding"];
+            /** Label */
+            label?: string | null;
+            /** Limit */
+            limit?: number | null;
+            /**
+             * Mode
+             * @default loglikelihood
+             * @enum {string}
+             */
+            mode: "loglikelihood" | "generate";
+            /** Shots */
+            shots?: number | null;
+            /** Subjects */
+            subjects?: string[] | null;
+            /** System */
+            system?: string | null;
+        };
+        /**
          * ModelCreate
          * @description Register a model.
          */
@@ -4372,6 +5522,19 @@ export interface components {
          */
         ModelState: "pending" | "fetching" | "ready" | "failed";
         /**
+         * ModelTarget
+         * @description A registered model.
+         */
+        ModelTarget: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "model";
+            /** Model */
+            model: string;
+        };
+        /**
          * ModelWarning
          * @description Something that limits what the model can be used for.
          */
@@ -4409,6 +5572,22 @@ export interface components {
              * @enum {string}
              */
             value: "nan" | "inf" | "-inf";
+        };
+        /**
+         * NumericScorer
+         * @description The answer's last number is the reference's, within a tolerance.
+         */
+        NumericScorer: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "numeric";
+            /**
+             * Tolerance
+             * @default 0
+             */
+            tolerance: number;
         };
         /**
          * OperatorList
@@ -4478,6 +5657,22 @@ export interface components {
              */
             time: string;
         };
+        /**
+         * OverlapScorer
+         * @description BLEU (sacrebleu, sentence level) or ROUGE-1/2/L (rouge-score) with the reference, 0 to 1.
+         */
+        OverlapScorer: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "bleu" | "rouge1" | "rouge2" | "rougeL";
+            /**
+             * Threshold
+             * @default 0.5
+             */
+            threshold: number;
+        };
         /** Page[CheckpointRead] */
         Page_CheckpointRead_: {
             /** Items */
@@ -4512,6 +5707,16 @@ export interface components {
         Page_DryRunRead_: {
             /** Items */
             items: components["schemas"]["DryRunRead"][];
+            /**
+             * Next Cursor
+             * @description Give as `cursor` for the next page; null at the end.
+             */
+            next_cursor?: string | null;
+        };
+        /** Page[EvaluationRead] */
+        Page_EvaluationRead_: {
+            /** Items */
+            items: components["schemas"]["EvaluationRead"][];
             /**
              * Next Cursor
              * @description Give as `cursor` for the next page; null at the end.
@@ -5129,6 +6334,19 @@ export interface components {
             tags: components["schemas"]["RefRead"][];
         };
         /**
+         * RegexScorer
+         * @description The last match of the pattern (its first group, if it has one) is the reference.
+         */
+        RegexScorer: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "regex";
+            /** Pattern */
+            pattern: string;
+        };
+        /**
          * RejectionSampling
          * @description Several answers to the prompt of each seed row, of which those that score well are kept.
          */
@@ -5698,6 +6916,126 @@ export interface components {
             url: string;
         };
         /**
+         * Sample
+         * @description One generation, as it is kept and shown.
+         */
+        Sample: {
+            /** Error */
+            error?: string | null;
+            /** Extracted */
+            extracted?: string | null;
+            /** Finish Reason */
+            finish_reason?: string | null;
+            /** Gold */
+            gold: string;
+            /** Groups */
+            groups?: {
+                [key: string]: string;
+            };
+            /** Key */
+            key: string;
+            /** Notes */
+            notes?: {
+                [key: string]: string;
+            };
+            /**
+             * Number
+             * @default 0
+             */
+            number: number;
+            /** Output */
+            output: string;
+            /**
+             * Output Tokens
+             * @default 0
+             */
+            output_tokens: number;
+            /** Parts */
+            parts?: {
+                [key: string]: number;
+            };
+            /** Position */
+            position: number;
+            /** Prompt */
+            prompt: string;
+            /**
+             * Prompt Tokens
+             * @default 0
+             */
+            prompt_tokens: number;
+            /** Score */
+            score: number;
+            /**
+             * Seconds
+             * @default 0
+             */
+            seconds: number;
+            verdict: components["schemas"]["Verdict"];
+        };
+        /**
+         * SampleChanges
+         * @description How samples differ from those of another evaluation.
+         */
+        SampleChanges: {
+            /** Better */
+            better: number;
+            /** Only Here */
+            only_here: number;
+            /** Only There */
+            only_there: number;
+            /**
+             * Otherwise
+             * @description As good, with another verdict or answer.
+             */
+            otherwise: number;
+            /** Same */
+            same: number;
+            /** Worse */
+            worse: number;
+        };
+        /**
+         * SamplePage
+         * @description Some samples of a benchmark, in the order in which problems were drawn.
+         */
+        SamplePage: {
+            /** @description Null where there is nothing to compare with. */
+            changes: components["schemas"]["SampleChanges"] | null;
+            /** @description Of all samples of the benchmark, whatever the filters. */
+            counts: components["schemas"]["trellis_contracts__evaluation__Counts"];
+            /**
+             * Fitting
+             * @description Samples that fit the filters, the search aside.
+             */
+            fitting: number;
+            /**
+             * Groups
+             * @description Samples by kind and name of group.
+             */
+            groups: {
+                [key: string]: {
+                    [key: string]: number;
+                };
+            };
+            /** Items */
+            items: components["schemas"]["Sample"][];
+            /** Label */
+            label: string;
+            /**
+             * Next Cursor
+             * @description Give as `cursor` to go on; null at the end. A search may hand one out with few items.
+             */
+            next_cursor: string | null;
+        };
+        /**
+         * SampleRead
+         * @description One sample, and the same problem's in another evaluation.
+         */
+        SampleRead: {
+            /** @description Null where none was asked for, or it has no such problem. */
+            against: components["schemas"]["Sample"] | null;
+            sample: components["schemas"]["Sample"];
+        };
+        /**
          * Sampling
          * @description How the model draws what it says.
          */
@@ -5717,6 +7055,30 @@ export interface components {
              * @default 1
              */
             top_p: number;
+        };
+        /**
+         * Score
+         * @description A measured number with its uncertainty.
+         */
+        Score: {
+            /** High */
+            high?: number | null;
+            /** Low */
+            low?: number | null;
+            /**
+             * Method
+             * @default none
+             * @enum {string}
+             */
+            method: "wilson" | "bootstrap" | "normal" | "none";
+            /** Metric */
+            metric: string;
+            /** N */
+            n: number;
+            /** Stderr */
+            stderr?: number | null;
+            /** Value */
+            value: number;
         };
         /**
          * ScoredExample
@@ -5988,6 +7350,23 @@ export interface components {
             at: string;
         };
         /**
+         * TargetEstimate
+         * @description What one target is expected to take.
+         */
+        TargetEstimate: {
+            /** Benchmarks */
+            benchmarks: components["schemas"]["BenchmarkEstimate"][];
+            /** Name */
+            name: string;
+            /**
+             * Seconds
+             * @description Null where a benchmark was never measured here.
+             */
+            seconds: number | null;
+            /** Target */
+            target: components["schemas"]["ModelTarget"] | components["schemas"]["CheckpointTarget"];
+        };
+        /**
          * Text
          * @description A sentence for users, in both languages of the product.
          */
@@ -6248,6 +7627,12 @@ export interface components {
             name: string;
         };
         /**
+         * Verdict
+         * @description What became of one sample. Only the first two are about the answer itself.
+         * @enum {string}
+         */
+        Verdict: "correct" | "wrong" | "unanswered" | "truncated" | "failed";
+        /**
          * VersionDetail
          * @description A version with what it holds and where it came from.
          */
@@ -6392,13 +7777,40 @@ export interface components {
             state: string | null;
         };
         /**
+         * ManifestRead
+         * @description What the scores were measured with.
+         */
+        trellis_api__evaluations__schemas__ManifestRead: {
+            /** Evaluation Id */
+            evaluation_id: string;
+            /**
+             * Manifest
+             * @description Engine, versions, hash of the prompts, data, seed.
+             */
+            manifest: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * ManifestRead
+         * @description All that is needed to run an attempt again.
+         */
+        trellis_api__jobs__schemas__ManifestRead: {
+            /** Attempt */
+            attempt: number;
+            /** Manifest */
+            manifest: {
+                [key: string]: unknown;
+            };
+        };
+        /**
          * ResourcesRead
          * @description What a job occupies while it runs.
          */
         trellis_api__jobs__schemas__ResourcesRead: {
             /**
              * Gpus
-             * @description GPU slots; 0 for an export.
+             * @description GPU slots; 0 for an export, and for an evaluation on a CPU.
              */
             gpus: number;
         };
@@ -6478,6 +7890,68 @@ export interface components {
              * @default
              */
             under: string;
+        };
+        /**
+         * Counts
+         * @description Samples by verdict.
+         */
+        trellis_contracts__evaluation__Counts: {
+            /**
+             * Correct
+             * @default 0
+             */
+            correct: number;
+            /**
+             * Failed
+             * @default 0
+             */
+            failed: number;
+            /**
+             * Total
+             * @default 0
+             */
+            total: number;
+            /**
+             * Truncated
+             * @default 0
+             */
+            truncated: number;
+            /**
+             * Unanswered
+             * @default 0
+             */
+            unanswered: number;
+            /**
+             * Wrong
+             * @default 0
+             */
+            wrong: number;
+        };
+        /**
+         * Counts
+         * @description How many rows differ, and how many do not.
+         */
+        trellis_data__versions__differences__Counts: {
+            /**
+             * Added
+             * @default 0
+             */
+            added: number;
+            /**
+             * Changed
+             * @default 0
+             */
+            changed: number;
+            /**
+             * Removed
+             * @default 0
+             */
+            removed: number;
+            /**
+             * Same
+             * @default 0
+             */
+            same: number;
         };
     };
     responses: never;
@@ -6622,6 +8096,180 @@ export interface operations {
             };
             /** @description A session cookie came without the header that proves where the request is from */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_benchmarks_api_v1_benchmarks_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BenchmarksRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_benchmark_api_v1_benchmarks__benchmark_name__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Of the catalogue. */
+                benchmark_name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BenchmarkRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    install_benchmark_api_v1_benchmarks__benchmark_name__install_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Of the catalogue. */
+                benchmark_name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BenchmarkRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8978,6 +10626,672 @@ export interface operations {
             };
         };
     };
+    list_evaluations_api_v1_evaluations_get: {
+        parameters: {
+            query?: {
+                /** @description Of this model. */
+                model?: string | null;
+                /** @description Of checkpoints of this job. */
+                job?: string | null;
+                /** @description With this benchmark. */
+                benchmark?: string | null;
+                /** @description Any of these states. */
+                state?: components["schemas"]["JobState"][] | null;
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_EvaluationRead_"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    create_evaluations_api_v1_evaluations_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EvaluationCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationsCreated"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    estimate_evaluations_api_v1_evaluations_estimate_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EvaluationPlan"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationEstimate"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_evaluation_api_v1_evaluations__evaluation_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the evaluation. */
+                evaluation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_evaluation_api_v1_evaluations__evaluation_id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the evaluation. */
+                evaluation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    cancel_evaluation_api_v1_evaluations__evaluation_id__cancel_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the evaluation. */
+                evaluation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_manifest_api_v1_evaluations__evaluation_id__manifest_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the evaluation. */
+                evaluation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["trellis_api__evaluations__schemas__ManifestRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    retry_evaluation_api_v1_evaluations__evaluation_id__retry_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the evaluation. */
+                evaluation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_samples_api_v1_evaluations__evaluation_id__samples_get: {
+        parameters: {
+            query: {
+                /** @description Of the benchmark. */
+                label: string;
+                /** @description Any of these. */
+                verdict?: components["schemas"]["Verdict"][] | null;
+                group_kind?: string | null;
+                /** @description Name of a group of that kind. */
+                group?: string | null;
+                /** @description In prompts, answers, references and errors. */
+                search?: string | null;
+                /** @description Evaluation to compare with. */
+                against?: string | null;
+                /** @description Better or worse here than in `against`, or any difference. */
+                changed?: ("any" | "better" | "worse") | null;
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the evaluation. */
+                evaluation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SamplePage"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_sample_api_v1_evaluations__evaluation_id__samples__label___position___number__get: {
+        parameters: {
+            query?: {
+                /** @description Evaluation to compare with. */
+                against?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the evaluation. */
+                evaluation_id: string;
+                label: string;
+                position: number;
+                /** @description Which generation of the problem. */
+                number: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SampleRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     start_generation_api_v1_generations_post: {
         parameters: {
             query?: never;
@@ -9234,8 +11548,8 @@ export interface operations {
             query?: {
                 /** @description Any of these states. */
                 state?: components["schemas"]["JobState"][] | null;
-                /** @description Trainings or exports; default both. */
-                kind?: ("train" | "export") | null;
+                /** @description Of this kind; default all. */
+                kind?: ("train" | "export" | "evaluate") | null;
                 recipe?: string | null;
                 tag?: string | null;
                 /** @description Part of the name or the id. */
@@ -10027,7 +12341,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ManifestRead"];
+                    "application/json": components["schemas"]["trellis_api__jobs__schemas__ManifestRead"];
                 };
             };
             /** @description Not logged in */

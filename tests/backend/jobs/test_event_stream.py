@@ -14,7 +14,7 @@ from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.ingest.service import ingest_batch
-from trellis_api.jobs import events, repository, service
+from trellis_api.jobs import admission, events, repository
 from trellis_api.jobs.errors import JobNotFound
 from trellis_api.jobs.stream import EventHub, stream_events
 from trellis_api.main import create_app
@@ -208,7 +208,7 @@ def test_two_workers_never_claim_the_same_job(database: Database, make_job: Call
     def work() -> None:
         while True:
             with database.write() as session:
-                claim = service.claim_next(session, total_slots=8, max_exports=1)
+                claim = admission.claim_next(session, total_slots=8, max_exports=1)
                 if claim is None:
                     return
                 claimed.append(claim.job.id)

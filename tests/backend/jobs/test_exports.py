@@ -9,7 +9,7 @@ from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
-from trellis_api.jobs import exports, repository, service
+from trellis_api.jobs import admission, exports, repository, service
 from trellis_api.jobs.export_orders import ExportOrder
 from trellis_api.jobs.models import Checkpoint
 from trellis_api.models.models import Model
@@ -286,7 +286,7 @@ def test_exports_stand_in_a_line_of_their_own(database: Database, make_job: Call
     claimed = []
     for _ in range(5):
         with database.write() as session:
-            claim = service.claim_next(session, total_slots=4, max_exports=1)
+            claim = admission.claim_next(session, total_slots=4, max_exports=1)
         claimed.append(claim.job.id if claim else None)
 
     assert claimed == [big, exports_queued[0], None, None, None]

@@ -13,7 +13,7 @@ from sqlmodel import Session
 from trellis_api.core.database import Database
 from trellis_api.core.errors import DomainError
 from trellis_api.core.settings import Settings
-from trellis_api.jobs import events, repository, service
+from trellis_api.jobs import admission, events, repository, service
 from trellis_api.jobs.models import Job
 from trellis_contracts.states import ACTIVE, FINISHED, HOLDS_SLOTS, JobState
 
@@ -91,7 +91,7 @@ class Jobs(RuleBasedStateMachine):
     def launch(self) -> None:
         with self.acting() as session:
             waiting = [job for job in repository.list_queued(session) if job.id in self.own]
-            claim = service.claim_next(session, total_slots=SLOTS, max_exports=1)
+            claim = admission.claim_next(session, total_slots=SLOTS, max_exports=1)
             if claim is not None:
                 assert claim.job.id == waiting[0].id
                 assert claim.submission_id == f"{claim.job.id}-{claim.job.attempt}"

@@ -6,7 +6,7 @@ import pytest
 from trellis_api.core.database import Database
 from trellis_api.datasets.models import Dataset
 from trellis_api.datasets.states import DatasetState
-from trellis_api.jobs import service
+from trellis_api.jobs import admission, service
 from trellis_contracts.states import JobState
 
 DATASET = "ds_bbbbbbbbbbbb"
@@ -25,7 +25,7 @@ def set_state(database: Database) -> Callable[[DatasetState], None]:
 
 def claim(database: Database) -> str | None:
     with database.write() as session:
-        found = service.claim_next(session, total_slots=8, max_exports=1)
+        found = admission.claim_next(session, total_slots=8, max_exports=1)
     return found.job.id if found else None
 
 

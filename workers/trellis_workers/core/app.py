@@ -19,6 +19,7 @@ from trellis_workers.core.transaction import get_settings
 _VISIBILITY_TIMEOUT_S = 3_600
 _MODELS_SWEEP_INTERVAL_S = 30.0
 _PURGE_INTERVAL_S = 30.0
+_INSTALL_INTERVAL_S = 5.0
 _DRY_RUNS_SWEEP_INTERVAL_S = 5.0
 _DATA_SWEEP_INTERVAL_S = 5.0
 _TIDY_INTERVAL_S = 600.0
@@ -57,6 +58,9 @@ def build_configuration() -> dict[str, Any]:
             "launch": _every(interval_s, tasks.LAUNCH_QUEUED),
             "reconcile": _every(interval_s, tasks.RECONCILE),
             "finish-exports": _every(interval_s, tasks.FINISH_EXPORTS),
+            "finish-evaluations": _every(interval_s, tasks.FINISH_EVALUATIONS),
+            "install-benchmarks": _every(_INSTALL_INTERVAL_S, tasks.INSTALL_BENCHMARKS),
+            "tidy-evaluations": _every(_PURGE_INTERVAL_S, tasks.TIDY_EVALUATIONS),
             "prune": _every(_PURGE_INTERVAL_S, tasks.PRUNE),
             "purge": _every(_PURGE_INTERVAL_S, tasks.PURGE),
             "dry-runs": _every(_DRY_RUNS_SWEEP_INTERVAL_S, tasks.RUN_DRY_RUNS),
@@ -77,6 +81,7 @@ app = Celery(
     "trellis",
     include=[
         "trellis_workers.jobs.tasks",
+        "trellis_workers.evaluations.tasks",
         "trellis_workers.models.tasks",
         "trellis_workers.rewards.tasks",
         "trellis_workers.data.tasks",

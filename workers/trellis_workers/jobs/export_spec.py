@@ -35,7 +35,7 @@ def build_export_spec(session: Session, settings: Settings, job: Job) -> JobSpec
         engine_overrides=[],
         # Weights are put together in main memory, whatever the platform trains on.
         env=environment(Engine.EXPORT, "cpu"),
-        model=_describe_base(session, settings, job),
+        model=describe_base(session, settings, job),
         attempt_dir=str(settings.attempt_dir(job.id, job.attempt)),
         checkpoint_dir=str(settings.checkpoint_dir(job.id)),
         export=ExportTask(
@@ -50,7 +50,7 @@ def build_export_spec(session: Session, settings: Settings, job: Job) -> JobSpec
     )
 
 
-def _describe_base(session: Session, settings: Settings, job: Job) -> ModelSource:
+def describe_base(session: Session, settings: Settings, job: Job) -> ModelSource:
     """The model that the source was trained from; only adapters need it, and whole weights may outlive it."""
     base = find_model(session, model_id=job.model_id)
     path: Path | None = settings.data_root / base.path if base is not None and base.path else None

@@ -22,9 +22,9 @@ from trellis_api.core.columns import utc_now
 from trellis_api.core.errors import DomainError
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.view import DatasetView
-from trellis_api.jobs import data_fit, repository, service
+from trellis_api.jobs import admission, data_fit, repository, service
 from trellis_api.jobs.composition import Ingredients, build_compose_request
-from trellis_api.jobs.models import EXPORT, Job
+from trellis_api.jobs.models import EVALUATE, EXPORT, TRAIN, Job
 from trellis_api.jobs.service import Claim
 from trellis_api.jobs.storage import check_storage
 from trellis_api.jobs.submit import find_ingredients
@@ -37,6 +37,8 @@ from trellis_recipes.compose import Composition, compose
 from trellis_workers.core.private_file import write_private
 from trellis_workers.core.ray_client import RayAwayError, RayJobs, get_ray
 from trellis_workers.core.transaction import get_settings, read, write
+from trellis_workers.evaluations.scorers import hand_over_scorers
+from trellis_workers.evaluations.spec import build_evaluation_spec
 from trellis_workers.jobs.export_spec import build_export_spec
 from trellis_workers.jobs.reward_files import hand_over_rewards
 
@@ -81,8 +83,11 @@ def _launch_admitted(ray: RayJobs) -> None:
     settings = get_settings()
     while True:
         with write() as session:
-            claim = service.claim_next(
-                session, total_slots=settings.total_slots, max_exports=settings.max_exports
+            claim = admission.claim_next(
+                session,
+                total_slots=settings.total_slots,
+                max_exports=settings.max_exports,
+                max_evaluations=settings.max_evaluations,
             )
         if claim is None:
             return
@@ -120,7 +125,9 @@ def _launch(ray: RayJobs, claim: Claim) -> None:
         return
     is_new = ray.submit(
         claim.submission_id,
-        entrypoint=build_entrypoint(settings.job_python or Path(sys.executable), spec_path),
+        entrypoint=build_entrypoint(
+            settings.job_python or Path(sys.executable), spec_path, nice=_niceness(settings, job)
+        ),
         env={"RAY_JOB_STOP_WAIT_TIME_S": str(RAY_STOP_WAIT_S)},
         metadata={METADATA_ROOT: str(settings.data_root), "job_id": job.id, "name": job.name},
     )
@@ -129,9 +136,15 @@ def _launch(ray: RayJobs, claim: Claim) -> None:
     )
 
 
-def build_entrypoint(python: Path, spec_path: Path) -> str:
+def build_entrypoint(python: Path, spec_path: Path, *, nice: int = 0) -> str:
     """The shell command of the Ray job; ``exec`` so that Ray sees the exit of Python, not of a shell."""
-    return shlex.join(["exec", str(python), "-m", "trellis_train.entrypoint", str(spec_path)])
+    stand_back = ["nice", "-n", str(nice)] if nice else []
+    return shlex.join(["exec", *stand_back, str(python), "-m", "trellis_train.entrypoint", str(spec_path)])
+
+
+def _niceness(settings: Settings, job: Job) -> int:
+    """An evaluation without a GPU of its own shares the cores with trainings, and never holds them up."""
+    return settings.evaluation_nice if job.kind == EVALUATE and not job.gpus else 0
 
 
 def _settle_failed(job: Job, reason: str, cause: str) -> None:
@@ -145,12 +158,14 @@ def _settle_failed(job: Job, reason: str, cause: str) -> None:
 def _write_attempt(settings: Settings, job: Job, token: str) -> Path:
     """Make the attempt's folder; the path of its spec."""
     check_storage(settings)
-    spec, record = (_prepare_export if job.kind == EXPORT else _prepare_training)(settings, job)
+    spec, record = _PREPARE[job.kind](settings, job)
     attempt_dir = settings.attempt_dir(job.id, job.attempt)
     attempt_dir.mkdir(parents=True, exist_ok=True)
     settings.checkpoint_dir(job.id).mkdir(parents=True, exist_ok=True)
-    if job.kind != EXPORT:
+    if job.kind == TRAIN:
         record["rewards"] = hand_over_rewards(settings, job, attempt_dir)
+    if spec.evaluation is not None:
+        hand_over_scorers(spec.evaluation, attempt_dir)
     write_private(attempt_dir / COMPOSITION_FILE, json.dumps(record, indent=2, default=str))
     write_private(attempt_dir / TOKEN_FILE, token)
     write_private(attempt_dir / SPEC_FILE, spec.model_dump_json(indent=2))
@@ -174,6 +189,16 @@ def _prepare_export(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, An
     with read() as session:
         spec = build_export_spec(session, settings, job)
     return spec, {"config": job.export, "command": None}
+
+
+def _prepare_evaluation(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, Any]]:
+    """As ``_prepare_training``, for a job that measures a model."""
+    with read() as session:
+        spec = build_evaluation_spec(session, settings, job)
+    return spec, {"config": spec.evaluation, "command": None}
+
+
+_PREPARE = {TRAIN: _prepare_training, EXPORT: _prepare_export, EVALUATE: _prepare_evaluation}
 
 
 def build_spec(settings: Settings, job: Job, ingredients: Ingredients, composition: Composition) -> JobSpec:

@@ -83,11 +83,12 @@ def _reconcile_job(ray: RayJobs, job: Job, attempt: Attempt | None) -> bool:
         settlement = _judge_forgotten(job, attempt)
         return settlement is not None and _settle(job, settlement)
     if ray_job.status in OVER:
-        # What an export wrote is hashed, which no sweep has the time for (``finish_exports.py``).
-        return job.kind != EXPORT and settle_over(job, ray_job)
+        # What an export wrote is hashed, which no sweep has the time for (``finish_exports.py``); what an
+        # evaluation left is read by a sweep of its own (``trellis_workers/evaluations/finish.py``).
+        return job.kind == TRAIN and settle_over(job, ray_job)
     if job.state == JobState.STOPPING:
         end_overdue_stop(ray, job)
-    elif attempt is not None and job.kind == TRAIN:  # an export has no steps to make
+    elif attempt is not None and job.kind != EXPORT:  # an export has no steps to make
         _look_for_stall(job, attempt)
     return False
 

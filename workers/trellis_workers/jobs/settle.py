@@ -1,22 +1,29 @@
 """Settles an attempt together with what follows from its end, in one transaction.
 
 A training that succeeded queues the export that was asked for with it; an export that succeeded
-registers its model. Either happens exactly once, because an attempt is settled exactly once.
+registers its model; an evaluation that succeeded records its scores, and one that made room for a training
+is queued again. Each happens exactly once, because an attempt is settled exactly once.
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 
 from sqlmodel import Session
+from trellis_api.evaluations import recording
+from trellis_api.evaluations import repository as evaluations
+from trellis_api.evaluations import service as evaluation_service
 from trellis_api.jobs import checkpoints, exports, repository, service
+from trellis_api.jobs.evaluating import due
 from trellis_api.jobs.export_orders import ExportOrder
-from trellis_api.jobs.models import EXPORT, Job
+from trellis_api.jobs.models import EVALUATE, EXPORT, Job
 from trellis_api.models.inspection import ModelFacts, OutsideRoot, UnusableFolder
 from trellis_api.models.registration import inspect_export, register_export
 from trellis_contracts.attempt import REWARD_KEYS_FILE
+from trellis_contracts.evaluation import EvaluationResult
 from trellis_contracts.states import JobState
 
-from trellis_workers.core.transaction import get_settings, write
+from trellis_workers.core.transaction import get_settings, read, write
 from trellis_workers.jobs.verdict import Settlement
 
 logger = logging.getLogger(__name__)
@@ -27,9 +34,9 @@ def settle(job: Job, settlement: Settlement) -> bool:
 
     Of an export that succeeded, all weights are hashed first, which may take minutes.
     """
-    facts: ModelFacts | None = None
-    if job.kind == EXPORT and settlement.state == JobState.SUCCEEDED:
-        settlement, facts = _look_at_export(job, settlement)
+    facts: ModelFacts | EvaluationResult | None = None
+    if settlement.state == JobState.SUCCEEDED and job.kind in _LOOK_AT:
+        settlement, facts = _LOOK_AT[job.kind](job, settlement)
     with write() as session:
         has_settled = service.settle(
             session,
@@ -60,10 +67,30 @@ def _look_at_export(job: Job, settlement: Settlement) -> tuple[Settlement, Model
         return replace(settlement, state=JobState.FAILED, reason=reason, cause="export_invalid"), None
 
 
-def _follow_up(session: Session, job: Job, facts: ModelFacts | None) -> None:
+def _look_at_evaluation(job: Job, settlement: Settlement) -> tuple[Settlement, EvaluationResult | None]:
+    """What the evaluation left; one that left no usable result has failed, whatever its exit code."""
+    with read() as session:
+        row = evaluations.find_by_job(session, job_id=job.id)
+    try:
+        return settlement, recording.read_result(get_settings(), row) if row is not None else None
+    except recording.UnusableResult as error:
+        reason = f"What the evaluation left cannot be used: {error}"
+        return replace(settlement, state=JobState.FAILED, reason=reason, cause="evaluation_invalid"), None
+
+
+_LOOK_AT: dict[str, Callable[[Job, Settlement], tuple[Settlement, ModelFacts | EvaluationResult | None]]] = {
+    EXPORT: _look_at_export,
+    EVALUATE: _look_at_evaluation,
+}
+
+
+def _follow_up(session: Session, job: Job, facts: ModelFacts | EvaluationResult | None) -> None:
     settings = get_settings()
     current = service.get_locked_job(session, job_id=job.id)
-    if facts is not None:
+    if job.kind == EVALUATE:
+        _follow_up_evaluation(session, current, facts)
+        return
+    if isinstance(facts, ModelFacts):
         register_export(session, settings, job=current, facts=facts)
         return
     if job.kind == EXPORT:
@@ -71,6 +98,7 @@ def _follow_up(session: Session, job: Job, facts: ModelFacts | None) -> None:
         # Removed by a task of its own (``leftovers.py``): gigabytes may take minutes.
         repository.add_leftover(session, job_id=job.id, model_id=order.model_id)
         return
+    _note_last_checkpoint(session, current)
     # The metrics of the last step came after its checkpoint, and may name another one the best.
     checkpoints.apply_retention(session, job=current)
     try:
@@ -82,3 +110,27 @@ def _follow_up(session: Session, job: Job, facts: ModelFacts | None) -> None:
         problem = "The export could not be queued; the workers' log tells why. Export the checkpoint by hand."
         current.export_as = {**(current.export_as or {}), "problem": problem}
         session.add(current)
+
+
+def _note_last_checkpoint(session: Session, job: Job) -> None:
+    """Let the last checkpoint be measured, where that was asked for; it is kept from now on."""
+    data_root = get_settings().data_root
+    # What earlier attempts saved behind the checkpoint that was continued from belongs to another way.
+    resumed = -1 if job.resume_step is None else job.resume_step
+    last = next(
+        (
+            row
+            for row in repository.list_checkpoints(session, job_id=job.id)
+            if (row.attempt == job.attempt or row.step <= resumed)
+            and service.has_files(row, data_root=data_root)
+        ),
+        None,
+    )
+    due.note_end(session, job=job, last=last)
+
+
+def _follow_up_evaluation(session: Session, job: Job, facts: ModelFacts | EvaluationResult | None) -> None:
+    if isinstance(facts, EvaluationResult):
+        recording.record_result(session, job=job, result=facts)
+    if evaluation_service.go_on_if_displaced(session, get_settings(), job=job):
+        logger.info("job %s: queued again, having made room for a training", job.id)

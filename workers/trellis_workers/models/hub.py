@@ -1,6 +1,7 @@
-"""Downloads a repository from a model hub into a folder: safetensors and text files, never pickles."""
+"""Downloads from a hub into a folder: models (safetensors and text, never pickles), and files of data."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,6 +61,28 @@ class Hub:
             self._api.snapshot_download(
                 repo_id, revision=commit, local_dir=folder, allow_patterns=PATTERNS, max_workers=4
             )
+
+    def resolve_files(self, repo_id: str, revision: str, files: Sequence[str]) -> Snapshot:
+        """The commit behind a revision of a repository of data, and the size of some of its files.
+
+        ``FetchFailed`` where one of them is not there.
+        """
+        with _explained(repo_id, revision, self._endpoint):
+            found = self._api.dataset_info(repo_id, revision=revision, files_metadata=True)
+        if not found.sha:
+            raise FetchFailed(f"The hub names no commit for '{repo_id}' at '{revision}'.")
+        sizes = {file.rfilename: file.size or 0 for file in found.siblings or []}
+        if missing := [file for file in files if file not in sizes]:
+            raise FetchFailed(f"'{repo_id}' at '{revision}' has no file {missing[0]}.")
+        return Snapshot(found.sha, sum(sizes[file] for file in files))
+
+    def download_files(self, repo_id: str, commit: str, files: Sequence[str], folder: Path) -> None:
+        """Fetch some files of a repository of data, each at its path under the folder."""
+        with _explained(repo_id, commit, self._endpoint):
+            for file in files:
+                self._api.hf_hub_download(
+                    repo_id, file, repo_type="dataset", revision=commit, local_dir=folder
+                )
 
 
 class _explained:

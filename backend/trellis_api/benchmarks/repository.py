@@ -1,0 +1,46 @@
+"""Queries on installed benchmarks."""
+
+from collections.abc import Iterable, Sequence
+
+from sqlmodel import Session, col, select
+
+from trellis_api.benchmarks.models import BenchmarkInstall
+from trellis_api.benchmarks.schemas import InstallState
+
+#: States in which files are on their way.
+_COMING = (InstallState.PENDING.value, InstallState.INSTALLING.value)
+
+
+def find_install(session: Session, *, name: str) -> BenchmarkInstall | None:
+    """What is known of a benchmark's files; None where nobody has asked for them."""
+    return session.get(BenchmarkInstall, name)
+
+
+def lock_install(session: Session, *, name: str) -> BenchmarkInstall | None:
+    """The row as it stands now, kept from changing until the transaction ends."""
+    return session.get(BenchmarkInstall, name, with_for_update=True, populate_existing=True)
+
+
+def map_installs(session: Session) -> dict[str, BenchmarkInstall]:
+    """All of them, by name."""
+    return {row.name: row for row in session.exec(select(BenchmarkInstall))}
+
+
+def list_coming(session: Session) -> Sequence[str]:
+    """Names of the benchmarks whose files are on their way, in the order in which they were asked for."""
+    wanted = col(BenchmarkInstall.state).in_(_COMING)
+    return session.exec(
+        select(BenchmarkInstall.name).where(wanted).order_by(col(BenchmarkInstall.state_changed_at))
+    ).all()
+
+
+def save_install(session: Session, row: BenchmarkInstall) -> None:
+    """Insert or update."""
+    session.add(row)
+    session.flush()
+
+
+def names_on_their_way(session: Session, *, names: Iterable[str]) -> list[str]:
+    """Those of some benchmarks whose files are being brought."""
+    coming = set(list_coming(session))
+    return [name for name in names if name in coming]

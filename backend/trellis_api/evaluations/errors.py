@@ -1,0 +1,78 @@
+"""What can go wrong with evaluations."""
+
+from trellis_api.core.errors import Conflict, InvalidRequest, NotFound
+
+
+class EvaluationNotFound(NotFound):
+    """No such evaluation."""
+
+    code = "evaluation_not_found"
+
+    def __init__(self, evaluation_id: str) -> None:
+        super().__init__(f"There is no evaluation {evaluation_id}.")
+
+
+class EvaluationActive(Conflict):
+    """Cancel the evaluation first."""
+
+    code = "evaluation_active"
+
+
+class EvaluationNotCancellable(Conflict):
+    """The evaluation is over, or stopping already."""
+
+    code = "evaluation_not_cancellable"
+
+
+class EvaluationNotRetryable(Conflict):
+    """The evaluation still runs, or it succeeded."""
+
+    code = "evaluation_not_retryable"
+
+
+class EvaluationUnfinished(Conflict):
+    """There are no results yet."""
+
+    code = "evaluation_unfinished"
+
+
+class SamplesNotReady(Conflict):
+    """The benchmark is not done yet; its samples can be read when it is."""
+
+    code = "samples_not_ready"
+
+
+class SampleNotFound(NotFound):
+    """The benchmark has no such sample, or the evaluation no such benchmark."""
+
+    code = "sample_not_found"
+
+
+class InvalidOrder(InvalidRequest):
+    """A benchmark cannot be run as it was ordered; the details name each field that is wrong."""
+
+    code = "invalid_order"
+
+
+class TargetUnusable(InvalidRequest):
+    """The model or checkpoint cannot be measured; the details name the field."""
+
+    code = "target_unusable"
+
+
+class JobOfEvaluation(Conflict):
+    """The job belongs to an evaluation, with which it is deleted."""
+
+    code = "job_of_evaluation"
+
+
+class SamplesDamaged(Conflict):
+    """The file of samples cannot be read."""
+
+    code = "samples_damaged"
+
+
+class ComparisonMissing(InvalidRequest):
+    """What changed needs an evaluation to compare with."""
+
+    code = "against_missing"

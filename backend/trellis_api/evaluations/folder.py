@@ -1,0 +1,22 @@
+"""Where the files of an evaluation lie."""
+
+from pathlib import Path
+
+from trellis_contracts.evaluation import RESULT_FILE, SAMPLES_FOLDER
+
+from trellis_api.core.settings import Settings
+
+
+def evaluation_folder(settings: Settings, evaluation_id: str) -> Path:
+    """Samples, results and whatever attempts share."""
+    return settings.data_root / "evaluations" / evaluation_id
+
+
+def result_path(settings: Settings, evaluation_id: str) -> Path:
+    """What a run leaves at its end."""
+    return evaluation_folder(settings, evaluation_id) / RESULT_FILE
+
+
+def samples_path(settings: Settings, evaluation_id: str, label: str) -> Path:
+    """The samples of a benchmark, once it is done."""
+    return evaluation_folder(settings, evaluation_id) / SAMPLES_FOLDER / f"{label}.sqlite"

@@ -1,0 +1,131 @@
+"""What can be wrong with one order: each check yields (code, field, message), and runs nothing."""
+
+import json
+import re
+from collections.abc import Iterator
+from string import Formatter
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+from trellis_contracts.evaluation import (
+    AnyOrder,
+    ChoiceScorer,
+    CodeScorer,
+    CustomOrder,
+    CustomScorer,
+    JsonScorer,
+    JudgeScorer,
+    MathOrder,
+    MmluOrder,
+    RegexScorer,
+)
+from trellis_contracts.rows import PROMPT_COLUMNS
+
+from trellis_api.datasets.view import DatasetView
+
+#: Code, field within the order, and an English sentence.
+Problem = tuple[str, str, str]
+_SHOWN_NAMES = 30
+
+
+def check_form(order: AnyOrder, groups: dict[str, list[str]]) -> Iterator[Problem]:
+    """What contradicts itself, and names that the benchmark's problems have not."""
+    if order.system is not None and order.chat == "never":
+        yield "system_without_chat", "system", "A system message needs the chat template; 'chat' says never."
+    if isinstance(order, MathOrder):
+        yield from _check_names("type", "types", order.types, groups)
+    if isinstance(order, MmluOrder):
+        yield from _check_names("subject", "subjects", order.subjects, groups)
+    if isinstance(order, CustomOrder):
+        yield from _check_scorer_form(order.scorer)
+
+
+def check_columns(order: CustomOrder, dataset: DatasetView) -> Iterator[Problem]:
+    """Columns that the order names, or needs, and the rows have not."""
+    names = {column["name"] for column in dataset.columns}
+    wanted = {f"columns.{role}": name for role, name in order.columns.items()}
+    if order.group_column is not None:
+        wanted["group_column"] = order.group_column
+    if isinstance(order.scorer, ChoiceScorer):
+        wanted["scorer.choices_column"] = order.scorer.choices_column
+    if isinstance(order.scorer, JudgeScorer) and order.scorer.human_column is not None:
+        wanted["scorer.human_column"] = order.scorer.human_column
+    for field, name in wanted.items():
+        if name not in names:
+            yield "unknown_column", field, f"The rows have no column '{name}'; there are {_list(names)}."
+    if order.template is not None:
+        yield from _check_template(order.template, names)
+    elif "prompt" not in order.columns and not _finds_prompt(dataset, names):
+        message = f"No column is known to be the prompt; name one of {_list(names)}, or give a template."
+        yield "prompt_unknown", "columns.prompt", message
+
+
+def _finds_prompt(dataset: DatasetView, names: set[str]) -> bool:
+    """Whether the rows say by themselves what is asked: by their format, or by a usual name."""
+    known = {"prompt", "messages"} & dataset.format_columns.keys()
+    return bool(known) or bool(names & {"messages", *PROMPT_COLUMNS})
+
+
+def _check_names(
+    kind: str, field: str, asked: list[str] | None, groups: dict[str, list[str]]
+) -> Iterator[Problem]:
+    if asked is None:
+        return
+    if not asked:
+        yield "nothing_chosen", field, f"An empty list of {field} leaves no problem; leave it out for all."
+    known = groups.get(kind, [])
+    if unknown := [name for name in asked if name not in known]:
+        message = f"There is no {kind} '{unknown[0]}'; there are {_list(known)}."
+        yield f"unknown_{kind}", field, message
+
+
+def _check_template(template: str, names: set[str]) -> Iterator[Problem]:
+    try:
+        fields = [field for _, field, _, _ in Formatter().parse(template) if field is not None]
+    except ValueError as error:
+        message = f"The template's braces do not fit: {error}. A brace that is meant as one is doubled."
+        yield "bad_template", "template", message
+        return
+    if not fields:
+        yield "bad_template", "template", "The template names no column, so every prompt would be the same."
+    for field in dict.fromkeys(fields):
+        if field not in names:
+            message = f"The template names '{field}', and the rows have {_list(names)}."
+            yield "unknown_column", "template", message
+
+
+def _check_scorer_form(scorer: CustomScorer) -> Iterator[Problem]:
+    if isinstance(scorer, RegexScorer):
+        try:
+            re.compile(scorer.pattern)
+        except (re.error, RecursionError, OverflowError) as error:
+            yield "bad_pattern", "scorer.pattern", f"The pattern is no regular expression: {error}."
+    if isinstance(scorer, JsonScorer):
+        yield from _check_schema(scorer)
+    if isinstance(scorer, JudgeScorer) and scorer.form == "rubric" and not scorer.rubric.strip():
+        yield "rubric_missing", "scorer.rubric", "A judge by rubric needs the rubric."
+    if isinstance(scorer, CodeScorer) and scorer.version not in (None, 1):
+        message = "The code of a reward file never changes: its only version is 1."
+        yield "unknown_version", "scorer.version", message
+
+
+def _check_schema(scorer: JsonScorer) -> Iterator[Problem]:
+    if scorer.schema_text is None:
+        if not scorer.equals_answer:
+            message = "Nothing would be checked: give a schema, or let the answer equal the reference."
+            yield "nothing_checked", "scorer", message
+        return
+    try:
+        schema = json.loads(scorer.schema_text)
+    except (ValueError, RecursionError) as error:
+        yield "bad_schema", "scorer.schema_text", f"The schema is no JSON: {error}."
+        return
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        yield "bad_schema", "scorer.schema_text", f"The schema is no JSON schema: {error.message[:300]}."
+
+
+def _list(names: set[str] | list[str]) -> str:
+    shown = sorted(names)[:_SHOWN_NAMES]
+    return ", ".join(shown) + (" …" if len(names) > len(shown) else "") if shown else "none"

@@ -1,0 +1,92 @@
+"""What can be measured: models whose files are here, and checkpoints that are still there."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlmodel import Session
+
+from trellis_api.core.errors import DomainError
+from trellis_api.core.settings import Settings
+from trellis_api.evaluations.errors import TargetUnusable
+from trellis_api.evaluations.models import CHECKPOINT, MODEL
+from trellis_api.evaluations.schemas import CheckpointTarget, ModelTarget, Target
+from trellis_api.jobs import checkpoints, service
+from trellis_api.jobs.errors import AdapterNeedsBase, CheckpointInUse, CheckpointNotFound
+from trellis_api.jobs.models import TRAIN
+from trellis_api.models.models import Model
+from trellis_api.models.ready import require_ready
+from trellis_api.models.repository import lock_model
+from trellis_api.rewards.resources import CLASSIFIER_SUFFIX
+
+
+@dataclass(frozen=True)
+class FoundTarget:
+    """A target that is there, held until the transaction ends."""
+
+    kind: str
+    name: str
+    #: The model that is measured, or that the job started from; None where that was deleted.
+    model: Model | None
+    model_id: str
+    job_id: str | None = None
+    step: int | None = None
+
+    @property
+    def has_chat_template(self) -> bool | None:
+        """None where nothing is known."""
+        return self.model.has_chat_template if self.model else None
+
+
+def find_targets(session: Session, settings: Settings, targets: list[Target]) -> list[FoundTarget]:
+    """All of them; ``TargetUnusable`` with every problem there is."""
+    found, issues = [], list[dict[str, Any]]()
+    for index, target in enumerate(targets):
+        try:
+            found.append(_find(session, settings, target))
+        except DomainError as error:
+            issues.append({"code": error.code, "field": f"targets.{index}", "message": error.message})
+    if issues:
+        raise TargetUnusable(issues[0]["message"], issues)
+    return found
+
+
+def _find(session: Session, settings: Settings, target: Target) -> FoundTarget:
+    if isinstance(target, ModelTarget):
+        return _find_model(session, target)
+    return _find_checkpoint(session, settings, target)
+
+
+def _find_model(session: Session, target: ModelTarget) -> FoundTarget:
+    model = require_ready(session, model_id=target.model)
+    if model.lineage.get("form") == "adapter":
+        raise AdapterNeedsBase(
+            f"{model.name} is an adapter, which works on its base model only; export it merged first."
+        )
+    _require_writer(model)
+    return FoundTarget(MODEL, model.name, model, model.id)
+
+
+def _find_checkpoint(session: Session, settings: Settings, target: CheckpointTarget) -> FoundTarget:
+    job = service.get_locked_job(session, job_id=target.job)
+    if job.kind != TRAIN:
+        raise TargetUnusable("Only trainings have checkpoints.")
+    row = service.get_usable_checkpoint(session, job_id=job.id, step=target.step)
+    folder = service.find_folder(row, row.path, data_root=settings.data_root)
+    if folder is None:
+        raise CheckpointNotFound(f"The files of the checkpoint of step {target.step} are gone.")
+    if service.may_be_overwritten(job, row):
+        raise CheckpointInUse("The resumed run is about to write this checkpoint anew; wait.")
+    base = lock_model(session, model_id=job.model_id, is_shared=True)
+    if checkpoints.holds_adapter(folder) and (base is None or not base.path):
+        raise TargetUnusable("The checkpoint is an adapter, and its base model was deleted.")
+    if base is not None:
+        _require_writer(base)
+    name = f"{job.name} @ {target.step}"[:200]
+    return FoundTarget(CHECKPOINT, name, base, job.model_id, job_id=job.id, step=target.step)
+
+
+def _require_writer(model: Model) -> None:
+    """Reward models give a number for a text, and write none."""
+    architecture = model.architecture or ""
+    if architecture.endswith(CLASSIFIER_SUFFIX):
+        raise TargetUnusable(f"{model.name} is a {architecture}, which writes no text.")

@@ -1,0 +1,1 @@
+"""Evaluations: bringing benchmarks, starting runs, taking in what they leave."""

@@ -1,0 +1,78 @@
+"""Counts the rows of benchmark files and the problems of each group, in JSON lines and Parquet."""
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+LINES, COMPRESSED_LINES, PARQUET = ".jsonl", ".jsonl.gz", ".parquet"
+_BATCH_ROWS = 1024
+
+
+class UnfitFile(Exception):
+    """A file is not what the catalogue says; the message names it and says why."""
+
+
+def ending_of(name: str) -> str:
+    """How the file's name ends, which says how it is read; ``UnfitFile`` for any other."""
+    for ending in (COMPRESSED_LINES, LINES, PARQUET):
+        if name.endswith(ending):
+            return ending
+    raise UnfitFile(f"{name} is neither JSON lines nor Parquet.")
+
+
+def count_rows(
+    paths: Sequence[Path], columns: Mapping[str, Sequence[str]]
+) -> tuple[int, dict[str, dict[str, int]]]:
+    """Rows of all files, and how many have each name of a group.
+
+    ``columns`` names for each kind of group the columns that may hold it; the first that a row has counts.
+    """
+    rows, groups = 0, {kind: Counter[str]() for kind in columns}
+    for path in paths:
+        for row in read_rows(path):
+            rows += 1
+            for kind, names in columns.items():
+                value = next((row[name] for name in names if row.get(name) is not None), None)
+                if value is not None:
+                    groups[kind][_name_group(kind, value)] += 1
+    return rows, {kind: dict(sorted(counts.items())) for kind, counts in groups.items()}
+
+
+def read_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a file; ``UnfitFile`` where it cannot be read."""
+    try:
+        if ending_of(path.name) == PARQUET:
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(_BATCH_ROWS):
+                    yield from batch.to_pylist()
+            return
+        yield from _read_lines(path)
+    except (pa.ArrowException, gzip.BadGzipFile, EOFError, UnicodeDecodeError) as error:
+        raise UnfitFile(f"{path.name} cannot be read: {error}") from error
+
+
+def _read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except ValueError as error:
+                raise UnfitFile(f"Line {number} of {path.name} is no JSON: {error}") from error
+            if not isinstance(row, dict):
+                raise UnfitFile(f"Line {number} of {path.name} is no object.")
+            yield row
+
+
+def _name_group(kind: str, value: Any) -> str:
+    """As the benchmark names it in scores: a level may be a number, a subject have spaces."""
+    if kind == "level" and isinstance(value, int):
+        return f"Level {value}"
+    return str(value).lower().replace(" ", "_") if kind == "subject" else str(value)

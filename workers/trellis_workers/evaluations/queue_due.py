@@ -1,0 +1,58 @@
+"""Queues the evaluations that trainings have asked for, and takes in the scores of those that are over.
+
+Each in a transaction of its own, which looks again under the training's lock: however many workers
+sweep, and whatever dies, a checkpoint is measured once and its scores are recorded once. The chain of
+it is told in ``trellis_api/evaluations/training.py``.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+
+from sqlalchemy.exc import OperationalError
+from trellis_api.evaluations import training
+from trellis_api.jobs.evaluating import repository
+
+from trellis_workers.core.transaction import get_settings, read, write
+from trellis_workers.jobs.stop import tell_to_stop
+
+logger = logging.getLogger(__name__)
+#: In one sweep; the next comes in seconds.
+_MOST = 200
+_UNEXPECTED = "The evaluation could not be {}; the workers' log tells why."
+
+
+def queue_due() -> None:
+    """Scores first: they may end a training, and let checkpoints go."""
+    with read() as session:
+        over = repository.list_over(session, limit=_MOST)
+        waiting = repository.list_waiting(session, limit=_MOST)
+    _each(over, _close, _UNEXPECTED.format("recorded"))
+    _each(waiting, _queue, _UNEXPECTED.format("queued"))
+
+
+def _close(job_id: str, step: int) -> None:
+    with write() as session:
+        has_stopped = training.close(session, get_settings(), job_id=job_id, step=step)
+    if has_stopped:
+        logger.info("job %s: a score has stopped it at the checkpoint of step %d", job_id, step)
+        tell_to_stop(job_id)
+
+
+def _queue(job_id: str, step: int) -> None:
+    with write() as session:
+        evaluation = training.queue(session, get_settings(), job_id=job_id, step=step)
+    if evaluation is not None:
+        logger.info("job %s: the checkpoint of step %d is measured by %s", job_id, step, evaluation.id)
+
+
+def _each(found: Sequence[tuple[str, int]], act: Callable[[str, int], None], problem: str) -> None:
+    for job_id, step in found:
+        try:
+            act(job_id, step)
+        except OperationalError as error:
+            logger.warning("job %s: the database is away, trying again: %s", job_id, error)
+            return
+        except Exception:  # the edge of the process: one checkpoint must not hold up the others
+            logger.exception("job %s: the checkpoint of step %d is left unmeasured", job_id, step)
+            with write() as session:
+                training.give_up(session, get_settings(), job_id=job_id, step=step, problem=problem)

@@ -62,11 +62,20 @@ _CPU_SAMPLER_ENVIRONMENT = {
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
 }
+#: An evaluation is nobody's turn to wait for: it takes the time that others leave.
+_CPU_EVALUATION_ENVIRONMENT = {
+    "VERL_PLATFORM": "cpu",
+    **_SHARED_CORES,
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    # Its weights never change: vLLM may lay them out as it likes.
+    "TRELLIS_FIXED_WEIGHTS": "1",
+    "TRELLIS_NICENESS": "10",
+}
 
 
 def engine_defaults(engine: Engine, platform: str) -> dict[str, Any]:
     """Engine settings by dotted key; a person's own settings come after them."""
-    if platform != "cpu" or engine is Engine.TRL:
+    if platform != "cpu" or engine in (Engine.TRL, Engine.EVALUATE):
         return {}
     return dict(_CPU_PPO if engine is Engine.VERL_PPO else _CPU_SFT)
 
@@ -78,6 +87,8 @@ def environment(engine: Engine, platform: str) -> dict[str, str]:
         return {**common, **_TRL_ENVIRONMENT, **(_SHARED_CORES if platform == "cpu" else {})}
     if platform != "cpu":
         return common
+    if engine is Engine.EVALUATE:
+        return {**common, **_CPU_EVALUATION_ENVIRONMENT}
     sampler = _CPU_SAMPLER_ENVIRONMENT if engine is Engine.VERL_PPO else {}
     return {**common, **_CPU_ENVIRONMENT, **sampler}
 

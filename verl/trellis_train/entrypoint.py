@@ -21,6 +21,7 @@ ENGINE_MODULES = {
     Engine.VERL_SFT: "trellis_train.engines.sft",
     Engine.EXPORT: "trellis_train.engines.export",
     Engine.TRL: "trellis_train.engines.trl",
+    Engine.EVALUATE: "trellis_train.engines.evaluate",
 }
 
 

@@ -7,7 +7,6 @@ one rename: whoever looks sees the whole export or none.
 import os
 import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 from trellis_contracts.attempt import locate_staging
@@ -70,39 +69,33 @@ class _Export:
             shutil.rmtree(self._staging, ignore_errors=True)
 
     def _write(self) -> None:
-        from trellis_train.export.adapters import merge_adapter, write_adapter
+        _say(f"Exporting step {self._task.step} of {self._task.job_id} ({self._task.form}).")
+        if self._task.form == "adapter":
+            self._write_adapter()
+            return
+        from trellis_train.export.gathering import gather_model
+
+        self._enter("saving", 1)
+        gather_model(
+            Path(self._task.checkpoint_path),
+            base=self._base,
+            output=self._staging,
+            scratch=Path(self._spec.attempt_dir),
+            leave_if_asked=self._leave_if_asked,
+        )
+
+    def _write_adapter(self) -> None:
+        from trellis_train.export.adapters import write_adapter
         from trellis_train.export.errors import CheckpointIncomplete, CheckpointMismatch
         from trellis_train.export.layout import read_layout
-        from trellis_train.export.shards import gather
-        from trellis_train.export.writing import choose_dtype, copy_companions, copy_model, write_state
 
         layout = read_layout(Path(self._task.checkpoint_path))
-        if self._task.form == "adapter" and not layout.has_adapter:
+        if not layout.has_adapter:
             raise CheckpointMismatch("The checkpoint holds whole weights, no adapter; export it merged.")
-        dtype = choose_dtype(self._base, layout.config)
-        _say(f"Exporting step {self._task.step} of {self._task.job_id} ({self._task.form}).")
+        if self._base is None:
+            raise CheckpointIncomplete("The adapter's base model is no longer there.")
         self._enter("saving", 1)
-        if layout.has_adapter:
-            base = self._base
-            if base is None:
-                raise CheckpointIncomplete("The adapter's base model is no longer there.")
-            if self._task.form == "adapter":
-                write_adapter(layout, base=base, output=self._staging)
-                return
-            with tempfile.TemporaryDirectory(dir=self._spec.attempt_dir) as folder:
-                write_adapter(layout, base=base, output=Path(folder))
-                self._leave_if_asked()
-                merge_adapter(Path(folder), base=base, output=self._staging, dtype=dtype)
-        elif layout.model is not None:
-            copy_model(layout.model, self._staging, dtype=dtype)
-        elif layout.shards is not None and layout.config is not None:
-            state = gather(layout.shards)
-            self._leave_if_asked()
-            write_state(state, config_folder=layout.config, output=self._staging, dtype=dtype)
-        else:
-            raise CheckpointIncomplete("The checkpoint does not say what model its weights are of.")
-        if self._base is not None:  # a tokenizer or a generation config that the trainer did not save
-            copy_companions(self._base, self._staging, replaces=False)
+        write_adapter(layout, base=self._base, output=self._staging)
 
     def _check(self) -> None:
         from trellis_train.export.checking import check_adapter, check_model

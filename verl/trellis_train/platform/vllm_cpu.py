@@ -2,9 +2,14 @@
 
 vLLM packs linear weights for its CPU kernels after loading and drops the original;
 a trainer that sends new weights would then write into nothing. And it compiles one
-comparison and sum at the first step of every engine, which takes seconds.
+comparison and sum at the first step of every engine, which takes seconds. And where a
+prompt is read in pieces it winds the generator of a seeded request back by an offset,
+which generators of a CPU do not have.
 """
 
+import os
+from collections.abc import Callable
+from functools import wraps
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -15,22 +20,25 @@ if TYPE_CHECKING:
 
 SAMPLER = "vllm.v1.sample.sampler"
 RANKS = "batched_count_greater_than"
+RUNNER = "vllm.v1.worker.cpu_model_runner"
+SAMPLE, BOOK = "_sample", "_bookkeeping_sync"
+#: Set where no trainer sends weights: the engine may lay them out for its kernels.
+FIXED_WEIGHTS_VARIABLE = "TRELLIS_FIXED_WEIGHTS"
 
 
 def register() -> None:
-    """Make every linear layer multiply by its live weight, and ranks of tokens be counted without a compiler.
-
-    Once per process, on a CPU only.
-    """
+    """Install the patches, once per process, on a CPU only."""
     if not is_cpu_platform():
         return
     import vllm.model_executor.layers.utils as layers
 
     from trellis_train.platform.imports import patch_after_import, require
 
-    require(layers, "dispatch_cpu_unquantized_gemm")
-    layers.dispatch_cpu_unquantized_gemm = use_live_weight
+    if not os.environ.get(FIXED_WEIGHTS_VARIABLE):
+        require(layers, "dispatch_cpu_unquantized_gemm")
+        layers.dispatch_cpu_unquantized_gemm = use_live_weight
     patch_after_import(SAMPLER, count_ranks_eagerly)
+    patch_after_import(RUNNER, keep_generators)
 
 
 def use_live_weight(layer: Any, remove_weight: bool = True) -> None:  # noqa: ARG001
@@ -55,3 +63,55 @@ def count_ranks_eagerly(module: ModuleType) -> None:
 def count_at_least(x: "Tensor", values: "Tensor") -> "Tensor":
     """How many elements of each row of ``x`` (rows, elements) are at least that of ``values`` (rows, 1)."""
     return (x >= values).sum(-1)
+
+
+def keep_generators(module: ModuleType) -> None:
+    """Let a piece of a prompt draw nothing from its request's generator.
+
+    vLLM samples a token behind every piece and throws it away unless the piece is the last. On a GPU it then
+    subtracts the draw from the generator's offset; here the generator gets its state back.
+    """
+    from trellis_train.platform.imports import require
+
+    runner = module.CPUModelRunner
+    require(runner, SAMPLE, BOOK)
+    setattr(runner, SAMPLE, restoring_generators(getattr(runner, SAMPLE)))
+    setattr(runner, BOOK, hiding_generators(getattr(runner, BOOK)))
+
+
+def restoring_generators(sample: Callable[..., Any]) -> Callable[..., Any]:
+    """``_sample``, after which the generators of unfinished prompts stand where they stood."""
+
+    @wraps(sample)
+    def sample_and_restore(self: Any, *args: Any, **kwargs: Any) -> Any:
+        states = [
+            (generator, generator.get_state()) for generator in _take_unfinished(self, keeps=True).values()
+        ]
+        output = sample(self, *args, **kwargs)
+        for generator, state in states:
+            generator.set_state(state)
+        return output
+
+    return sample_and_restore
+
+
+def hiding_generators(book: Callable[..., Any]) -> Callable[..., Any]:
+    """``_bookkeeping_sync``, which does not see the generators that it would wind back."""
+
+    @wraps(book)
+    def book_without(self: Any, *args: Any, **kwargs: Any) -> Any:
+        hidden = _take_unfinished(self, keeps=False)
+        try:
+            return book(self, *args, **kwargs)
+        finally:
+            self.input_batch.generators.update(hidden)
+
+    return book_without
+
+
+def _take_unfinished(runner: Any, *, keeps: bool) -> dict[int, Any]:
+    """Generators by row of the requests whose prompt this step has not read to its end."""
+    generators = runner.input_batch.generators
+    unfinished = runner.discard_request_mask.np[: runner.input_batch.num_reqs].nonzero()[0]
+    rows = [int(row) for row in unfinished if int(row) in generators]
+    return {row: generators[row] if keeps else generators.pop(row) for row in rows}

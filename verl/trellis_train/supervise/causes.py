@@ -203,6 +203,11 @@ KNOWN_CAUSES: Sequence[KnownCause] = (
         "{0}",
     ),
     _known(
+        "benchmark_unusable",
+        r"(?:BenchmarkUnusable|NoChatTemplate): ([^\n]+)",
+        "{0}",
+    ),
+    _known(
         "checkpoint_unreadable",
         r"PytorchStreamReader failed|Error\(s\) in loading state_dict|SafetensorError|invalid magic number",
         "The checkpoint or the model's weights cannot be read.",

@@ -99,8 +99,8 @@ class SupervisedRun:
 
     def _prepare(self) -> None:
         # Imported here: it costs a tenth of a second, and the first event is on its way by now.
-        if self._spec.export is not None:
-            return  # an export reads no data
+        if self._spec.train_data is None:
+            return  # exports and evaluations train on nothing
         from trellis_train.data.prepare import prepare
         from trellis_train.rewards.preflight import check_rewards
 

@@ -1,0 +1,41 @@
+"""The folder with the weights that are measured: the model's own, or a checkpoint's, gathered first."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from trellis_contracts.evaluation import EvaluationTask
+from trellis_contracts.spec import JobSpec
+
+from trellis_train.evaluate.benchmark import BenchmarkUnusable
+
+
+@contextmanager
+def provide_weights(
+    spec: JobSpec, task: EvaluationTask, leave_if_asked: Callable[[], None]
+) -> Iterator[Path]:
+    """A Hugging Face folder; that of a checkpoint lies in the attempt's folder and is removed afterwards."""
+    if task.checkpoint is None:
+        folder = Path(spec.model.path)
+        if not (folder / "config.json").is_file():
+            raise BenchmarkUnusable(
+                f"the model {spec.model.model_id} is not complete: there is no config.json"
+            )
+        yield folder
+        return
+    from trellis_train.export.gathering import gather_model
+
+    for left in Path(spec.attempt_dir).glob("weights-*"):  # by an attempt that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="weights-", dir=spec.attempt_dir) as scratch:
+        output = Path(scratch) / "model"
+        gather_model(
+            Path(task.checkpoint.path),
+            base=Path(spec.model.path) if spec.model.path else None,
+            output=output,
+            scratch=Path(scratch),
+            leave_if_asked=leave_if_asked,
+        )
+        yield output

@@ -300,7 +300,7 @@ EXHAUSTING = [
     Forgery(
         "recursion_without_a_limit",
         in_call("import sys; sys.setrecursionlimit(10**9)\nreturn add(a, b)"),
-        f"{ENDED}|RecursionError|MemoryError",
+        f"{ENDED}|RecursionError|MemoryError|{SLOW}",
     ),
     Forgery("an_endless_loop", in_call("while True: pass"), SLOW),
     Forgery("an_endless_loop_while_loading", "while True: pass", SLOW),

@@ -90,15 +90,14 @@ class FunctionTester:
         try:
             tester.open()
             deadline = time.monotonic() + self._wall_s
-            try:
-                candidate.open()
-            except CodeNotLoaded as error:
-                return TestOutcome(False, str(error))
+            candidate.open()
             problem = tester.run(test, _Function(candidate, test.function, deadline))
-            return TestOutcome(problem is None, problem, candidate.printed(_SHOWN_OUTPUT))
+        except CodeNotLoaded as error:
+            problem = str(error)
         finally:
             candidate.close()
             self._testers.put(tester)
+        return TestOutcome(problem is None, problem, candidate.printed(_SHOWN_OUTPUT))
 
     def close(self) -> None:
         """End the processes; programs that are being tested must have ended."""
@@ -144,7 +143,10 @@ class _Tester:
         self._runs += 1
         if self._runs % _TESTER_LASTS == 0:
             self._session.close()
-        self._session.open()
+        try:
+            self._session.open()
+        except CodeNotLoaded as error:
+            raise SandboxError(f"the process of the tests does not start: {error}") from None
 
     def run(self, test: FunctionTest, function: _Function) -> str | None:
         """Why the function fails the tests; None where it passes."""

@@ -132,6 +132,8 @@ def prepare_remote_calls() -> None:
 
     sys.path.remove(OURS)
     random.seed(0)
+    # What was printed is shown, also of a process that is killed when its tests are through.
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
 
 
 def call_score(names: Namespace, request: Namespace) -> Namespace:

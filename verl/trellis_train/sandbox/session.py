@@ -48,6 +48,8 @@ class SandboxSession:
         self._limits = limits
         self._lock = threading.Lock()
         self._process: _Process | None = None
+        #: The process, also when it has ended.
+        self._last: _Process | None = None
 
     def call(self, request: dict[str, Any], *, timeout_s: float | None = None) -> dict[str, Any]:
         """The answer to a request, by default within the limits' time.
@@ -71,9 +73,9 @@ class SandboxSession:
             self._start()
 
     def printed(self, characters: int) -> str:
-        """The end of what the code has printed since its process started."""
+        """The end of what the code printed; all of it is known once its process has been closed."""
         with self._lock:
-            return "" if self._process is None else self._process.printed(characters)
+            return "" if self._last is None else self._last.printed(characters)
 
     def close(self) -> None:
         """End the process."""
@@ -83,6 +85,7 @@ class SandboxSession:
     def _start(self) -> "_Process":
         if self._process is None:
             self._process = _Process(self._code, self._mode, self._limits, self._packages)
+            self._last = self._process
         return self._process
 
     def _end(self) -> None:

@@ -18,6 +18,7 @@ from trellis_api.datasets.errors import DatasetInUse, DatasetNameTaken, DatasetN
 from trellis_api.datasets.models import Dataset
 from trellis_api.datasets.schemas import DatasetChange, DatasetOrigin, DatasetRead
 from trellis_api.datasets.states import DatasetState
+from trellis_api.evaluations import repository as evaluations
 from trellis_api.jobs.repository import names_of_jobs_using
 from trellis_api.rewards.repository import list_dry_runs_using
 
@@ -121,6 +122,7 @@ def delete(session: Session, settings: Settings, *, dataset_id: str) -> None:
 
 def _refuse_in_use(session: Session, *, dataset_id: str) -> None:
     jobs = names_of_jobs_using(session, dataset_id=dataset_id)
+    jobs += evaluations.names_using_dataset(session, dataset_id=dataset_id)
     dry_runs = list_dry_runs_using(session, dataset_id=dataset_id)
     tasks = [f"{each.kind} {each.id}" for each in tasks_service.list_unfinished_uses(session, dataset_id)]
     if jobs or dry_runs or tasks:

@@ -17,6 +17,7 @@ from trellis_api.data_tasks.models import DataTask
 from trellis_api.data_tasks.repository import WITHOUT_RESULT
 from trellis_api.datasets.models import DatasetVersion
 from trellis_api.datasets.schemas import VersionUse
+from trellis_api.evaluations.repository import list_reading_version
 from trellis_api.jobs.models import Job
 from trellis_api.models.models import Model
 from trellis_api.rewards.models import DryRun
@@ -31,6 +32,7 @@ def list_uses(session: Session, version: DatasetVersion) -> list[VersionUse]:
     """Jobs, tasks, dry runs and models, those that are unfinished first."""
     found = [
         *_list_jobs(session, version),
+        *_list_evaluations(session, version),
         *_list_tasks(session, version),
         *_list_dry_runs(session, version),
         *_list_models(session, version),
@@ -52,6 +54,17 @@ def _list_jobs(session: Session, version: DatasetVersion) -> Iterable[VersionUse
     for job in _newest(session, query, col(Job.state).in_(ACTIVE)):
         yield VersionUse(
             kind="job", id=job.id, name=job.name, state=job.state, is_unfinished=job.state in ACTIVE
+        )
+
+
+def _list_evaluations(session: Session, version: DatasetVersion) -> Iterable[VersionUse]:
+    """Jobs that measure a model on rows of the version."""
+    found = list_reading_version(session, dataset_id=version.dataset_id, version_id=version.id)
+    unfinished = [(row, job) for row, job in found if job.state in ACTIVE]
+    finished = [(row, job) for row, job in found if job.state not in ACTIVE]
+    for row, job in [*unfinished, *finished[:MOST_FINISHED]]:
+        yield VersionUse(
+            kind="job", id=job.id, name=row.name, state=job.state, is_unfinished=job.state in ACTIVE
         )
 
 

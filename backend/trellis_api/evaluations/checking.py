@@ -1,7 +1,7 @@
 """Checks the orders of an evaluation before anything is queued, and names what they leave open."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from sqlmodel import Session
 from trellis_contracts.evaluation import (
@@ -11,6 +11,7 @@ from trellis_contracts.evaluation import (
     HarnessOrder,
     JudgeScorer,
 )
+from trellis_contracts.recipe import DataFormat
 
 from trellis_api.benchmarks import repository as installs
 from trellis_api.benchmarks import service as benchmarks
@@ -24,6 +25,9 @@ from trellis_api.evaluations.errors import InvalidOrder
 from trellis_api.evaluations.order_checks import Problem
 from trellis_api.pipelines.needs import find_judge
 from trellis_api.rewards import repository as rewards
+
+#: Of an order's columns.
+_ROLES: tuple[Literal["prompt", "answer"], ...] = ("prompt", "answer")
 
 
 def check_orders(
@@ -98,8 +102,13 @@ def _check_custom(
 
 
 def _pin(order: CustomOrder, dataset: DatasetView) -> CustomOrder:
-    """Say by full id what is read: a branch may move on before it is run."""
-    return order.model_copy(update={"version": dataset.version, "split": dataset.split})
+    """Say in full what is read: a branch may move on before it is run, and the import knows the columns."""
+    columns = dict(order.columns)
+    if dataset.format is DataFormat.PROMPT_ANSWER:
+        for role in _ROLES:
+            if role in dataset.format_columns:
+                columns.setdefault(role, dataset.format_columns[role])
+    return order.model_copy(update={"version": dataset.version, "split": dataset.split, "columns": columns})
 
 
 def _check_scorer(session: Session, settings: Settings, order: CustomOrder) -> list[Problem]:

@@ -60,12 +60,6 @@ class TargetUnusable(InvalidRequest):
     code = "target_unusable"
 
 
-class JobOfEvaluation(Conflict):
-    """The job belongs to an evaluation, with which it is deleted."""
-
-    code = "job_of_evaluation"
-
-
 class SamplesDamaged(Conflict):
     """The file of samples cannot be read."""
 

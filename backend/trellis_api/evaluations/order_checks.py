@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator
-from string import Formatter
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
@@ -26,6 +25,9 @@ from trellis_api.datasets.view import DatasetView
 #: Code, field within the order, and an English sentence.
 Problem = tuple[str, str, str]
 _SHOWN_NAMES = 30
+#: As the benchmark itself fills templates in: ``{{`` and ``}}`` stand for braces.
+_FIELD = re.compile(r"\{\{|\}\}|\{([^{}]+)\}")
+_NAME = re.compile(r"\w+")
 
 
 def check_form(order: AnyOrder, groups: dict[str, list[str]]) -> Iterator[Problem]:
@@ -61,9 +63,8 @@ def check_columns(order: CustomOrder, dataset: DatasetView) -> Iterator[Problem]
 
 
 def _finds_prompt(dataset: DatasetView, names: set[str]) -> bool:
-    """Whether the rows say by themselves what is asked: by their format, or by a usual name."""
-    known = {"prompt", "messages"} & dataset.format_columns.keys()
-    return bool(known) or bool(names & {"messages", *PROMPT_COLUMNS})
+    """Whether the rows say by themselves what is asked: by what the import found, or by a usual name."""
+    return "prompt" in dataset.format_columns or bool(names & {"messages", *PROMPT_COLUMNS})
 
 
 def _check_names(
@@ -80,17 +81,14 @@ def _check_names(
 
 
 def _check_template(template: str, names: set[str]) -> Iterator[Problem]:
-    try:
-        fields = [field for _, field, _, _ in Formatter().parse(template) if field is not None]
-    except ValueError as error:
-        message = f"The template's braces do not fit: {error}. A brace that is meant as one is doubled."
-        yield "bad_template", "template", message
-        return
-    if not fields:
+    """Names in braces are columns; braces around anything else, as in formulas, stay as they are."""
+    fields = [name for name in _FIELD.findall(template) if name]
+    named = [name for name in dict.fromkeys(fields) if name in names]
+    if not named:
         yield "bad_template", "template", "The template names no column, so every prompt would be the same."
-    for field in dict.fromkeys(fields):
-        if field not in names:
-            message = f"The template names '{field}', and the rows have {_list(names)}."
+    for name in dict.fromkeys(fields):
+        if name not in names and _NAME.fullmatch(name) and not name.isdecimal():
+            message = f"The template names '{name}', and the rows have {_list(names)}."
             yield "unknown_column", "template", message
 
 

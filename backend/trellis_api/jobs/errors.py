@@ -44,6 +44,12 @@ class JobStillActive(Conflict):
     code = "job_active"
 
 
+class JobOfEvaluation(Conflict):
+    """The job belongs to an evaluation, with which it is deleted."""
+
+    code = "job_of_evaluation"
+
+
 class CheckpointNotFound(NotFound):
     """No checkpoint of that step."""
 

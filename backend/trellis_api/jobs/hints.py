@@ -165,6 +165,28 @@ HINTS: dict[str, Text] = {
         "Export an earlier checkpoint: the training may have diverged.",
         zh="写出的模型无法加载或计算结果不是有限数值，因此没有登记。请导出更早的检查点：训练可能已经发散。",
     ),
+    "evaluation_invalid": Text(
+        en="The run ended well and left no usable result, so no scores were recorded. Try it again; if it "
+        "fails again, look for free disk space and at the log.",
+        zh="任务正常结束，但没有留下可用的结果，因此没有记录分数。请重试；若再次失败，请检查磁盘空间并查看日志。",
+    ),
+    "benchmark_missing": Text(
+        en="The benchmark's files could not be brought. Install it on the page of benchmarks, which says "
+        "what is wrong, then try the evaluation again.",
+        zh="未能获取评测集文件。请在评测集页面安装（页面会说明问题所在），然后重试该评测。",
+    ),
+    "benchmark_unusable": Text(
+        en="The benchmark cannot be run as it was ordered; the reason names the row, column or setting.",
+        zh="无法按该设置运行评测集；原因中指明了所在的行、列或设置。",
+    ),
+    "model_not_ready": Text(
+        en="The model was deleted, or its files are not here. Register it again and start a new evaluation.",
+        zh="模型已被删除或文件不在。请重新登记模型并新建评测。",
+    ),
+    "evaluation_not_found": Text(
+        en="The evaluation was deleted before its job began. Start a new one.",
+        zh="评测在任务开始之前已被删除。请新建评测。",
+    ),
     "missing_package": Text(
         en="Install the package where the cluster runs, or choose a setting that does not need it.",
         zh="请在集群所在环境安装该软件包，或改用不需要它的设置。",

@@ -25,11 +25,12 @@ from trellis_api.jobs.errors import (
     JobNotFound,
     JobNotResumable,
     JobNotStoppable,
+    JobOfEvaluation,
     JobStillActive,
     MoveNotAllowed,
 )
 from trellis_api.jobs.evaluating import repository as evaluating
-from trellis_api.jobs.models import Attempt, Checkpoint, Job
+from trellis_api.jobs.models import EVALUATE, Attempt, Checkpoint, Job
 from trellis_api.jobs.stream_schemas import StateChanged, StreamReset
 
 #: From a state, the states that may follow. An exit can be seen before the first report
@@ -223,6 +224,10 @@ def resume(session: Session, *, job_id: str, data_root: Path, checkpoint_step: i
 def delete_job(session: Session, *, job_id: str) -> None:
     """Forget a finished job; the tombstone that stays tells the workers to remove its files."""
     job = get_locked_job(session, job_id=job_id)
+    if job.kind == EVALUATE:
+        raise JobOfEvaluation(
+            "The job belongs to an evaluation; delete that.", {"evaluation": job.evaluation_id}
+        )
     if job.state in ACTIVE:
         raise JobStillActive(f"The job is {job.state.value}; stop it first.")
     if repository.list_exporting_steps(session, job_id=job_id):

@@ -13,6 +13,7 @@ from trellis_recipes.rewards import reward_kinds
 
 from trellis_api.core.errors import DomainError
 from trellis_api.core.settings import Settings
+from trellis_api.evaluations import repository as evaluations
 from trellis_api.models.models import Model
 from trellis_api.models.repository import find_model, lock_model
 from trellis_api.rewards import repository
@@ -61,11 +62,13 @@ def names_used(terms: Iterable[RewardTerm]) -> Iterator[tuple[str, str, str]]:
 
 
 def uses_of(session: Session, *, source: str, identifier: str) -> list[str]:
-    """Names of the unfinished jobs and dry runs whose rewards name this file or model."""
+    """Names of the unfinished jobs, dry runs and evaluations that score with this file or model."""
     users = []
     for name, rewards in repository.list_unfinished_uses(session):
         if any(used[:2] == (source, identifier) for used in names_used(as_terms(rewards))):
             users.append(name)
+    if source == "reward-files":
+        users += evaluations.names_using_file(session, file_id=identifier)
     return sorted(users)
 
 

@@ -25,6 +25,8 @@ from trellis_api.jobs.errors import (
     UnknownModel,
     UnsuitableDataset,
 )
+from trellis_api.jobs.evaluating import request as evaluating
+from trellis_api.jobs.evaluating.due import read_order
 from trellis_api.jobs.fit_schemas import DataFit
 from trellis_api.jobs.models import TRAIN, Job
 from trellis_api.jobs.rows import Wanted, require_rows
@@ -51,6 +53,8 @@ def submit(
         raise InvalidConfiguration(
             composition.errors[0].message, [issue.model_dump() for issue in composition.errors]
         )
+    if request.evaluate is not None:
+        evaluating.settle_order(session, settings, job=job, order=request.evaluate)
     repository.add_job(session, job=job, tags=request.tags)
     service.announce(session, job=job)
     session.flush()
@@ -73,6 +77,10 @@ def preview(
             exports.check_name(session, name=request.export_as.name)
         except ExportNameTaken as error:
             issues.append(Issue(code=error.code, field="export_as.name", message=error.message))
+    warnings = list(composition.warnings)
+    if request.evaluate is not None:
+        issues += evaluating.find_errors(session, settings, order=request.evaluate)
+        warnings += evaluating.find_warnings(request.evaluate, params=composition.params)
     estimated = memory.estimate(
         composition,
         recipe=job.recipe,
@@ -91,7 +99,7 @@ def preview(
         command=composition.command,
         data=found.data,
         memory=estimated.memory,
-        warnings=[*composition.warnings, *([estimated.problem] if estimated.problem else [])],
+        warnings=[*warnings, *([estimated.problem] if estimated.problem else [])],
         errors=[*issues, *composition.errors],
     )
 
@@ -102,6 +110,7 @@ def clone(session: Session, *, job_id: str, changes: JobClone, settings: Setting
     if original.kind != TRAIN or original.dataset_id is None:
         raise JobNotCloneable("Only a training is copied; ask for an export or an evaluation anew.")
     tags = repository.map_tags(session, job_ids=[job_id]).get(job_id, [])
+    order = read_order(original)
     request = JobCreate(
         name=changes.name or original.name,
         recipe=original.recipe,
@@ -121,8 +130,8 @@ def clone(session: Session, *, job_id: str, changes: JobClone, settings: Setting
         resources=Resources(gpus=original.gpus),
         tags=tags if changes.tags is None else changes.tags,
         priority=original.priority,
-        keep_best_by=original.keep_best_by,
-        evaluate=original.evaluate,
+        keep_best_by=original.keep_best_by if order is None or order.best_by is None else None,
+        evaluate=order,
     )
     return submit(session, request=request, settings=settings, cloned_from=original.id)
 

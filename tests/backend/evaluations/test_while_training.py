@@ -10,12 +10,14 @@ from fastapi.testclient import TestClient
 from sqlalchemy import select
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
+from trellis_api.datasets.models import Dataset
 from trellis_api.jobs import checkpoints, events, exports, metric_query, metric_store, service
 from trellis_api.jobs import repository as jobs
 from trellis_api.jobs.downsampling import reduce_points
 from trellis_api.jobs.evaluating import due, repository, scores
 from trellis_api.jobs.evaluating.models import DueState
 from trellis_api.jobs.metric_tables import ROLLUP_STEPS, metric_rollups, metric_series
+from trellis_api.models.models import Model
 from trellis_contracts.evaluation import BenchmarkResult, Counts, Score
 from trellis_contracts.states import JobState
 
@@ -501,3 +503,88 @@ def test_a_job_whose_checkpoint_is_measured_is_not_deleted(
     assert (refused.status_code, refused.json()["error"]) == (409, "checkpoint_in_use")
     run.fail(10)
     assert client.delete(f"/api/v1/jobs/{run.job_id}").status_code == 204
+
+
+# -- asking for it
+
+
+@pytest.fixture
+def request_body(model: Model, dataset: Dataset) -> dict[str, Any]:
+    return {"name": "measured", "recipe": "grpo", "model": model.id, "dataset": dataset.id, "evaluate": ask()}
+
+
+def test_a_job_says_what_it_is_measured_on(client: TestClient, request_body: dict[str, Any]) -> None:
+    best_by = {"label": "gsm8k", "metric": "flexible", "mode": "max"}
+    request_body["evaluate"] |= {"best_by": best_by, "benchmarks": [{"benchmark": "gsm8k"}]}
+
+    created = client.post("/api/v1/jobs", json=request_body)
+
+    assert created.status_code == 201, created.text
+    job = created.json()
+    assert job["evaluate"]["benchmarks"][0]["label"] == "gsm8k"
+    assert job["evaluate"]["best_by"] == best_by
+    assert job["keep_best_by"] == {"metric": KEY, "mode": "max"}
+    copied = client.post(f"/api/v1/jobs/{job['id']}/clone", json={}).json()
+    assert (copied["evaluate"], copied["keep_best_by"]) == (job["evaluate"], job["keep_best_by"])
+
+
+def test_a_dataset_to_measure_on_is_pinned_to_its_version(
+    client: TestClient, request_body: dict[str, Any], dataset: Dataset
+) -> None:
+    order = {"benchmark": "custom", "dataset": dataset.id, "scorer": {"kind": "exact"}}
+    request_body["evaluate"] = ask(benchmarks=[order])
+
+    job = client.post("/api/v1/jobs", json=request_body).json()
+
+    version = client.get(f"/api/v1/datasets/{dataset.id}/versions").json()["items"][0]["id"]
+    assert job["evaluate"]["benchmarks"][0]["version"] == version
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"every_steps": None, "at_end": False}, "nothing would be measured"),
+        ({"every_minutes": 5}, "every_steps or every_minutes"),
+        ({"early_stop": {"label": "other"}}, "no benchmark is labelled other"),
+        ({"best_by": {"label": "other"}}, "no benchmark is labelled other"),
+        ({"early_stop": {"label": "gsm8k"}, "every_steps": None}, "early_stop needs every_steps"),
+        ({"benchmarks": []}, "at least 1 item"),
+    ],
+)
+def test_an_order_that_contradicts_itself_is_refused(
+    client: TestClient, request_body: dict[str, Any], changes: dict[str, Any], message: str
+) -> None:
+    request_body["evaluate"] = ask(**changes)
+
+    refused = client.post("/api/v1/jobs", json=request_body)
+
+    assert refused.status_code == 422
+    assert message in refused.json()["message"]
+
+
+def test_what_cannot_be_measured_is_said_before_anything_runs(
+    client: TestClient, request_body: dict[str, Any]
+) -> None:
+    order = {"benchmark": "custom", "dataset": "ds_zzzzzzzzzzzz", "scorer": {"kind": "exact"}}
+    request_body["evaluate"] = ask(benchmarks=[order])
+    request_body["params"] = {"save_every": 0}
+
+    refused = client.post("/api/v1/jobs", json=request_body)
+    preview = client.post("/api/v1/jobs/preview", json=request_body).json()
+
+    assert (refused.status_code, refused.json()["error"]) == (422, "invalid_order")
+    issue = ("dataset_not_found", "evaluate.benchmarks.0.dataset")
+    assert issue in {(each["code"], each["field"]) for each in refused.json()["details"]}
+    assert issue in {(each["code"], each["field"]) for each in preview["errors"]}
+    warned = {(each["code"], each["field"]) for each in preview["warnings"]}
+    assert ("no_checkpoints_to_evaluate", "params.save_every") in warned
+
+
+def test_one_rule_tells_the_best_checkpoint(client: TestClient, request_body: dict[str, Any]) -> None:
+    request_body["evaluate"] = ask(best_by={"label": "gsm8k"})
+    request_body["keep_best_by"] = {"metric": "val/loss"}
+
+    refused = client.post("/api/v1/jobs", json=request_body)
+
+    assert refused.status_code == 422
+    assert "not both" in refused.json()["message"]

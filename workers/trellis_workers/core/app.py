@@ -60,6 +60,7 @@ def build_configuration() -> dict[str, Any]:
             "finish-exports": _every(interval_s, tasks.FINISH_EXPORTS),
             "finish-evaluations": _every(interval_s, tasks.FINISH_EVALUATIONS),
             "install-benchmarks": _every(_INSTALL_INTERVAL_S, tasks.INSTALL_BENCHMARKS),
+            "queue-evaluations": _every(interval_s, tasks.QUEUE_EVALUATIONS),
             "tidy-evaluations": _every(_PURGE_INTERVAL_S, tasks.TIDY_EVALUATIONS),
             "prune": _every(_PURGE_INTERVAL_S, tasks.PRUNE),
             "purge": _every(_PURGE_INTERVAL_S, tasks.PURGE),

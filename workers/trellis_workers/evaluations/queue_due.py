@@ -21,13 +21,14 @@ _MOST = 200
 _UNEXPECTED = "The evaluation could not be {}; the workers' log tells why."
 
 
-def queue_due() -> None:
-    """Scores first: they may end a training, and let checkpoints go."""
+def queue_due() -> bool:
+    """Scores first: they may end a training, and let checkpoints go. Whether there is something to launch."""
     with read() as session:
         over = repository.list_over(session, limit=_MOST)
         waiting = repository.list_waiting(session, limit=_MOST)
     _each(over, _close, _UNEXPECTED.format("recorded"))
     _each(waiting, _queue, _UNEXPECTED.format("queued"))
+    return bool(over or waiting)
 
 
 def _close(job_id: str, step: int) -> None:

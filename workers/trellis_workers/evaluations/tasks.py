@@ -3,7 +3,7 @@
 from trellis_contracts import tasks
 
 from trellis_workers.core.app import app
-from trellis_workers.evaluations import finish, install, tidy
+from trellis_workers.evaluations import finish, install, queue_due, tidy
 from trellis_workers.jobs import launch
 
 
@@ -11,6 +11,13 @@ from trellis_workers.jobs import launch
 def finish_evaluations_that_are_over() -> None:
     """Record what evaluations left; room that became free is given on at once."""
     if finish.finish_evaluations():
+        launch.launch_queued()
+
+
+@app.task(name=tasks.QUEUE_EVALUATIONS)
+def queue_due_evaluations() -> None:
+    """Measure the checkpoints that are due, and take in the scores of those that were measured."""
+    if queue_due.queue_due():
         launch.launch_queued()
 
 

@@ -6,10 +6,12 @@ import { asApiError } from '@/api/errors'
 import { onUnauthorized } from '@/api/client'
 import { useSessionStore } from '@/auth/store'
 import { datasetRoutes } from '@/datasets/routes'
+import { evaluationRoutes } from '@/evaluations/routes'
 import { jobRoutes } from '@/jobs/routes'
 import AppShell from '@/layout/AppShell.vue'
 import { modelRoutes } from '@/models/routes'
 import { pipelineRoutes } from '@/pipelines/routes'
+import { reportRoutes } from '@/reports/routes'
 import { rewardRoutes } from '@/rewards/routes'
 
 declare module 'vue-router' {
@@ -45,6 +47,8 @@ export const router = createRouter({
         ...pipelineRoutes,
         ...modelRoutes,
         ...rewardRoutes,
+        ...evaluationRoutes,
+        ...reportRoutes,
         {
           path: ':rest(.*)*',
           name: 'not-found',

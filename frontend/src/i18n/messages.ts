@@ -5,6 +5,8 @@ import chartsEn from '@/charts/locales/en'
 import chartsZh from '@/charts/locales/zh'
 import datasetsEn from '@/datasets/locales/en'
 import datasetsZh from '@/datasets/locales/zh'
+import evaluationsEn from '@/evaluations/locales/en'
+import evaluationsZh from '@/evaluations/locales/zh'
 import jobsEn from '@/jobs/locales/en'
 import jobsZh from '@/jobs/locales/zh'
 import layoutEn from '@/layout/locales/en'
@@ -15,6 +17,8 @@ import overviewEn from '@/overview/locales/en'
 import overviewZh from '@/overview/locales/zh'
 import pipelinesEn from '@/pipelines/locales/en'
 import pipelinesZh from '@/pipelines/locales/zh'
+import reportsEn from '@/reports/locales/en'
+import reportsZh from '@/reports/locales/zh'
 import rewardsEn from '@/rewards/locales/en'
 import rewardsZh from '@/rewards/locales/zh'
 
@@ -27,11 +31,13 @@ export const messages = {
     auth: authEn,
     charts: chartsEn,
     datasets: datasetsEn,
+    evaluations: evaluationsEn,
     jobs: jobsEn,
     layout: layoutEn,
     models: modelsEn,
     overview: overviewEn,
     pipelines: pipelinesEn,
+    reports: reportsEn,
     rewards: rewardsEn,
   },
   zh: {
@@ -39,11 +45,13 @@ export const messages = {
     auth: authZh,
     charts: chartsZh,
     datasets: datasetsZh,
+    evaluations: evaluationsZh,
     jobs: jobsZh,
     layout: layoutZh,
     models: modelsZh,
     overview: overviewZh,
     pipelines: pipelinesZh,
+    reports: reportsZh,
     rewards: rewardsZh,
   },
 }

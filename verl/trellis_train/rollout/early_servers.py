@@ -24,7 +24,10 @@ def with_early_actors(manager_cls: type[Any], early: EarlyActors) -> type[Any]:
                 await super()._init_global_load_balancer()
                 return
             servers = dict(zip(self.server_addresses, self.server_handles, strict=True))
-            balancer.construct.remote(servers=servers, full_determinism=self.rollout_config.full_determinism)
+            # Trainers and workers ask it, too, and no order holds between the calls of several processes.
+            await balancer.construct.remote(
+                servers=servers, full_determinism=self.rollout_config.full_determinism
+            )
             self.global_load_balancer = balancer
 
     return LLMServerManager

@@ -107,6 +107,8 @@ class AgentLoopManager(agent_loop_tq.AgentLoopManagerTQ):
         super().__init__(*args, **kwargs)
         self.agent_loop_workers_class = ray.remote(AgentLoopWorker)
         self._news = NewsFrom()
+        #: Constructors of early workers that were not waited for yet.
+        self._constructions: list[Any] = []
 
     async def _init_agent_loop_workers(self) -> None:
         count = self.rollout_config.agent.num_workers
@@ -115,11 +117,15 @@ class AgentLoopManager(agent_loop_tq.AgentLoopManagerTQ):
         if len(workers) < count:
             await super()._init_agent_loop_workers()
             return
-        for worker in workers:
-            worker.construct.remote(
-                self.config, self.llm_client, self.teacher_client, self.reward_loop_worker_handles
-            )
+        arguments = (self.config, self.llm_client, self.teacher_client, self.reward_loop_worker_handles)
+        self._constructions = [worker.construct.remote(*arguments) for worker in workers]
         self.agent_loop_workers = workers
+
+    def generate_sequences(self, prompts: Any) -> None:
+        # Calls of an asynchronous actor may overtake each other, and its constructor may have failed.
+        ray.get(self._constructions)
+        self._constructions = []
+        super().generate_sequences(prompts)
 
     def wait_for_news(self, timeout_s: float) -> None:
         """Return when prompts have reached a terminal status since the last call, or after ``timeout_s``."""

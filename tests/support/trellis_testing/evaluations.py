@@ -1,0 +1,56 @@
+"""What a run of an evaluation leaves, made without a model."""
+
+from collections.abc import Sequence
+
+from trellis_api.core.settings import Settings
+from trellis_api.evaluations.folder import result_path, samples_path
+from trellis_api.evaluations.models import Evaluation
+from trellis_api.evaluations.service import read_request
+from trellis_contracts.evaluation import EvaluationResult, Sample
+from trellis_evaluation.samples.store import write_store
+from trellis_evaluation.statistics import summarise
+
+from trellis_testing.samples import make_sample
+
+
+def leave_results(
+    settings: Settings,
+    row: Evaluation,
+    *,
+    scores: Sequence[float] = (1.0, 0.0, 1.0, 1.0),
+    seconds: float = 8.0,
+) -> EvaluationResult:
+    """Samples with these scores and ``result.json``, for every benchmark that the evaluation asks for."""
+    results = []
+    for order in read_request(row).benchmarks:
+        label = str(order.label)
+        samples = [make_sample_of_a_level(position, score) for position, score in enumerate(scores)]
+        path = samples_path(settings, row.id, label)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_store(path, samples)
+        results.append(
+            summarise(
+                samples,
+                label=label,
+                benchmark=order.benchmark,
+                metrics=["strict"],
+                group_kinds=["level"],
+                seconds=seconds,
+            )
+        )
+    result = EvaluationResult(
+        evaluation_id=row.id, benchmarks=results, manifest={"seed": 0, "engine": {"name": "vllm"}}
+    )
+    result_path(settings, row.id).write_text(result.model_dump_json())
+    return result
+
+
+def make_sample_of_a_level(position: int, score: float) -> Sample:
+    """Levels 1 and 2 in turn; ten tokens were read and four written."""
+    return make_sample(
+        position,
+        score=score,
+        groups={"level": f"Level {position % 2 + 1}"},
+        prompt_tokens=10,
+        output_tokens=4,
+    )

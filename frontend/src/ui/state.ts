@@ -4,7 +4,7 @@ import type { components } from '@/api/schema'
 type Schemas = components['schemas']
 
 export type JobState = Schemas['JobState']
-export type State = JobState | Schemas['DatasetState'] | Schemas['ModelState'] | Schemas['DataTaskRead']['state']
+export type State = JobState | Schemas['DatasetState'] | Schemas['ModelState'] | Schemas['ReportState'] | Schemas['DataTaskRead']['state']
 
 type Shape = 'waiting' | 'diamond' | 'dot' | 'hollow' | 'square' | 'check' | 'cross' | 'bolt' | 'arrow'
 
@@ -19,6 +19,7 @@ export const MARKS: Readonly<Record<State, Mark>> = {
   pending: { shape: 'waiting', tone: 'queued' },
   creating: { shape: 'waiting', tone: 'running' },
   fetching: { shape: 'arrow', tone: 'running' },
+  writing: { shape: 'dot', tone: 'running' },
   launching: { shape: 'diamond', tone: 'launching' },
   running: { shape: 'dot', tone: 'running' },
   stopping: { shape: 'hollow', tone: 'stopping' },
@@ -57,4 +58,5 @@ export const WORDS = {
   job: (state: State) => `state.${state}`,
   dataset: (state: State) => `datasets.state.${state}`,
   model: (state: State) => `models.state.${state}`,
+  report: (state: State) => `reports.state.${state}`,
 } as const

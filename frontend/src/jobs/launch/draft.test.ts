@@ -106,13 +106,13 @@ describe('the request', () => {
   it('of a cloned job is the job\'s own', () => {
     const job = {
       recipe: 'grpo', preset: 'gpu-24gb', model: { id: 'mdl_b', name: 'tiny' }, dataset: { id: 'ds_gone', name: null },
-      validation_dataset: null, params: { group_size: 2 }, overrides: { 'a.b': '7' }, seed: 5, resources: { gpus: 2 }, tags: ['t'], priority: 3,
+      validation_dataset: null, params: { group_size: 2 }, overrides: { 'a.b': '7' }, evaluate: null, seed: 5, resources: { gpus: 2 }, tags: ['t'], priority: 3,
     } as unknown as Job
 
     const request = toRequest(draftOfJob(job, 'again'), '')
 
     expect(request).toMatchObject({
-      name: 'again', model: 'mdl_b', dataset: '', params: { group_size: 2 }, overrides: { 'a.b': '7' }, seed: 5, resources: { gpus: 2 },
+      name: 'again', model: 'mdl_b', dataset: '', params: { group_size: 2 }, overrides: { 'a.b': '7' }, evaluate: null, seed: 5, resources: { gpus: 2 },
     })
   })
 
@@ -128,7 +128,7 @@ describe('the request', () => {
   it('of a cloned job reads the same rows, as far as they are there', () => {
     const job = {
       recipe: 'grpo', preset: null, model: { id: 'mdl_b', name: 'tiny' }, dataset: { id: 'ds_a', name: 'a' }, dataset_version: 'abc', dataset_split: 'train',
-      validation_dataset: { id: 'ds_gone', name: null }, validation_version: 'def', validation_split: 'test', params: {}, overrides: {}, seed: 1, resources: { gpus: 1 }, tags: [], priority: 0,
+      validation_dataset: { id: 'ds_gone', name: null }, validation_version: 'def', validation_split: 'test', params: {}, overrides: {}, evaluate: null, seed: 1, resources: { gpus: 1 }, tags: [], priority: 0,
     } as unknown as Job
     expect(draftOfJob(job, 'again')).toMatchObject({
       dataset: 'ds_a', datasetVersion: 'abc', datasetSplit: 'train', validationDataset: null, validationVersion: null, validationSplit: null,

@@ -3,6 +3,7 @@ import { isTerm } from '@/rewards/terms/terms'
 import type { RewardTerm } from '@/rewards/types'
 
 import type { DataFormat, Issue, Job, JobCreate, Knob, Preset, Recipe } from '../types'
+import { emptyEvaluate, type EvaluateDraft, evaluateOfJob, toEvaluate } from './evaluating/draft'
 
 /** A list of rewards is the one value that is not plain. */
 export type KnobValue = number | boolean | string | null | RewardTerm[]
@@ -36,6 +37,8 @@ export interface Draft {
   exportName: string
   /** Metric that tells the best checkpoint; null for the recipe's own. */
   bestBy: string | null
+  /** What the checkpoints are measured on. */
+  evaluate: EvaluateDraft
   overrides: OverrideRow[]
   seed: number
   gpus: number
@@ -67,6 +70,7 @@ export function emptyDraft(): Draft {
     dataFormat: null,
     exportName: '',
     bestBy: null,
+    evaluate: emptyEvaluate(),
     overrides: [],
     seed: 1,
     gpus: 1,
@@ -111,6 +115,7 @@ export function draftOfJob(job: Job, name: string): Draft {
     dataFormat: job.data_format,
     exportName: job.export_as?.name ?? '',
     bestBy: job.export_as?.best_by ?? job.keep_best_by?.metric ?? null,
+    evaluate: evaluateOfJob(job),
     overrides: Object.entries(job.overrides).map(([key, value]) => overrideRow(key, writeValue(value))),
     seed: job.seed,
     gpus: job.resources.gpus,
@@ -177,6 +182,8 @@ export function toRequest(draft: Draft, fallbackName: string): JobCreate {
   if (draft.validationDataset !== null) request.validation_dataset = draft.validationDataset
   if (draft.validationDataset !== null && draft.validationVersion !== null) request.validation_version = draft.validationVersion
   if (draft.validationSplit !== null) request.validation_split = draft.validationSplit
+  const evaluate = toEvaluate(draft.evaluate)
+  if (evaluate !== null) request.evaluate = evaluate
   return request
 }
 

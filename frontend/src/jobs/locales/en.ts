@@ -1,4 +1,5 @@
 /** Texts of the jobs domain. */
+import evaluating from './parts/evaluating.en'
 import fit from './parts/fit.en'
 import life from './parts/life.en'
 import recipes from './parts/recipes.en'
@@ -6,6 +7,7 @@ import revision from './parts/revision.en'
 
 export default {
   recipes,
+  ...evaluating,
   ...fit,
   ...life,
   title: 'Jobs',

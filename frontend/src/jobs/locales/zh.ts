@@ -1,4 +1,5 @@
 /** 任务相关的文字。 */
+import evaluating from './parts/evaluating.zh'
 import fit from './parts/fit.zh'
 import life from './parts/life.zh'
 import recipes from './parts/recipes.zh'
@@ -6,6 +7,7 @@ import revision from './parts/revision.zh'
 
 export default {
   recipes,
+  ...evaluating,
   ...fit,
   ...life,
   title: '任务',

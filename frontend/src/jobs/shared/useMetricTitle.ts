@@ -1,11 +1,18 @@
 /** A metric's name for people; the key itself where the dashboard knows no better. */
 import { useI18n } from 'vue-i18n'
 
+import { useNames } from '@/evaluations/shared/names'
+
+import { scoreOf } from '../page/evaluating/scores'
 import { metricName, metricUnit } from './metricCatalogue'
 
-export function useMetricTitle(): (key: string) => string {
+/** `labels` are those of the benchmarks that the job's checkpoints are measured on. */
+export function useMetricTitle(labels: () => readonly string[] = () => []): (key: string) => string {
   const { t } = useI18n()
+  const names = useNames()
   return (key) => {
+    const score = scoreOf(key, labels())
+    if (score !== null) return `${names.benchmarkName(score.label)} · ${names.metricName(score.metric)}`
     const name = metricName(key)
     return name === null ? key : t(`jobs.metric.${name}`)
   }

@@ -63,6 +63,7 @@ export default {
     custom_code: 'The model needs Python code from its own folder; the platform does not run it.',
   },
   train: 'Train it',
+  evaluate: 'Evaluate it',
   remove: {
     title: 'Delete {name}?',
     textLocal: 'It is taken off this list. Its folder stays where it is.',

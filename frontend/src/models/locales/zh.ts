@@ -63,6 +63,7 @@ export default {
     custom_code: '该模型需要运行其文件夹中的 Python 代码，平台不会运行。',
   },
   train: '用它训练',
+  evaluate: '评测',
   remove: {
     title: '删除 {name}？',
     textLocal: '它会从列表中移除，文件夹保留在原处。',

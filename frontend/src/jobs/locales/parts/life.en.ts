@@ -1,6 +1,6 @@
 /** Texts of alarms, checkpoints' actions and exports. */
 export default {
-  kind: { train: 'Training', export: 'Export' },
+  kind: { train: 'Training', export: 'Export', evaluate: 'Evaluation' },
   alarms: {
     title: 'Alarms',
     count: 'One alarm | {count} alarms',
@@ -17,7 +17,7 @@ export default {
     best: 'best',
     pruned: 'removed',
     prunedHelp: 'Its files were removed to make room; its figures stay.',
-    because: { pinned: 'pinned', best: 'best', resumed: 'resumed from', exporting: 'being exported', model: 'used by a model' },
+    because: { pinned: 'pinned', best: 'best', resumed: 'resumed from', exporting: 'being exported', evaluating: 'being evaluated', model: 'used by a model' },
     becauseHelp: 'Not removed to make room.',
     pin: 'Keep',
     unpin: 'Let go',

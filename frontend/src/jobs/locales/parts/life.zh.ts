@@ -1,6 +1,6 @@
 /** 警报、检查点操作与导出的文字。 */
 export default {
-  kind: { train: '训练', export: '导出' },
+  kind: { train: '训练', export: '导出', evaluate: '评测' },
   alarms: {
     title: '警报',
     count: '{count} 个警报',
@@ -17,7 +17,7 @@ export default {
     best: '最佳',
     pruned: '已移除',
     prunedHelp: '文件已为腾出空间而移除，数值仍保留。',
-    because: { pinned: '已固定', best: '最佳', resumed: '曾从此继续', exporting: '正在导出', model: '被模型使用' },
+    because: { pinned: '已固定', best: '最佳', resumed: '曾从此继续', exporting: '正在导出', evaluating: '正在评测', model: '被模型使用' },
     becauseHelp: '不会为腾出空间而移除。',
     pin: '保留',
     unpin: '取消保留',

@@ -1,0 +1,47 @@
+import { describe, expect, it } from 'vitest'
+
+import { type ComparedBenchmark, type Comparison, outcomeOf, samplesOf, sayP, shapesOf } from './outcome'
+
+function compared(parts: Partial<ComparedBenchmark> = {}): ComparedBenchmark {
+  const score = { metric: 'accuracy', value: 0.5, stderr: null, low: null, high: null, method: 'none', n: 10 } as const
+  return { label: 'gsm8k', benchmark: 'gsm8k', metric: 'accuracy', a: score, b: score, difference: 0.1, low: 0.01, high: 0.19, p_value: 0.03, test: 'mcnemar', pairs: 100, improved: 15, worsened: 5, differences: [], ...parts }
+}
+
+describe('what a comparison comes to', () => {
+  it('is a difference only where chance hardly explains it', () => {
+    expect(outcomeOf(compared())).toBe('higher')
+    expect(outcomeOf(compared({ difference: -0.1 }))).toBe('lower')
+    expect(outcomeOf(compared({ p_value: 0.05 }))).toBe('unclear')
+  })
+
+  it('is nothing where nothing was paired, however far the scores are apart', () => {
+    expect(outcomeOf(compared({ p_value: null, test: null, pairs: 0 }))).toBe('untested')
+  })
+
+  it('tells equal answers from equal scores', () => {
+    expect(outcomeOf(compared({ difference: 0, improved: 0, worsened: 0, p_value: 1 }))).toBe('same')
+    expect(outcomeOf(compared({ difference: 0, improved: 5, worsened: 5, p_value: 1 }))).toBe('unclear')
+  })
+})
+
+describe('p-values', () => {
+  it('have as many digits as mean something', () => {
+    expect([0.0000001, 0.04231, 0.5, 0.42789, 1].map(sayP)).toEqual(['< 0.001', '0.042', '0.5', '0.43', '> 0.999'])
+  })
+})
+
+describe('the problems that changed', () => {
+  it('are looked at in the second evaluation, against the first', () => {
+    expect(samplesOf('ev_a', 'ev_b', 'gsm8k', 'worse')).toEqual({ name: 'evaluation', params: { id: 'ev_b' }, query: { tab: 'samples', label: 'gsm8k', against: 'ev_a', changed: 'worse' } })
+  })
+})
+
+describe('the radar of a comparison', () => {
+  it('shows shares and nothing else', () => {
+    const benchmarks = [compared(), compared({ label: 'wikitext', metric: 'word_perplexity' })]
+
+    const shapes = shapesOf({ benchmarks } as Comparison, (label) => label.toUpperCase(), (metric) => !metric.includes('perplexity'))
+
+    expect(shapes).toEqual({ axes: ['GSM8K'], a: [0.5], b: [0.5] })
+  })
+})

@@ -1,0 +1,21 @@
+/** Texts of the platform's board. */
+export default {
+  title: 'Leaderboard',
+  subtitle: 'The best score of every model and checkpoint that was measured here.',
+  benchmark: 'Benchmark',
+  metric: 'Metric',
+  rank: 'Rank',
+  target: 'Model or checkpoint',
+  score: 'Score',
+  problems: 'Problems',
+  measured: 'Measured',
+  configuration: 'Settings {letter}',
+  configurationHelp: 'Measured alike: {name}',
+  separate: 'Scores are ranked together only where they were measured alike: same data, prompts, examples and decoding.',
+  choose: 'Choose {name} to compare',
+  compare: 'Compare the two',
+  chooseAnother: 'Choose another one',
+  empty: 'No scores yet',
+  emptyText: 'Evaluate a model or a checkpoint on a benchmark: its scores appear here when the evaluation has succeeded.',
+  evaluation: 'Evaluation',
+}

@@ -1,0 +1,21 @@
+/** 平台排行榜的文字。 */
+export default {
+  title: '排行榜',
+  subtitle: '在本平台测过的每个模型与检查点的最好成绩。',
+  benchmark: '基准',
+  metric: '指标',
+  rank: '名次',
+  target: '模型或检查点',
+  score: '分数',
+  problems: '题数',
+  measured: '测量时间',
+  configuration: '条件 {letter}',
+  configurationHelp: '测量条件相同：{name}',
+  separate: '只有测量条件相同（数据、提示词、示例、解码方式）的分数才放在一起排名。',
+  choose: '选择 {name} 进行对比',
+  compare: '对比这两个',
+  chooseAnother: '再选一个',
+  empty: '还没有分数',
+  emptyText: '请在某个基准上评测模型或检查点：评测成功后，分数会出现在这里。',
+  evaluation: '评测',
+}

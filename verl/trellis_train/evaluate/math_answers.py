@@ -7,7 +7,9 @@ from trellis_train.rewards.math_check import compare_expressions
 
 _PERCENT = re.compile(r"\s*\\?(?:%|％|percent(?:age)?\b|per cent\b)\s*", re.IGNORECASE)
 #: The question, not one of its quantities, is about percents.
-_ASKS_PERCENT = re.compile(r"(?:what|which|how many|as an?|in|the|find)[^.?!]{0,60}?percent", re.IGNORECASE)
+_ASKS_PERCENT = re.compile(
+    r"\b(?:what|which|how many|as an?|in|the|find)\b[^.?!\d]{0,60}?percent", re.IGNORECASE
+)
 _SPACING = re.compile(r"(?<!\\)\\(?:[,;:! ]|left(?![a-z])|right(?![a-z])|quad|qquad|displaystyle)\s*")
 _TEXT = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mbox)\s*\{([^{}]*)\}")
 _LETTER = re.compile(r"\(?([A-Z])\)?")

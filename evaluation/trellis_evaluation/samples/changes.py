@@ -1,10 +1,12 @@
 """Which samples differ between two files of the same benchmark, by their problems' keys."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from trellis_evaluation.samples.format import NUMBERS
 
 Changed = Literal["any", "better", "worse"]
 #: Spreads the generations of one problem over the 64 bits (the golden ratio's, Knuth 6.4).
@@ -25,18 +27,17 @@ class ChangeCounts:
     only_there: int
 
 
-@dataclass(frozen=True)
-class SampleColumns:
+class SampleColumns(Protocol):
     """One number a sample, in the order of the ids."""
 
-    ids: NDArray[np.int64]
-    verdicts: NDArray[np.uint8]
-    scores: NDArray[np.float64]
-    keys: NDArray[np.uint64]
-
-    def names(self, numbers: int) -> NDArray[np.uint64]:
-        """What tells a generation apart in every file: its problem's key and its number."""
-        return self.keys + (self.ids % numbers).astype(np.uint64) * _SPREAD
+    @property
+    def ids(self) -> NDArray[np.int64]: ...
+    @property
+    def verdicts(self) -> NDArray[np.uint8]: ...
+    @property
+    def scores(self) -> NDArray[np.float64]: ...
+    @property
+    def keys(self) -> NDArray[np.uint64]: ...
 
 
 @dataclass(frozen=True)
@@ -74,18 +75,25 @@ class Changes:
         )
 
 
-def find_changes(here: SampleColumns, there: SampleColumns, numbers: int) -> Changes:
+def find_changes(here: SampleColumns, there: SampleColumns) -> Changes:
     """Pair the samples of two files; the files may have drawn other problems in another order."""
-    mine, theirs = here.names(numbers), there.names(numbers)
-    if np.array_equal(mine, theirs):
-        paired, places = np.ones(len(mine), dtype=bool), np.arange(len(mine))
-    else:
-        order = np.argsort(theirs)
-        found = np.searchsorted(theirs, mine, sorter=order)
-        places = order[np.minimum(found, len(theirs) - 1)] if len(theirs) else np.zeros(len(mine), dtype=int)
-        paired = theirs[places] == mine if len(theirs) else np.zeros(len(mine), dtype=bool)
+    if np.array_equal(here.ids, there.ids) and np.array_equal(here.keys, there.keys):
+        turned: NDArray[np.bool_] = np.not_equal(here.verdicts, there.verdicts)
+        return Changes(np.ones(len(turned), dtype=bool), here.scores - there.scores, turned, only_there=0)
+    mine, theirs = _names(here), _names(there)
     gains, turned = np.zeros(len(mine)), np.zeros(len(mine), dtype=bool)
+    if not len(theirs):
+        return Changes(turned.copy(), gains, turned, only_there=0)
+    order = np.argsort(theirs)
+    found = np.searchsorted(theirs, mine, sorter=order)
+    places = order[np.minimum(found, len(theirs) - 1)]
+    paired: NDArray[np.bool_] = np.equal(theirs[places], mine)
     partners = places[paired]
     gains[paired] = here.scores[paired] - there.scores[partners]
     turned[paired] = here.verdicts[paired] != there.verdicts[partners]
     return Changes(paired, gains, turned, only_there=len(theirs) - int(paired.sum()))
+
+
+def _names(columns: SampleColumns) -> NDArray[np.uint64]:
+    """What tells a generation apart in every file: its problem's key and its number."""
+    return columns.keys + (columns.ids % NUMBERS).astype(np.uint64) * _SPREAD

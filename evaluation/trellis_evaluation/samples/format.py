@@ -36,6 +36,7 @@ _PROMPT_CHARACTERS = 8000
 SCHEMA = f"""
 pragma application_id = {APPLICATION_ID};
 pragma user_version = {FORMAT};
+pragma page_size = 16384;
 create table samples (id integer primary key, body blob not null);
 create table columns (name text primary key, data blob not null) without rowid;
 create table facts (name text primary key, value blob not null) without rowid;

@@ -105,7 +105,8 @@ def _describe(connection: sqlite3.Connection, codec: Codec) -> None:
         groups.setdefault(kind, {})[name] = [index, len(members)]
         data[f"group/{index}"] = members.tobytes()
     connection.executemany("insert into columns values (?, ?)", data.items())
-    connection.execute("insert into facts values ('groups', ?)", (json.dumps(groups).encode(),))
+    facts = [("groups", json.dumps(groups).encode()), ("total", str(len(columns.ids)).encode())]
+    connection.executemany("insert into facts values (?, ?)", facts)
 
 
 @dataclass

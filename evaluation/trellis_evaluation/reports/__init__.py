@@ -1,0 +1,1 @@
+"""Reports on evaluations: Markdown, HTML that needs nothing else, and PDF."""

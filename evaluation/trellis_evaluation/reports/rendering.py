@@ -1,0 +1,124 @@
+"""Renders a report as Markdown and as one HTML file that opens without a network."""
+
+import json
+import re
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from trellis_contracts.evaluation import Score
+
+from trellis_evaluation.reports import pictures
+from trellis_evaluation.reports.content import Content, build_content, clean, flatten_manifest, verdicts
+from trellis_evaluation.reports.document import Language, ReportInput
+from trellis_evaluation.reports.texts import read_texts
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_BAR_CELLS = 20
+
+
+def render_html(report: ReportInput, language: Language) -> str:
+    """One page: texts escaped, charts inside, a policy that forbids loading anything, printable on A4."""
+    content = build_content(report, read_texts(language))
+    environment = _environment(autoescape=True)
+    template = environment.get_template("report.html.jinja")
+    return template.render(
+        **_values(content),
+        css=_safe((_TEMPLATES / "report.css").read_text("utf-8")),
+        scores_chart=_safe(pictures.draw_scores(content)),
+        radar=_safe(pictures.draw_overview(content)),
+        histories=[(each, _safe(each.svg)) for each in pictures.draw_histories(content)],
+        draw_breakdown=lambda section, breakdown: _safe(pictures.draw_breakdown(content, section, breakdown)),
+    )
+
+
+def render_markdown(report: ReportInput, language: Language) -> str:
+    """Tables and bars of characters; what a model wrote stands in fenced blocks."""
+    content = build_content(report, read_texts(language))
+    text = _environment(autoescape=False).get_template("report.md.jinja").render(**_values(content))
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+def _values(content: Content) -> dict[str, object]:
+    return {
+        "content": content,
+        "report": content.report,
+        "texts": content.texts,
+        "verdicts": verdicts(),
+        "flatten": flatten_manifest,
+        "whole_manifests": [
+            json.dumps(entry.evaluation.manifest, ensure_ascii=False, indent=2, sort_keys=True)
+            for entry in content.entries
+        ],
+    }
+
+
+def _environment(*, autoescape: bool) -> Environment:
+    # Markdown has an escaping of its own, in the filters below.
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=autoescape,  # noqa: S701
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        percent=_percent, points=_points, interval=_interval, bar=_bar, cell=_cell, fence=_fence,
+        duration=_duration, p_value=_p_value, day=_day, clean=clean,
+    )  # fmt: skip
+    return environment
+
+
+def _safe(svg: str | None) -> Markup | None:
+    """Our own style sheet, and charts, which escape their texts."""
+    return None if svg is None else Markup(svg)  # noqa: S704
+
+
+def _percent(value: float) -> str:
+    return f"{value:.1%}"
+
+
+def _points(value: float) -> str:
+    """A difference of percentages, with its sign."""
+    return f"{value * 100:+.1f}".replace("-", "−")
+
+
+def _interval(score: Score) -> str:
+    if score.low is None or score.high is None:
+        return ""
+    return f"{score.low * 100:.1f}–{score.high * 100:.1f}"
+
+
+def _bar(value: float) -> str:
+    filled = round(max(0.0, min(1.0, value)) * _BAR_CELLS)
+    return "█" * filled + "░" * (_BAR_CELLS - filled)
+
+
+def _cell(value: object) -> str:
+    """Any text as one cell of a Markdown table: on one line, nothing in it is Markdown or HTML."""
+    text = " ".join(clean(str(value)).split())
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_{}\[\]#|~$!])", r"\\\1", text)
+
+
+def _fence(text: str) -> str:
+    """A block with a fence that is longer than any in the text."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{clean(text)}\n{fence}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _p_value(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _day(moment: object) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC" if moment else ""

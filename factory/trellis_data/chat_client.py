@@ -52,13 +52,23 @@ class NoReply(Exception):
 class ChatClient:
     """A connection; threads may share it, and processes the account in ``ledger``.
 
-    ``who`` names the endpoint in messages and begins their codes, as in ``judge_refuses``.
+    ``who`` names the endpoint in messages and begins their codes, as in ``judge_refuses``. ``key`` is that of
+    the endpoint where it was handed over; else it is looked for in the environment.
     """
 
-    def __init__(self, who: str, name: str, endpoint: ChatEndpoint, ledger: Ledger, retries: int) -> None:
+    def __init__(
+        self,
+        who: str,
+        name: str,
+        endpoint: ChatEndpoint,
+        ledger: Ledger,
+        retries: int,
+        *,
+        key: str | None = None,
+    ) -> None:
         self._who, self._name = who, name
         self._endpoint, self._ledger, self._retries = endpoint, ledger, retries
-        self._client = self._connect()
+        self._client = self._connect(key)
 
     def __enter__(self) -> Self:
         return self
@@ -145,11 +155,11 @@ class ChatClient:
             raise NoReply("no_completion", f"{self._who} '{self._name}' answers with no completion") from None
         return Reply(text, reason, asked, answered, cost)
 
-    def _connect(self) -> "openai.OpenAI":
+    def _connect(self, key: str | None) -> "openai.OpenAI":
         import openai
 
         variable = self._endpoint.key_variable
-        key = os.environ.get(variable) if variable else None
+        key = key or (os.environ.get(variable) if variable else None)
         if variable and not key:
             raise OperatorProblem(
                 f"{self._who}_without_key",

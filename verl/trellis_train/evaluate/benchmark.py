@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from trellis_contracts.evaluation import BenchmarkTask, Sample, Score, Verdict
 
@@ -86,6 +86,14 @@ class Benchmark(Protocol):
 
     def close(self) -> None:
         """End what was started."""
+
+
+@runtime_checkable
+class HasRemarks(Protocol):
+    """A benchmark, or its scorer, with more to say of a result than its scores."""
+
+    def remarks(self, samples: Sequence[Sample]) -> dict[str, float | str]:
+        """``BenchmarkResult.remarks``: what a judge cost, how far it agrees with people."""
 
 
 #: Where each benchmark lives: a class that is made with (task, seed), imported when it is ordered.

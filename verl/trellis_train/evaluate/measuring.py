@@ -14,7 +14,7 @@ from jinja2 import TemplateError
 from trellis_contracts.evaluation import BenchmarkResult, BenchmarkTask, Sample, Verdict
 from trellis_evaluation.statistics import summarise
 
-from trellis_train.evaluate.benchmark import BenchmarkUnusable, Problem, Scored, open_benchmark
+from trellis_train.evaluate.benchmark import BenchmarkUnusable, HasRemarks, Problem, Scored, open_benchmark
 from trellis_train.evaluate.drawing import choose_seed, draw
 from trellis_train.evaluate.inference import Answer, Generation
 from trellis_train.evaluate.likelihoods import Likelihood
@@ -140,6 +140,7 @@ class Measurement:
             group_kinds=self._benchmark.group_kinds,
             extras=self._benchmark.finish(samples),
             seconds=self._spent(),
+            remarks=self._benchmark.remarks(samples) if isinstance(self._benchmark, HasRemarks) else {},
         )
         self._log.finish(samples, result)
         self._reporter.settle(self.label, {score.metric: score.value for score in result.scores})

@@ -42,29 +42,33 @@ class PythonFileScorer:
 
     async def load(self) -> None:
         """Execute the file once; ``RewardUnusable`` where that fails."""
-        await asyncio.to_thread(self._require_loadable)
+        await asyncio.to_thread(self.require_loadable)
 
     async def score(self, sample: Sample) -> float:
         """Ask the next process; ``SandboxError`` where the file's function fails."""
+        return read_value(await asyncio.to_thread(self.ask, sample))
+
+    def ask(self, sample: Sample) -> dict[str, Any]:
+        """What the next process answers, for ``read_value``. Threads may ask at the same time."""
         request = {
             "prompt": sample.prompt,
             "response": sample.response,
             "answer": sample.answer,
             "row": {**sample.row, "messages": [dict(message) for message in sample.messages]},
         }
-        reply = await asyncio.to_thread(self._call, next(self._turns), request)
-        return read_value(reply)
+        self.require_loadable()
+        return next(self._turns).call(request)
 
     async def close(self) -> None:
         """End the processes."""
+        await asyncio.to_thread(self.end)
+
+    def end(self) -> None:
+        """The same, for a caller without an event loop."""
         for session in self._sessions:
-            await asyncio.to_thread(session.close)
+            session.close()
 
-    def _call(self, session: SandboxSession, request: dict[str, Any]) -> dict[str, Any]:
-        self._require_loadable()
-        return session.call(request)
-
-    def _require_loadable(self) -> None:
+    def require_loadable(self) -> None:
         """A file that does not load would fail every response, each after the same wait: once is enough."""
         with self._loading:
             if not self._has_loaded and self._problem is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from trellis_contracts.evaluation import BenchmarkTask, ChoiceScorer, Sample, Score
 
-from trellis_train.evaluate.benchmark import BenchmarkUnusable, Message, Needs, Problem, Scored
+from trellis_train.evaluate.benchmark import BenchmarkUnusable, HasRemarks, Message, Needs, Problem, Scored
 from trellis_train.evaluate.custom.choices import list_choices
 from trellis_train.evaluate.custom.rows import fill, read_answer, read_prompt
 from trellis_train.evaluate.custom.scorer import custom_order, open_scorer
@@ -123,6 +123,10 @@ class Custom:
     def finish(self, samples: Sequence[Sample]) -> list[Score]:
         """What the scorer adds."""
         return self._scorer.finish(samples)
+
+    def remarks(self, samples: Sequence[Sample]) -> dict[str, float | str]:
+        """What the scorer adds that is no score."""
+        return self._scorer.remarks(samples) if isinstance(self._scorer, HasRemarks) else {}
 
     def manifest(self) -> dict[str, Any]:
         """Columns, template, scorer and examples."""

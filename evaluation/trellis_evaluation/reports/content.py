@@ -14,6 +14,8 @@ from trellis_evaluation.reports.texts import Texts
 
 #: Of a sample's texts. The end of a prompt is its question.
 _PROMPT_CHARACTERS, _OUTPUT_CHARACTERS = 900, 1800
+#: Of each half of an output: models that repeat a line would fill pages.
+_LINES = 16
 #: Manifest entries that say little to a reader or are long; the whole manifest has them.
 _HIDDEN = re.compile(r"(^|\.)(text|packages\..*|order\.(system|scorer\..*))$")
 #: Packages whose versions decide scores.
@@ -180,10 +182,12 @@ def _shorten(label: str, entry: Entry, sample: Sample, texts: Texts) -> Example:
     if len(prompt) > _PROMPT_CHARACTERS:
         gone = texts("left_out", count=f"{len(prompt) - _PROMPT_CHARACTERS:,}")
         prompt = f"{gone}\n{prompt[-_PROMPT_CHARACTERS:]}"
-    if len(output) > _OUTPUT_CHARACTERS:
+    lines = output.splitlines(keepends=True)
+    if len(output) > _OUTPUT_CHARACTERS or len(lines) > 2 * _LINES:
         half = _OUTPUT_CHARACTERS // 2
-        gone = texts("left_out", count=f"{len(output) - 2 * half:,}")
-        output = f"{output[:half]}\n{gone}\n{output[-half:]}"
+        head, tail = "".join(lines[:_LINES])[:half], "".join(lines[-_LINES:])[-half:]
+        gone = texts("left_out", count=f"{len(output) - len(head) - len(tail):,}")
+        output = f"{head}\n{gone}\n{tail}"
     return Example(label, entry, sample, clean(prompt), clean(output))
 
 

@@ -10,7 +10,7 @@ from trellis_evaluation.statistics import compare_pairs, mean_score, summarise
 
 from trellis_testing.samples import make_sample
 
-HOSTILE = "</pre><script>alert(1)</script><img src=https://example.com/x.png> ``` | # & \x00\u202e [a](javascript:b)"
+HOSTILE = "</pre><script>alert(1)</script><img src=//example.com/x> ``` | & \x00\u202e [a](javascript:b)"
 _DATA = {
     "gsm8k": ("strict", {}),
     "math500": ("accuracy", {"level": [f"Level {n}" for n in range(1, 6)], "type": ["Algebra", "Geometry"]}),
@@ -65,23 +65,13 @@ def _make_samples(number: int, label: str, metric: str, groups: dict[str, list[s
     for at, right in enumerate(_draw(len(label) + number, 300, 0.35 + 0.12 * number)):
         verdict = Verdict.CORRECT if right else draw.choices(list(Verdict)[1:], (70, 15, 10, 5))[0]
         chosen = {kind: names[at % len(names)] for kind, names in groups.items()}
-        found.append(
-            make_sample(
-                at,
-                score=float(right),
-                verdict=verdict,
-                parts={metric: float(right)},
-                groups=chosen,
-                output=HOSTILE
-                if at == 0
-                else "She sold 48 / 2 = 24 clips.\n#### 72\n" * (1 + 80 * (at == 1)),
-                extracted="72",
-                gold="72",
-                output_tokens=40,
-                seconds=1.5,
-                error="the engine ended" if verdict is Verdict.FAILED else None,
-            )  # fmt: skip
-        )
+        repeated = "She sold 48 / 2 = 24 clips.\n#### 72\n" * (1 + 80 * (at == 1))
+        sample = make_sample(
+            at, score=float(right), verdict=verdict, parts={metric: float(right)}, groups=chosen,
+            output=HOSTILE if at == 0 else repeated, extracted="72", gold="72", output_tokens=40, seconds=1.5,
+            error="the engine ended" if verdict is Verdict.FAILED else None,
+        )  # fmt: skip
+        found.append(sample)
     return found
 
 

@@ -1,0 +1,177 @@
+"""Reports in both formats and languages: complete, harmless, without anything from outside."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import yaml
+from trellis_evaluation.problem import EvaluationProblem
+from trellis_evaluation.reports import pdf
+from trellis_evaluation.reports.charts import Bar, BarGroup, draw_bars
+from trellis_evaluation.reports.content import clean
+from trellis_evaluation.reports.document import LANGUAGES
+from trellis_evaluation.reports.rendering import render_html, render_markdown
+from trellis_testing.report_data import HOSTILE, make_report
+
+TEXTS = Path(pdf.__file__).parent / "texts"
+
+
+class _Elements(HTMLParser):
+    """Names and attributes of all elements of a page, and whether each was closed."""
+
+    VOID = frozenset({"meta", "br", "path", "use", "line"})
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    report = make_report()
+    return {language: render_html(report, language) for language in LANGUAGES}
+
+
+def test_both_languages_have_the_same_texts() -> None:
+    english, chinese = (yaml.safe_load((TEXTS / f"{name}.yaml").read_text("utf-8")) for name in LANGUAGES)
+
+    assert english.keys() == chinese.keys()
+    for key, text in english.items():
+        if isinstance(text, dict):
+            assert text.keys() == chinese[key].keys(), key
+        elif isinstance(text, list):
+            assert len(text) == len(chinese[key]), key
+        else:
+            assert set(re.findall(r"\{\w+\}", text)) == set(re.findall(r"\{\w+\}", chinese[key])), key
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_page_asks_for_nothing_and_runs_nothing(pages: dict[str, str], language: str) -> None:
+    elements = _Elements(pages[language])
+
+    assert elements.open == []
+    names = {name for name, _ in elements.found}
+    assert not names & {"script", "img", "iframe", "link", "object", "embed", "image"}
+    for _, attributes in elements.found:
+        assert not [name for name in attributes if name.startswith("on") or name in ("src", "action")]
+        links = [value or "" for name, value in attributes.items() if name.endswith("href")]
+        assert all(link.startswith("#") for link in links)
+    assert not re.search(r"url\((?!#)|@import", pages[language])
+    assert "default-src 'none'" in pages[language]
+
+
+def test_what_a_model_wrote_is_shown_as_text(pages: dict[str, str]) -> None:
+    assert "<script" not in pages["en"]
+    assert "&lt;/pre&gt;&lt;script&gt;alert(1)&lt;/script&gt;" in pages["en"]
+    assert "<i>model" not in pages["en"]
+    assert "\x00" not in pages["en"]
+    assert "\u202e" not in pages["en"]
+
+
+def test_ids_of_charts_are_not_shared(pages: dict[str, str]) -> None:
+    ids = [attributes["id"] for _, attributes in _Elements(pages["en"]).found if "id" in attributes]
+
+    assert len(ids) > 50
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        ("en", ["By level", "McNemar", "cut off", "different revisions", "Wilson", "Settings differ"]),
+        ("zh", ["按难度", "McNemar", "被截断", "版本不同", "Wilson", "设置不同"]),
+    ],
+)
+def test_a_report_says_what_was_measured_and_how(
+    pages: dict[str, str], language: str, words: list[str]
+) -> None:
+    markdown = render_markdown(make_report(), language)
+
+    for text in (pages[language], markdown):
+        assert [word for word in words if word not in text] == []
+        assert "starter-1 @ step 100" in text.replace("\\", "")
+
+
+def test_the_same_report_is_the_same_page(pages: dict[str, str]) -> None:
+    assert render_html(make_report(), "en") == pages["en"]
+
+
+def test_a_report_of_one_evaluation_needs_no_letters() -> None:
+    report = make_report(1)
+
+    page, markdown = render_html(report, "en"), render_markdown(report, "en")
+
+    assert 'class="letter"' not in page
+    assert "## Comparisons" not in markdown
+
+
+def test_markdown_keeps_what_a_model_wrote_in_its_block() -> None:
+    markdown = render_markdown(make_report(1), "en")
+    blocks = re.findall(r"^(`{3,})text\n(.*?)\n\1$", markdown, flags=re.DOTALL | re.MULTILINE)
+    outside = re.sub(r"^(`{3,})text\n.*?\n\1$", "", markdown, flags=re.DOTALL | re.MULTILINE)
+
+    assert clean(HOSTILE) in [content for _, content in blocks]
+    assert "<script" not in outside
+    assert "<b>" not in outside
+    tables = re.findall(r"(?:^\|.*\n)+", outside, flags=re.MULTILINE)
+    for table in tables:
+        widths = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
+        assert len(widths) == 1, table
+
+
+def test_charts_show_names_as_they_are() -> None:
+    drawn = draw_bars([BarGroup("$x^2$ <b>", [Bar("a & b", 0.5, 0.25, 0.75)])], 'say "hi"')
+
+    assert "$x^2$ &lt;b&gt;" in drawn
+    assert "a &amp; b" in drawn
+    assert 'aria-label="say &quot;hi&quot;"' in drawn
+    assert "50.0%" in drawn
+
+
+def test_a_report_is_printed(pages: dict[str, str], tmp_path: Path) -> None:
+    if pdf.find_chromium() is None:
+        pytest.skip("no Chromium on this machine")
+    page = tmp_path / "report.html"
+    page.write_text(pages["zh"], "utf-8")
+
+    pdf.render_pdf(page, tmp_path / "report.pdf")
+
+    printed = (tmp_path / "report.pdf").read_bytes()
+    assert printed.startswith(b"%PDF-")
+    assert printed.count(b"/Type /Page\n") > 4
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "report.pdf"]
+
+
+def test_without_chromium_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(EvaluationProblem, match="install it") as caught:
+        pdf.render_pdf(tmp_path / "a.html", tmp_path / "a.pdf")
+
+    assert caught.value.code == "chromium_missing"
+
+
+def test_a_page_that_is_not_there_is_not_printed(tmp_path: Path) -> None:
+    if pdf.find_chromium() is None:
+        pytest.skip("no Chromium on this machine")
+
+    with pytest.raises(EvaluationProblem) as caught:
+        pdf.render_pdf(tmp_path / "a.html", tmp_path / "a.pdf")
+
+    assert caught.value.code == "pdf_failed"
+    assert list(tmp_path.iterdir()) == []

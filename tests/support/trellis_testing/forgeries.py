@@ -55,6 +55,7 @@ LEAVING = [
         "becoming_another_program", in_call("import os; os.execv('/bin/sh', ['sh', '-c', 'echo 5'])"), ENDED
     ),
     Forgery("raising_what_nobody_catches", in_call("raise BaseException('passed')"), "BaseException"),
+    Forgery("an_error_of_half_a_character", in_call("raise ValueError('\\ud800')"), r"ValueError: \?"),
     Forgery("raising_that_it_is_done", in_call("raise StopIteration(5)"), "StopIteration"),
     Forgery(
         "an_error_whose_text_is_endless",

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 import random
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,14 +19,12 @@ from trellis_contracts.evaluation import (
     Verdict,
 )
 from trellis_evaluation.statistics import pass_at_k
+from trellis_testing.benchmark_sets import FOLDER, needs_sets
 from trellis_train.evaluate.benchmark import Benchmark, BenchmarkUnusable, Problem, Scored, open_benchmark
 from trellis_train.sandbox import command
 
-FOLDER = Path(os.environ.get("TRELLIS_BENCHMARK_DIR", Path(__file__).parents[4] / "shared/data"))
 PUBLISHED = FOLDER / "humaneval/HumanEval.jsonl.gz"
-needs_the_set = pytest.mark.skipif(
-    not PUBLISHED.exists(), reason=f"{PUBLISHED} is missing; set TRELLIS_BENCHMARK_DIR"
-)
+needs_the_set = needs_sets({"test": PUBLISHED})
 ROW = {
     "task_id": "Own/0",
     "prompt": "def add(a, b):\n    '''Their sum.'''\n",

@@ -128,6 +128,17 @@ def test_nesting_without_end_is_no_program() -> None:
     assert find_program("```python\n" + "-" * 100_000 + "1\n```", PROMPT, "total") is not None
 
 
+@pytest.mark.parametrize(
+    "piece", ["`", "~", " ", "```", "```\n", "def f(\n", "if 1:\n ", "from x import y\n", "try:\n"]
+)
+@pytest.mark.timeout(20)
+def test_long_answers_are_read_in_time(piece: str) -> None:
+    output = piece * (200_000 // len(piece))
+
+    find_program(output, PROMPT, "total")
+    find_program("    " + output, PROMPT, "total")
+
+
 def test_a_completion_ends_where_the_next_thing_begins() -> None:
     assert cut_at_stops("    return 1\n\nif x:\n    y\n") == "    return 1\n"
     assert cut_at_stops("    return 1\n") == "    return 1\n"

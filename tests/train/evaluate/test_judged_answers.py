@@ -156,6 +156,14 @@ def test_a_reply_that_is_no_grade_is_no_score(endpoint: ChatEndpoint, attempt: P
     assert "the judge" in (scored.error or "")
 
 
+def test_a_reason_of_half_a_character_can_be_kept(endpoint: ChatEndpoint, attempt: Path) -> None:
+    endpoint.default = (200, r'{"reason": "so \ud800", "points": [5]}')
+
+    scored = score(open_judged(endpoint.url, attempt, rubric="It is right."))
+
+    assert scored.notes["reason"] == "so ?"
+
+
 def test_a_judge_that_refuses_is_told_and_asked_once(endpoint: ChatEndpoint, attempt: Path) -> None:
     endpoint.default = (401, "no")
     benchmark = open_judged(endpoint.url, attempt)

@@ -68,6 +68,7 @@ def test_a_number_is_right_from_the_threshold_on(
     ("body", "message"),
     [
         ("raise ValueError('no unit')", r"ValueError: no unit \(line 2\)"),
+        (r"raise ValueError('\ud800')", r"ValueError: \?"),
         ("return float('nan')", "no finite number"),
         ("return 'right'", "not a number"),
         ("open('/etc/passwd')", "FileNotFoundError"),
@@ -80,6 +81,7 @@ def test_a_file_that_fails_on_an_answer_scores_nothing(tmp_path: Path, body: str
 
     assert scored.verdict is Verdict.FAILED
     assert re.search(message, scored.error or "")
+    assert (scored.error or "").encode()
 
 
 @pytest.mark.parametrize(

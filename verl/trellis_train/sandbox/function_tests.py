@@ -17,6 +17,7 @@ from typing import Any
 from trellis_train.sandbox.command import require_sandbox
 from trellis_train.sandbox.errors import CodeNotLoaded, CodeRaised, SandboxError
 from trellis_train.sandbox.limits import MIB, Limits
+from trellis_train.sandbox.output import as_text
 from trellis_train.sandbox.session import SandboxSession
 
 #: Of one call's arguments or result, as text.
@@ -161,7 +162,7 @@ class _Tester:
             return function.gone
         if reply.get("passed") is True:
             return None
-        return str(reply.get("problem") or "the tests said nothing")
+        return as_text(str(reply.get("problem") or "the tests said nothing"))
 
     def close(self) -> None:
         self._session.close()

@@ -4,6 +4,11 @@ import threading
 from typing import IO
 
 
+def as_text(text: str) -> str:
+    """The text without half characters (surrogates), which JSON can bring and no file can keep."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 class BoundedLog:
     """Reads a pipe to its end in a thread of its own, so that printing never blocks the process."""
 

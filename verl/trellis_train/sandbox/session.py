@@ -23,7 +23,7 @@ from trellis_train.sandbox.command import (
 )
 from trellis_train.sandbox.errors import CodeNotLoaded, CodeRaised, SandboxError, TooSlow
 from trellis_train.sandbox.limits import Limits
-from trellis_train.sandbox.output import BoundedLog
+from trellis_train.sandbox.output import BoundedLog, as_text
 
 _READ_BYTES = 64 * 1024
 #: For bubblewrap and Python; the code has its own limit.
@@ -175,7 +175,7 @@ class _Process:
         if not isinstance(reply, dict) or reply.get("id") != self._count:
             raise SandboxError("it wrote something else where the answers belong")
         if "error" in reply:
-            raise CodeRaised(str(reply["error"])[: _SHOWN_OUTPUT * 2])
+            raise CodeRaised(as_text(str(reply["error"])[: _SHOWN_OUTPUT * 2]))
         return reply
 
     def _explain_end(self) -> str:

@@ -13,6 +13,8 @@ from typing import Any
 import yaml
 from trellis_contracts.grades import BadReply
 
+from trellis_train.sandbox.output import as_text
+
 LOWEST, HIGHEST = 0, 10
 #: The prompts that new evaluations use.
 RUBRIC, PAIRWISE = "rubric-1", "pairwise-1"
@@ -126,7 +128,7 @@ def _read_grade(grade: Any) -> float:
 
 
 def _read_reason(reply: dict[str, Any]) -> str:
-    return str(reply.get("reason") or "").strip()[:2000]
+    return as_text(str(reply.get("reason") or "").strip()[:2000])
 
 
 def _mark(text: str) -> str:

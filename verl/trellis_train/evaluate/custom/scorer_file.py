@@ -16,6 +16,7 @@ from trellis_train.rewards.sample import Sample as Response
 from trellis_train.rewards.sample import plain_row
 from trellis_train.rewards.scorer import RewardUnusable
 from trellis_train.sandbox.errors import SandboxError
+from trellis_train.sandbox.output import as_text
 
 #: Of one answer.
 TIMEOUT_S = 5.0
@@ -78,7 +79,7 @@ def _other_numbers(reply: dict[str, Any]) -> dict[str, float]:
     if not isinstance(value, dict):
         return {}
     return {
-        str(name)[:100]: float(number)
+        as_text(str(name)[:100]): float(number)
         for name, number in value.items()
         if isinstance(number, int | float) and math.isfinite(number)
     }

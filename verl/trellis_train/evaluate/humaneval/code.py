@@ -10,8 +10,10 @@ from trellis_train.evaluate.extraction import answer_part
 
 #: What ends a completion of a base model: the next thing at the left margin (Chen et al. 2021, section 2.1).
 STOPS = ("\nclass", "\ndef", "\n#", "\nif", "\nprint")
+#: Possessive where it repeats, so that long rows of marks take no longer than other text.
 _FENCE = re.compile(
-    r"^([ \t]*)(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^\n]*\n(.*?)(?:^[ \t]*\2[ \t]*$|\Z)", re.DOTALL | re.M
+    r"^([ \t]*+)(`{3,}+|~{3,}+)[ \t]*+([\w+#.-]*+)[^\n]*+\n(.*?)(?:^[ \t]*+\2[ \t]*+$|\Z)",
+    re.DOTALL | re.MULTILINE,
 )
 _PYTHON = re.compile(r"|py|python\d?|python3\.\d+|ipython\d?", re.IGNORECASE)
 _FUTURE = re.compile(r"^from __future__ import [^\n]*\n?", re.MULTILINE)
@@ -62,8 +64,8 @@ def _attempts(text: str, blocks: list[str], prompt: str, function: str) -> Itera
     for block in reversed(blocks):
         others = [other for other in blocks if other is not block]
         yield _as_function(block, prompt, function, others)
-    for place in list(_CODE_LINE.finditer(text))[:_MOST_BEGINNINGS]:
-        yield _as_function(text[place.start() :], prompt, function, [])
+    for code in _list_passages(text):
+        yield _as_function(code, prompt, function, [])
     for block in reversed(blocks):
         yield _as_body(block, prompt, function)
     yield _as_body(cut_at_stops(text), prompt, function)
@@ -81,6 +83,15 @@ def _list_blocks(text: str) -> list[str]:
         if _PYTHON.fullmatch(language) and code.strip():
             blocks.append(re.sub(f"^{margin}", "", code, flags=re.MULTILINE) if margin else code)
     return blocks
+
+
+def _list_passages(text: str) -> Iterator[str]:
+    """Code that stands between words, each passage as far as it goes."""
+    end = 0
+    for place in list(_CODE_LINE.finditer(text))[:_MOST_BEGINNINGS]:
+        if place.start() >= end and (code := _parsable(text[place.start() :])) is not None:
+            end = place.start() + len(code)
+            yield code
 
 
 def _as_function(code: str, prompt: str, function: str, others: list[str]) -> Found | None:

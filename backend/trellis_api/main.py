@@ -25,6 +25,7 @@ from trellis_api.data_tasks.router import router as data_tasks_router
 from trellis_api.datasets.router import router as datasets_router
 from trellis_api.datasets.versions_router import router as versions_router
 from trellis_api.datasets.warm_up import read_a_page
+from trellis_api.evaluations.compare_router import router as compare_router
 from trellis_api.evaluations.router import router as evaluations_router
 from trellis_api.generations.router import router as generations_router
 from trellis_api.ingest.router import router as ingest_router
@@ -41,6 +42,7 @@ from trellis_api.monitoring.router import router as monitoring_router
 from trellis_api.openapi_contracts import describe_contracts
 from trellis_api.pipelines.router import router as pipelines_router
 from trellis_api.recipes.router import router as recipes_router
+from trellis_api.reports.router import router as reports_router
 from trellis_api.rewards.router import router as rewards_router
 from trellis_api.uploads.router import router as uploads_router
 from trellis_api.uploads.service import remove_expired
@@ -63,8 +65,10 @@ ROUTERS: list[APIRouter] = [
     generations_router,
     models_router,
     benchmarks_router,
+    compare_router,
     # Routers with fixed paths under /evaluations stand before the one with ids.
     evaluations_router,
+    reports_router,
     monitoring_router,
 ]
 

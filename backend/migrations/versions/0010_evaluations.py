@@ -51,6 +51,7 @@ def upgrade() -> None:
         sa.Column("state_reason", sa.String(2000), nullable=True),
         sa.Column("state_changed_at", INSTANT, nullable=False),
         sa.Column("files", JSON, nullable=False),
+        sa.Column("problems", JSON, nullable=False),
         sa.Column("created_at", INSTANT, nullable=False),
     )
     op.create_index("ix_reports_state", "reports", ["state"])

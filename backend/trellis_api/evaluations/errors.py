@@ -70,3 +70,9 @@ class ComparisonMissing(InvalidRequest):
     """What changed needs an evaluation to compare with."""
 
     code = "against_missing"
+
+
+class HistoryOfWhat(InvalidRequest):
+    """Neither a model nor a job is named, or both are."""
+
+    code = "history_of_what"

@@ -84,15 +84,18 @@ def describe_configuration(request: EvaluationRequest, order: AnyOrder, result: 
     told = {
         "order": order.model_dump(mode="json", exclude={"label", "version", "split"}),
         "rows": [order.version, order.split] if isinstance(order, CustomOrder) else None,
-        "data": result.manifest.get("data", {}).get(order.label) if _has_data(result) else None,
+        "data": _data_of(result, str(order.label)),
         "seed": request.seed if is_drawn else None,
     }
     text = json.dumps(told, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _has_data(result: EvaluationResult) -> bool:
-    return isinstance(result.manifest.get("data"), dict)
+def _data_of(result: EvaluationResult, label: str) -> list[str | None]:
+    """What tells the rows of a benchmark apart, as the run noted it in the manifest."""
+    benchmarks = result.manifest.get("benchmarks")
+    part = benchmarks.get(label) if isinstance(benchmarks, dict) else None
+    return [part.get(key) for key in ("data_sha256", "revision")] if isinstance(part, dict) else []
 
 
 def _scores_of(row: Evaluation, result: BenchmarkResult, configuration: str) -> Iterator[EvaluationScore]:

@@ -87,6 +87,12 @@ def replace_scores(session: Session, *, evaluation_id: str, scores: Iterable[Eva
     session.flush()
 
 
+def map_evaluation_names(session: Session, *, evaluation_ids: Iterable[str]) -> dict[str, str]:
+    """The names of those evaluations that exist."""
+    wanted = col(Evaluation.id).in_(list(evaluation_ids))
+    return dict(session.exec(select(Evaluation.id, Evaluation.name).where(wanted)).all())
+
+
 def names_using_benchmark(session: Session, *, benchmark: str) -> list[str]:
     """Names of the unfinished evaluations that read a benchmark's files."""
     return [row.name for row, _ in list_active(session) if benchmark in row.benchmark_names]

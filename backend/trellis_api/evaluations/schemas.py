@@ -190,6 +190,9 @@ Changed = Literal["any", "better", "worse"]
 # -- comparisons, ranks and history
 
 
+Obstacle = Literal["other_benchmark", "other_metric", "other_data", "no_common_problems", "samples_missing"]
+
+
 class ComparedBenchmark(BaseModel):
     """One benchmark of two evaluations, problem by problem."""
 
@@ -202,10 +205,13 @@ class ComparedBenchmark(BaseModel):
     low: float | None = Field(description="95 % interval of the difference.")
     high: float | None
     p_value: float | None
-    test: str | None = Field(description="mcnemar or paired_bootstrap; null where nothing is paired.")
+    test: str | None = Field(
+        description="mcnemar_exact, mcnemar_corrected, paired_bootstrap or paired_t; null without pairs."
+    )
     pairs: int = Field(description="Problems that both have.")
     improved: int
     worsened: int
+    obstacle: Obstacle | None = Field(description="Why it cannot be told problem by problem.")
     differences: list[str] = Field(description="Settings that differ, so that scores mean different things.")
 
 
@@ -238,11 +244,24 @@ class LeaderboardBenchmark(BaseModel):
     metrics: list[str]
 
 
+class LeaderboardConfiguration(BaseModel):
+    """A way in which a benchmark was measured; scores of different ones do not belong on one board."""
+
+    id: str
+    evaluations: int
+    newest_at: datetime
+    order: AnyOrder
+    seed: int
+
+
 class LeaderboardRead(BaseModel):
-    """The best score of each target, best first."""
+    """One score of each target, best first, all measured in the same way on the same data."""
 
     label: str | None = Field(description="Null while there are no scores.")
     metric: str | None
+    mode: Literal["max", "min"] = Field(description="Which end of the metric is the good one.")
+    configuration: str | None
+    configurations: list[LeaderboardConfiguration] = Field(description="That of most evaluations first.")
     items: list[RankedScore]
     benchmarks: list[LeaderboardBenchmark] = Field(description="What else could be ranked by.")
 
@@ -250,6 +269,7 @@ class LeaderboardRead(BaseModel):
 class HistoryPoint(BaseModel):
     """One score in time."""
 
+    generation: int = Field(description="0, 1, 2 ... from the oldest ancestor to the model itself.")
     evaluation_id: str
     target: EvaluationTarget
     label: str
@@ -260,6 +280,6 @@ class HistoryPoint(BaseModel):
 
 
 class HistoryRead(BaseModel):
-    """Scores of a model and those it descends from, or of a job's checkpoints, oldest first."""
+    """Scores of a model and those it descends from, or of a job's checkpoints; oldest first."""
 
     items: list[HistoryPoint]

@@ -26,4 +26,6 @@ class Report(SQLModel, table=True):
     state_changed_at: datetime = Field(default_factory=utc_now, sa_type=UtcDateTime)
     #: Size in bytes by format: {"md": 12034}.
     files: dict[str, int] = Field(default_factory=dict, sa_type=JsonColumn)
+    #: By format, why there is no file: {"pdf": {"code": "chromium_missing", "message": "..."}}.
+    problems: dict[str, dict[str, str]] = Field(default_factory=dict, sa_type=JsonColumn)
     created_at: datetime = Field(default_factory=utc_now, sa_type=UtcDateTime)

@@ -43,6 +43,14 @@ class ReportFile(BaseModel):
     size_bytes: int
 
 
+class ReportProblem(BaseModel):
+    """A format that could not be made; the others stand."""
+
+    format: ReportFormat
+    code: str = Field(description="chromium_missing, pdf_failed ...")
+    message: str
+
+
 class ReportRead(BaseModel):
     """A report as it stands."""
 
@@ -55,4 +63,6 @@ class ReportRead(BaseModel):
     state: ReportState
     state_reason: str | None = Field(description="Why writing failed.")
     files: list[ReportFile]
+    problems: list[ReportProblem] = Field(description="Formats that are missing, and why.")
+    can_retry: bool
     created_at: datetime

@@ -20,6 +20,7 @@ _VISIBILITY_TIMEOUT_S = 3_600
 _MODELS_SWEEP_INTERVAL_S = 30.0
 _PURGE_INTERVAL_S = 30.0
 _INSTALL_INTERVAL_S = 5.0
+_REPORTS_INTERVAL_S = 5.0
 _DRY_RUNS_SWEEP_INTERVAL_S = 5.0
 _DATA_SWEEP_INTERVAL_S = 5.0
 _TIDY_INTERVAL_S = 600.0
@@ -61,6 +62,7 @@ def build_configuration() -> dict[str, Any]:
             "finish-evaluations": _every(interval_s, tasks.FINISH_EVALUATIONS),
             "install-benchmarks": _every(_INSTALL_INTERVAL_S, tasks.INSTALL_BENCHMARKS),
             "queue-evaluations": _every(interval_s, tasks.QUEUE_EVALUATIONS),
+            "write-reports": _every(_REPORTS_INTERVAL_S, tasks.WRITE_REPORTS),
             "tidy-evaluations": _every(_PURGE_INTERVAL_S, tasks.TIDY_EVALUATIONS),
             "prune": _every(_PURGE_INTERVAL_S, tasks.PRUNE),
             "purge": _every(_PURGE_INTERVAL_S, tasks.PURGE),

@@ -3,7 +3,7 @@
 from trellis_contracts import tasks
 
 from trellis_workers.core.app import app
-from trellis_workers.evaluations import finish, install, queue_due, tidy
+from trellis_workers.evaluations import finish, install, queue_due, tidy, write_reports
 from trellis_workers.jobs import launch
 
 
@@ -26,6 +26,12 @@ def install_benchmarks() -> None:
     """Bring the files that are waited for (without a time limit); who waited for them is launched at once."""
     if install.install_benchmarks():
         launch.launch_queued()
+
+
+@app.task(name=tasks.WRITE_REPORTS)
+def write_waiting_reports() -> None:
+    """Write the reports that wait (without a time limit: a browser prints them)."""
+    write_reports.write_reports()
 
 
 @app.task(name=tasks.TIDY_EVALUATIONS)

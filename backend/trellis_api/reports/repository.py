@@ -1,0 +1,46 @@
+"""Queries on reports."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import String, cast
+from sqlmodel import Session, col, select, tuple_
+
+from trellis_api.core.ids import is_id
+from trellis_api.reports.models import Report
+from trellis_api.reports.schemas import ReportState
+
+_UNWRITTEN = (ReportState.PENDING.value, ReportState.WRITING.value)
+
+
+def find_report(session: Session, *, report_id: str) -> Report | None:
+    """The report of this id; None for anything that is no id."""
+    return session.get(Report, report_id) if is_id(report_id, prefix="rep") else None
+
+
+def lock_report(session: Session, *, report_id: str) -> Report | None:
+    """The report as it stands now, kept from changing until the transaction ends."""
+    if not is_id(report_id, prefix="rep"):
+        return None
+    return session.get(Report, report_id, with_for_update=True, populate_existing=True)
+
+
+def list_reports(
+    session: Session, *, evaluation_id: str | None, before: tuple[datetime, str] | None, limit: int
+) -> Sequence[Report]:
+    """Newest first; all, or those that an evaluation is part of."""
+    query = select(Report)
+    if evaluation_id is not None:
+        # As JSON text ids stand in quotes; an id has none itself.
+        query = query.where(cast(col(Report.request), String).contains(f'"{evaluation_id}"'))
+    if before is not None:
+        query = query.where(tuple_(col(Report.created_at), col(Report.id)) < before)
+    return session.exec(
+        query.order_by(col(Report.created_at).desc(), col(Report.id).desc()).limit(limit)
+    ).all()
+
+
+def list_unwritten(session: Session) -> Sequence[str]:
+    """Ids of reports that wait for a worker, or were left by one that died, oldest first."""
+    is_unwritten = col(Report.state).in_(_UNWRITTEN)
+    return session.exec(select(Report.id).where(is_unwritten).order_by(col(Report.created_at))).all()

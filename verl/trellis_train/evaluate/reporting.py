@@ -55,6 +55,12 @@ class Reporter:
         if time.monotonic() - self._reported_at >= INTERVAL_S:
             self._write()
 
+    def advance(self, done: int) -> None:
+        """So many samples are done by now, whose scores are not known yet."""
+        self.done = done
+        if time.monotonic() - self._reported_at >= INTERVAL_S:
+            self._write()
+
     def settle(self, label: str, scores: dict[str, float]) -> None:
         """The final scores of a benchmark, at once."""
         self._news |= {f"{label}/{metric}": value for metric, value in scores.items()}

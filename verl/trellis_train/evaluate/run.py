@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -27,18 +27,21 @@ from trellis_train.hooks.spool import Spool, is_stop_requested
 from trellis_train.hooks.stop import StoppedByRequest
 
 #: Between two looks for a request to stop.
-_STOP_POLL_S = 0.5
+STOP_POLL_S = 0.5
 #: While nothing is left but answers that are being scored.
 _SCORING_POLL_S = 0.2
 
+StartEngine = Callable[..., Inference]
 Asked = tuple[Measurement, str, Generation | Likelihood]
 
 
 class EvaluationRun:
     """One attempt of an evaluation. ``StoppedByRequest`` where it was asked to leave."""
 
-    def __init__(self, spec: JobSpec, task: EvaluationTask, spool: Spool) -> None:
-        self._spec, self._task = spec, task
+    def __init__(
+        self, spec: JobSpec, task: EvaluationTask, spool: Spool, *, start: StartEngine = Inference
+    ) -> None:
+        self._spec, self._task, self._start = spec, task, start
         self._output = Path(task.output_dir)
         self._reporter = Reporter(spool)
         self._looked_at = 0.0
@@ -78,7 +81,7 @@ class EvaluationRun:
 
     def leave_if_asked(self) -> None:
         """Raise ``StoppedByRequest`` where the platform wants the run to end; cheap to call often."""
-        if time.monotonic() - self._looked_at < _STOP_POLL_S:
+        if time.monotonic() - self._looked_at < STOP_POLL_S:
             return
         self._looked_at = time.monotonic()
         if is_stop_requested(self._spec.attempt_dir):
@@ -105,7 +108,7 @@ class EvaluationRun:
             each.prepare(tokenizer, self._output, identity)
 
     def _measure(self, folder: Path, tokenizer: Any) -> None:
-        self._engine = Inference(
+        self._engine = self._start(
             folder, self._task.engine, platform=self._spec.platform, seed=self._task.seed
         )
         self._engine_facts = self._engine.describe()

@@ -2,12 +2,15 @@
 
 import hashlib
 import os
+import random
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from trellis_contracts.evaluation import (
     SAMPLES_FOLDER,
     BenchmarkResult,
@@ -33,6 +36,7 @@ from trellis_train.evaluate.writing import SampleLog
 
 #: Folder with tasks (YAML) beside those that come with the harness.
 TASKS_VARIABLE = "TRELLIS_HARNESS_TASKS"
+_HARNESS_SEED = 1234
 
 
 class HarnessMeasurement:
@@ -92,6 +96,7 @@ class HarnessMeasurement:
         from trellis_train.evaluate.harness.model import HarnessModel
 
         self._started = time.monotonic()
+        self._done_before = self._reporter.done
         self._answers.open(self._log.state.fingerprint)
         model = HarnessModel(
             engine,
@@ -100,7 +105,7 @@ class HarnessMeasurement:
             has_chat=self._has_chat,
             seed=self._seed,
             log=self._answers,
-            on_step=self._leave_if_asked,
+            on_step=self._advance,
         )
         found = self._evaluate(model)
         samples = read_samples(found, model)
@@ -108,8 +113,7 @@ class HarnessMeasurement:
         result = self._summarise(found, samples, model.cut)
         self._log.finish(samples, result)
         self._answers.remove()
-        for _ in range(self.total):
-            self._reporter.note(self.label, {})
+        self._reporter.done = self._done_before + self.total
         self._reporter.settle(self.label, {score.metric: score.value for score in result.scores})
 
     def describe(self) -> dict[str, Any]:
@@ -144,13 +148,14 @@ class HarnessMeasurement:
         """Nothing was started."""
 
     def _evaluate(self, model: Any) -> dict[str, Any]:
-        from lm_eval.evaluator import simple_evaluate
+        from lm_eval.evaluator import evaluate
 
-        group = self._loaded["groups"].get(self._order.task)
-        found: dict[str, Any] | None = simple_evaluate(
-            model=model,
-            tasks=[group] if group is not None else list(self._loaded["tasks"].values()),
-            num_fewshot=self._order.shots,
+        for task in self._loaded["tasks"].values():
+            prepare_task(task, self._order.shots)
+        # What `simple_evaluate` does without its look at the machine, which takes seconds.
+        found: dict[str, Any] | None = evaluate(
+            lm=model,
+            task_dict=self._loaded,
             samples=self._draws,
             apply_chat_template=self._has_chat,
             fewshot_as_multiturn=self._has_chat,
@@ -160,6 +165,11 @@ class HarnessMeasurement:
         if found is None:
             raise RuntimeError("the harness gave no result")
         return found
+
+    def _advance(self, part: float) -> None:
+        """After a step of the engine: which part of the harness's requests has its answer."""
+        self._reporter.advance(self._done_before + int(part * self.total))
+        self._leave_if_asked()
 
     def _summarise(self, found: dict[str, Any], samples: list[Sample], cut: set[str]) -> BenchmarkResult:
         scores = read_scores(found, self._order.task)
@@ -193,9 +203,7 @@ class HarnessMeasurement:
 
 def load_task(name: str) -> Any:
     """The harness's ``TaskDict`` of a task, group or tag; ``BenchmarkUnusable`` where it cannot be run."""
-    from lm_eval.tasks import TaskManager
-
-    manager = TaskManager(include_path=os.environ.get(TASKS_VARIABLE) or None)
+    manager = _index_tasks(os.environ.get(TASKS_VARIABLE) or None)
     if name not in manager.all_tasks:
         raise BenchmarkUnusable(f"lm-evaluation-harness has no task '{name}'")
     try:
@@ -212,6 +220,27 @@ def load_task(name: str) -> Any:
             f"lm-evaluation-harness's task '{unsafe[0]}' runs the model's code without a sandbox"
         )
     return loaded
+
+
+@cache
+def _index_tasks(folder: str | None) -> Any:
+    """The harness reads thousands of files to know its tasks."""
+    from lm_eval.tasks import TaskManager
+
+    return TaskManager(include_path=folder)
+
+
+def prepare_task(task: Any, shots: int | None) -> None:
+    """Seeds and examples as ``lm_eval.evaluator.simple_evaluate`` sets them by default."""
+    random.seed(0)
+    np.random.seed(_HARNESS_SEED)
+    configured = task.get_config("num_fewshot")
+    # A task that is configured to have none stays without.
+    if shots is not None and configured != 0:
+        task.set_config(key="num_fewshot", value=shots)
+    elif configured is None:
+        task.set_config(key="num_fewshot", value=0)
+    task.set_fewshot_seed(seed=_HARNESS_SEED)
 
 
 def _mean_of(parts: dict[str, list[Score]]) -> Score:

@@ -34,7 +34,7 @@ class HarnessModel(TemplateLM):
         has_chat: bool,
         seed: int,
         log: AnswerLog,
-        on_step: Callable[[], None],
+        on_step: Callable[[float], None],
     ) -> None:
         super().__init__()
         self.tokenizer = tokenizer
@@ -166,7 +166,8 @@ class HarnessModel(TemplateLM):
 
     def _answer(self, asked: Sequence[tuple[str, Generation | Likelihood]]) -> list[Answer]:
         """Answers in the order of the requests; every one is noted when it is there."""
-        waiting = iter([(name, request) for name, request in dict(asked).items() if name not in self._log])
+        wanted = dict(asked)
+        waiting = iter([(name, request) for name, request in wanted.items() if name not in self._log])
         is_more = True
         while True:
             while is_more and self._engine.is_hungry:
@@ -179,7 +180,7 @@ class HarnessModel(TemplateLM):
                 break
             for answer in self._engine.step() if self._engine.pending else []:
                 self._log.append(answer)
-            self._on_step()
+            self._on_step(sum(name in self._log for name in wanted) / len(wanted))
         return [self._log[name] for name, _ in asked]
 
     def _submit(self, name: str, request: Generation | Likelihood) -> None:

@@ -32,13 +32,16 @@ def read_prompt(row: Row, order: CustomOrder, data_format: DataFormat | None) ->
 def read_answer(row: Row, order: CustomOrder, data_format: DataFormat | None) -> str | None:
     """The reference; None where the row has none, ``BenchmarkUnusable`` where it is no text or number."""
     reader = _reader(order, data_format)
+    cell = reader.find(row.values, "answer")
+    if cell is not None and isinstance(cell.value, str) and not cell.value.strip():
+        return None
     try:
         if not reader.is_named("answer"):
             if data_format is DataFormat.MESSAGES:
                 return _before_answer(reader, row)[1]
             if data_format is DataFormat.VERL_RL:
                 return _ground_truth(row)
-        return None if reader.find(row.values, "answer") is None else reader.answer(row.values)
+        return None if cell is None else reader.answer(row.values)
     except BadRow as error:
         raise BenchmarkUnusable(f"{row.place}: {error}") from error
 

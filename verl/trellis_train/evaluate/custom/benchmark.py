@@ -42,10 +42,10 @@ class Custom:
         return [self._problem(row) for row in self._rows]
 
     def _problem(self, row: Row) -> Problem:
+        messages = self._ask(row)
         answer = read_answer(row, self._order, self._format)
         if answer is None and self._scorer.needs_answer:
             raise BenchmarkUnusable(f"{row.place} has no answer to compare with")
-        messages = self._ask(row)
         text = "\n\n".join(message["content"] for message in messages)
         groups = {kind: self._group(row, kind) for kind in self.group_kinds}
         problem = Problem(

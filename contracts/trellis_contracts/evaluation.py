@@ -312,7 +312,7 @@ class GroupScore(Strict):
     score: Score
 
 
-class Counts(Strict):
+class VerdictCounts(Strict):
     """Samples by verdict."""
 
     total: int = 0
@@ -332,7 +332,7 @@ class BenchmarkResult(Strict):
     headline: str
     scores: list[Score]
     groups: list[GroupScore] = Field(default_factory=list)
-    counts: Counts
+    counts: VerdictCounts
     problems: int = Field(ge=0)
     prompt_tokens: int = 0
     output_tokens: int = 0

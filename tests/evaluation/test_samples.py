@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trellis_contracts.evaluation import Counts, Verdict
+from trellis_contracts.evaluation import Verdict, VerdictCounts
 from trellis_evaluation.problem import EvaluationProblem
 from trellis_evaluation.samples.changes import ChangeCounts
 from trellis_evaluation.samples.store import Filters, SampleStore, open_store, write_store
@@ -50,7 +50,7 @@ def test_a_store_may_be_empty(written) -> None:
     store = written([])
 
     assert store.page().samples == []
-    assert store.counts() == Counts()
+    assert store.counts() == VerdictCounts()
     assert store.page(Filters(search="something", verdicts=(Verdict.WRONG,))).next_cursor is None
     assert store.changes(written([make_sample(0)], "b")).only_there == 1
 
@@ -68,7 +68,7 @@ def test_filters_hold_together(written) -> None:
     assert store.page(Filters(group=("level", "9"))).samples == []
     assert store.page(Filters(group=("level", "2")), limit=3).fitting == 10
     assert store.groups() == {"level": {str(n): 10 for n in range(4)}, "type": {"algebra": 40}}
-    assert store.counts() == Counts(total=40, correct=14, wrong=26)
+    assert store.counts() == VerdictCounts(total=40, correct=14, wrong=26)
 
 
 @settings(max_examples=40, deadline=None)

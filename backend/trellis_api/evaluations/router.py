@@ -19,10 +19,10 @@ from trellis_api.evaluations.schemas import (
     Changed,
     EvaluationCreate,
     EvaluationEstimate,
+    EvaluationManifest,
     EvaluationPlan,
     EvaluationRead,
     EvaluationsCreated,
-    ManifestRead,
     SamplePage,
     SampleRead,
 )
@@ -89,10 +89,10 @@ def read_evaluation(evaluation_id: EvaluationId, session: ReadSession) -> Evalua
 
 
 @router.get("/{evaluation_id}/manifest", summary="What the scores were measured with", responses=CONFLICT)
-def read_manifest(evaluation_id: EvaluationId, session: ReadSession) -> ManifestRead:
+def read_manifest(evaluation_id: EvaluationId, session: ReadSession) -> EvaluationManifest:
     """Engine, versions, hash of the prompts, revisions of the data, seed, chat template."""
     manifest = service.get_manifest(session, evaluation_id=evaluation_id)
-    return ManifestRead(evaluation_id=evaluation_id, manifest=manifest)
+    return EvaluationManifest(evaluation_id=evaluation_id, manifest=manifest)
 
 
 @router.get(

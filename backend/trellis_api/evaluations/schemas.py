@@ -7,10 +7,10 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from trellis_contracts.evaluation import (
     AnyOrder,
     BenchmarkResult,
-    Counts,
     EngineSettings,
     Sample,
     Score,
+    VerdictCounts,
 )
 from trellis_contracts.states import JobState
 
@@ -145,7 +145,7 @@ class EvaluationEstimate(BaseModel):
     to_install: list[str] = Field(description="Benchmarks whose files would be brought first.")
 
 
-class ManifestRead(BaseModel):
+class EvaluationManifest(BaseModel):
     """What the scores were measured with."""
 
     evaluation_id: str
@@ -172,7 +172,7 @@ class SamplePage(BaseModel):
         description="Give as `cursor` to go on; null at the end. A search may hand one out with few items."
     )
     fitting: int = Field(description="Samples that fit the filters, the search aside.")
-    counts: Counts = Field(description="Of all samples of the benchmark, whatever the filters.")
+    counts: VerdictCounts = Field(description="Of all samples of the benchmark, whatever the filters.")
     groups: dict[str, dict[str, int]] = Field(description="Samples by kind and name of group.")
     changes: SampleChanges | None = Field(description="Null where there is nothing to compare with.")
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
-from trellis_contracts.evaluation import Counts, Sample, Verdict
+from trellis_contracts.evaluation import Sample, Verdict, VerdictCounts
 
 from trellis_evaluation.problem import EvaluationProblem
 from trellis_evaluation.samples.changes import ChangeCounts, Changed, Changes, find_changes
@@ -127,11 +127,11 @@ class SampleStore:
             for (body,) in self._connection.execute("select body from samples order by id"):
                 yield self._codec.decode(body)
 
-    def counts(self) -> Counts:
+    def counts(self) -> VerdictCounts:
         """Samples by verdict."""
         with self._told():
             found = np.bincount(self.verdicts, minlength=len(VERDICTS)).tolist()
-        return Counts(total=len(self), **dict(zip(VERDICTS, found, strict=True)))
+        return VerdictCounts(total=len(self), **dict(zip(VERDICTS, found, strict=True)))
 
     def groups(self) -> dict[str, dict[str, int]]:
         """Samples by kind and name of group."""

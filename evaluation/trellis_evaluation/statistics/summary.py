@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from trellis_contracts.evaluation import BenchmarkResult, Counts, GroupScore, Sample, Score, Verdict
+from trellis_contracts.evaluation import BenchmarkResult, GroupScore, Sample, Score, Verdict, VerdictCounts
 
 from trellis_evaluation.statistics.intervals import SEED, mean_score
 
@@ -52,9 +52,11 @@ def summarise(
     )
 
 
-def count_verdicts(verdicts: Counter[Verdict]) -> Counts:
+def count_verdicts(verdicts: Counter[Verdict]) -> VerdictCounts:
     """Samples by verdict, as results hold them."""
-    return Counts(total=sum(verdicts.values()), **{verdict.value: verdicts[verdict] for verdict in Verdict})
+    return VerdictCounts(
+        total=sum(verdicts.values()), **{verdict.value: verdicts[verdict] for verdict in Verdict}
+    )
 
 
 @dataclass

@@ -696,6 +696,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/evaluations/compare": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Compare two evaluations
+         * @description B less A on the problems that both have: the difference with its interval and a paired test.
+         */
+        get: operations["compare_evaluations_api_v1_evaluations_compare_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/evaluations/estimate": {
         parameters: {
             query?: never;
@@ -710,6 +730,46 @@ export interface paths {
          * @description From what finished evaluations of this platform took; nothing is queued.
          */
         post: operations["estimate_evaluations_api_v1_evaluations_estimate_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/evaluations/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Scores over versions and steps
+         * @description Of a model with all that it was made from, or of a job's checkpoints.
+         */
+        get: operations["read_history_api_v1_evaluations_history_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/evaluations/leaderboard": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Rank models and checkpoints
+         * @description One score of each, best first; only those that were measured in the same way on the same data.
+         */
+        get: operations["read_leaderboard_api_v1_evaluations_leaderboard_get"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1636,6 +1696,94 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/reports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List reports, newest first
+         * @description All, or those of an evaluation.
+         */
+        get: operations["list_reports_api_v1_reports_get"];
+        put?: never;
+        /**
+         * Write a report
+         * @description A worker writes the files; read the report until it is ready.
+         */
+        post: operations["create_report_api_v1_reports_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/reports/{report_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a report
+         * @description Its state and files.
+         */
+        get: operations["read_report_api_v1_reports__report_id__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a report and its files
+         * @description The evaluations stay.
+         */
+        delete: operations["delete_report_api_v1_reports__report_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/reports/{report_id}/file": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download a report
+         * @description As an attachment: what a model wrote does not become a page of the platform.
+         */
+        get: operations["read_report_file_api_v1_reports__report_id__file_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/reports/{report_id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Write a report again
+         * @description One that has failed, or of which a format is missing.
+         */
+        post: operations["retry_report_api_v1_reports__report_id__retry_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/rewards": {
         parameters: {
             query?: never;
@@ -2084,7 +2232,7 @@ export interface components {
         BenchmarkResult: {
             /** Benchmark */
             benchmark: string;
-            counts: components["schemas"]["trellis_contracts__evaluation__Counts"];
+            counts: components["schemas"]["VerdictCounts"];
             /** Groups */
             groups?: components["schemas"]["GroupScore"][];
             /** Headline */
@@ -2486,6 +2634,75 @@ export interface components {
             values: number;
         };
         /**
+         * ComparedBenchmark
+         * @description One benchmark of two evaluations, problem by problem.
+         */
+        ComparedBenchmark: {
+            a: components["schemas"]["Score"];
+            b: components["schemas"]["Score"];
+            /** Benchmark */
+            benchmark: string;
+            /**
+             * Difference
+             * @description b less a.
+             */
+            difference: number;
+            /**
+             * Differences
+             * @description Settings that differ, so that scores mean different things.
+             */
+            differences: string[];
+            /** High */
+            high: number | null;
+            /** Improved */
+            improved: number;
+            /** Label */
+            label: string;
+            /**
+             * Low
+             * @description 95 % interval of the difference.
+             */
+            low: number | null;
+            /** Metric */
+            metric: string;
+            /**
+             * Obstacle
+             * @description Why it cannot be told problem by problem.
+             */
+            obstacle: ("other_benchmark" | "other_metric" | "other_data" | "no_common_problems" | "samples_missing") | null;
+            /** P Value */
+            p_value: number | null;
+            /**
+             * Pairs
+             * @description Problems that both have.
+             */
+            pairs: number;
+            /**
+             * Test
+             * @description mcnemar_exact, mcnemar_corrected, paired_bootstrap or paired_t; null without pairs.
+             */
+            test: string | null;
+            /** Worsened */
+            worsened: number;
+        };
+        /**
+         * ComparisonRead
+         * @description Two evaluations side by side.
+         */
+        ComparisonRead: {
+            a: components["schemas"]["EvaluationRead"];
+            b: components["schemas"]["EvaluationRead"];
+            /** Benchmarks */
+            benchmarks: components["schemas"]["ComparedBenchmark"][];
+            /**
+             * Only A
+             * @description Labels that the other has not.
+             */
+            only_a: string[];
+            /** Only B */
+            only_b: string[];
+        };
+        /**
          * ComponentHealth
          * @description The state of one part of the platform.
          * @enum {string}
@@ -2548,6 +2765,32 @@ export interface components {
              * @enum {string}
              */
             kind: "contains";
+        };
+        /**
+         * Counts
+         * @description How many rows differ, and how many do not.
+         */
+        Counts: {
+            /**
+             * Added
+             * @default 0
+             */
+            added: number;
+            /**
+             * Changed
+             * @default 0
+             */
+            changed: number;
+            /**
+             * Removed
+             * @default 0
+             */
+            removed: number;
+            /**
+             * Same
+             * @default 0
+             */
+            same: number;
         };
         /**
          * CustomOrder
@@ -2724,7 +2967,7 @@ export interface components {
              * Role
              * @enum {string}
              */
-            role: "imported" | "input" | "made" | "parent" | "data" | "validation" | "model";
+            role: "imported" | "input" | "made" | "parent" | "data" | "validation" | "model" | "benchmark" | "measured" | "report";
             /** Source */
             source: string;
             /** Target */
@@ -2732,7 +2975,7 @@ export interface components {
         };
         /**
          * DataLineageNode
-         * @description A source, version, run, job or model that a dataset is connected with.
+         * @description Something that a dataset is connected with: a source, version, run, job, model, evaluation, report.
          */
         DataLineageNode: {
             /**
@@ -2751,7 +2994,7 @@ export interface components {
              * Kind
              * @enum {string}
              */
-            kind: "source" | "dataset" | "version" | "task" | "job" | "model";
+            kind: "source" | "dataset" | "version" | "task" | "job" | "model" | "evaluation" | "report";
             /** Name */
             name: string | null;
             /**
@@ -2774,7 +3017,7 @@ export interface components {
         };
         /**
          * DataLineageRead
-         * @description From the sources of a dataset to the jobs and models that used it.
+         * @description From the sources of a dataset to what used it: jobs, models, evaluations and reports.
          */
         DataLineageRead: {
             /** Dataset */
@@ -3172,13 +3415,13 @@ export interface components {
             key: string | null;
             /** Splits */
             splits: {
-                [key: string]: components["schemas"]["trellis_data__versions__differences__Counts"];
+                [key: string]: components["schemas"]["Counts"];
             } | null;
             statistics_after: components["schemas"]["Statistics"] | null;
             statistics_before: components["schemas"]["Statistics"] | null;
             /** @description The computation; null where none was needed. */
             task: components["schemas"]["DataTaskRead"] | null;
-            total: components["schemas"]["trellis_data__versions__differences__Counts"] | null;
+            total: components["schemas"]["Counts"] | null;
         };
         /**
          * DiffRow
@@ -3650,6 +3893,21 @@ export interface components {
              * @description Benchmarks whose files would be brought first.
              */
             to_install: string[];
+        };
+        /**
+         * EvaluationManifest
+         * @description What the scores were measured with.
+         */
+        EvaluationManifest: {
+            /** Evaluation Id */
+            evaluation_id: string;
+            /**
+             * Manifest
+             * @description Engine, versions, hash of the prompts, data, seed.
+             */
+            manifest: {
+                [key: string]: unknown;
+            };
         };
         /**
          * EvaluationPlan
@@ -4282,6 +4540,40 @@ export interface components {
             kind: "histogram";
         };
         /**
+         * HistoryPoint
+         * @description One score in time.
+         */
+        HistoryPoint: {
+            /** Benchmark */
+            benchmark: string;
+            /** Configuration */
+            configuration: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Evaluation Id */
+            evaluation_id: string;
+            /**
+             * Generation
+             * @description 0, 1, 2 ... from the oldest ancestor to the model itself.
+             */
+            generation: number;
+            /** Label */
+            label: string;
+            score: components["schemas"]["Score"];
+            target: components["schemas"]["EvaluationTarget"];
+        };
+        /**
+         * HistoryRead
+         * @description Scores of a model and those it descends from, or of a job's checkpoints; oldest first.
+         */
+        HistoryRead: {
+            /** Items */
+            items: components["schemas"]["HistoryPoint"][];
+        };
+        /**
          * HubSource
          * @description A repository of a model hub; fetched by a worker.
          */
@@ -4880,6 +5172,70 @@ export interface components {
             p95_ms: number;
         };
         /**
+         * LeaderboardBenchmark
+         * @description A benchmark that there are scores of, and its metrics, the headline first.
+         */
+        LeaderboardBenchmark: {
+            /** Benchmark */
+            benchmark: string;
+            /** Label */
+            label: string;
+            /** Metrics */
+            metrics: string[];
+        };
+        /**
+         * LeaderboardConfiguration
+         * @description A way in which a benchmark was measured; scores of different ones do not belong on one board.
+         */
+        LeaderboardConfiguration: {
+            /** Evaluations */
+            evaluations: number;
+            /** Id */
+            id: string;
+            /**
+             * Newest At
+             * Format: date-time
+             */
+            newest_at: string;
+            /** Order */
+            order: components["schemas"]["Gsm8kOrder"] | components["schemas"]["MathOrder"] | components["schemas"]["HumanEvalOrder"] | components["schemas"]["MmluOrder"] | components["schemas"]["CustomOrder"] | components["schemas"]["HarnessOrder"];
+            /** Seed */
+            seed: number;
+        };
+        /**
+         * LeaderboardRead
+         * @description One score of each target, best first, all measured in the same way on the same data.
+         */
+        LeaderboardRead: {
+            /**
+             * Benchmarks
+             * @description What else could be ranked by.
+             */
+            benchmarks: components["schemas"]["LeaderboardBenchmark"][];
+            /** Configuration */
+            configuration: string | null;
+            /**
+             * Configurations
+             * @description That of most evaluations first.
+             */
+            configurations: components["schemas"]["LeaderboardConfiguration"][];
+            /** Items */
+            items: components["schemas"]["RankedScore"][];
+            /**
+             * Label
+             * @description Null while there are no scores.
+             */
+            label: string | null;
+            /** Metric */
+            metric: string | null;
+            /**
+             * Mode
+             * @description Which end of the metric is the good one.
+             * @enum {string}
+             */
+            mode: "max" | "min";
+        };
+        /**
          * Lengths
          * @description Of how many texts or rows, how long they are, and the distribution.
          */
@@ -4965,10 +5321,10 @@ export interface components {
         LineageEdge: {
             /**
              * Role
-             * @description base: the model that a job starts from; data: what it learns from; checkpoint: what became a model.
+             * @description base: the model that a job starts from; data: what it learns from; checkpoint: what became a model; measured: the model, or a checkpoint of the job, by an evaluation; report: what an evaluation is told in.
              * @enum {string}
              */
-            role: "base" | "data" | "checkpoint";
+            role: "base" | "data" | "checkpoint" | "measured" | "report";
             /** Source */
             source: string;
             /**
@@ -4981,7 +5337,7 @@ export interface components {
         };
         /**
          * LineageNode
-         * @description A model, job or dataset in a lineage.
+         * @description A model, job, dataset, evaluation or report in a lineage.
          */
         LineageNode: {
             /**
@@ -5000,7 +5356,7 @@ export interface components {
              * Kind
              * @enum {string}
              */
-            kind: "model" | "job" | "dataset";
+            kind: "model" | "job" | "dataset" | "evaluation" | "report";
             /** Name */
             name: string | null;
             /**
@@ -5015,7 +5371,7 @@ export interface components {
             sha256?: string | null;
             /**
              * State
-             * @description Of a job or a model that exists.
+             * @description Of all that exists but datasets.
              */
             state?: string | null;
         };
@@ -5150,6 +5506,18 @@ export interface components {
              * Format: date-time
              */
             time: string;
+        };
+        /**
+         * ManifestRead
+         * @description All that is needed to run an attempt again.
+         */
+        ManifestRead: {
+            /** Attempt */
+            attempt: number;
+            /** Manifest */
+            manifest: {
+                [key: string]: unknown;
+            };
         };
         /**
          * ManifestWritten
@@ -5753,6 +6121,16 @@ export interface components {
              */
             next_cursor?: string | null;
         };
+        /** Page[ReportRead] */
+        Page_ReportRead_: {
+            /** Items */
+            items: components["schemas"]["ReportRead"][];
+            /**
+             * Next Cursor
+             * @description Give as `cursor` for the next page; null at the end.
+             */
+            next_cursor?: string | null;
+        };
         /** Page[RewardFileRead] */
         Page_RewardFileRead_: {
             /** Items */
@@ -6238,6 +6616,28 @@ export interface components {
             source: string;
         };
         /**
+         * RankedScore
+         * @description A target's score on the platform's board.
+         */
+        RankedScore: {
+            /**
+             * Configuration
+             * @description Scores of one configuration can be compared.
+             */
+            configuration: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Evaluation Id */
+            evaluation_id: string;
+            /** Rank */
+            rank: number;
+            score: components["schemas"]["Score"];
+            target: components["schemas"]["EvaluationTarget"];
+        };
+        /**
          * Readiness
          * @description Each part with what is wrong with it, or null.
          */
@@ -6375,6 +6775,121 @@ export interface components {
              */
             threshold: number;
         };
+        /**
+         * ReportCreate
+         * @description Write evaluations down.
+         */
+        ReportCreate: {
+            /**
+             * Evaluations
+             * @description Finished ones.
+             */
+            evaluations: string[];
+            /**
+             * Formats
+             * @default [
+             *       "md",
+             *       "html",
+             *       "pdf"
+             *     ]
+             */
+            formats: ("md" | "html" | "pdf")[];
+            /**
+             * Language
+             * @default en
+             * @enum {string}
+             */
+            language: "en" | "zh";
+            /** Name */
+            name: string;
+            /**
+             * Samples
+             * @description Examples shown of each benchmark.
+             * @default 5
+             */
+            samples: number;
+        };
+        /**
+         * ReportFile
+         * @description One file of a report.
+         */
+        ReportFile: {
+            /**
+             * Format
+             * @enum {string}
+             */
+            format: "md" | "html" | "pdf";
+            /** Size Bytes */
+            size_bytes: number;
+        };
+        /**
+         * ReportProblem
+         * @description A format that could not be made; the others stand.
+         */
+        ReportProblem: {
+            /**
+             * Code
+             * @description chromium_missing, pdf_failed ...
+             */
+            code: string;
+            /**
+             * Format
+             * @enum {string}
+             */
+            format: "md" | "html" | "pdf";
+            /** Message */
+            message: string;
+        };
+        /**
+         * ReportRead
+         * @description A report as it stands.
+         */
+        ReportRead: {
+            /** Can Retry */
+            can_retry: boolean;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Evaluations
+             * @description Names are null where they were deleted since.
+             */
+            evaluations: components["schemas"]["NamedReference"][];
+            /** Files */
+            files: components["schemas"]["ReportFile"][];
+            /** Formats */
+            formats: ("md" | "html" | "pdf")[];
+            /** Id */
+            id: string;
+            /**
+             * Language
+             * @enum {string}
+             */
+            language: "en" | "zh";
+            /** Name */
+            name: string;
+            /**
+             * Problems
+             * @description Formats that are missing, and why.
+             */
+            problems: components["schemas"]["ReportProblem"][];
+            /** Samples */
+            samples: number;
+            state: components["schemas"]["ReportState"];
+            /**
+             * State Reason
+             * @description Why writing failed.
+             */
+            state_reason: string | null;
+        };
+        /**
+         * ReportState
+         * @description How far the files are.
+         * @enum {string}
+         */
+        ReportState: "pending" | "writing" | "ready" | "failed";
         /**
          * Resources
          * @description What a job occupies while it runs.
@@ -7001,7 +7516,7 @@ export interface components {
             /** @description Null where there is nothing to compare with. */
             changes: components["schemas"]["SampleChanges"] | null;
             /** @description Of all samples of the benchmark, whatever the filters. */
-            counts: components["schemas"]["trellis_contracts__evaluation__Counts"];
+            counts: components["schemas"]["VerdictCounts"];
             /**
              * Fitting
              * @description Samples that fit the filters, the search aside.
@@ -7633,6 +8148,42 @@ export interface components {
          */
         Verdict: "correct" | "wrong" | "unanswered" | "truncated" | "failed";
         /**
+         * VerdictCounts
+         * @description Samples by verdict.
+         */
+        VerdictCounts: {
+            /**
+             * Correct
+             * @default 0
+             */
+            correct: number;
+            /**
+             * Failed
+             * @default 0
+             */
+            failed: number;
+            /**
+             * Total
+             * @default 0
+             */
+            total: number;
+            /**
+             * Truncated
+             * @default 0
+             */
+            truncated: number;
+            /**
+             * Unanswered
+             * @default 0
+             */
+            unanswered: number;
+            /**
+             * Wrong
+             * @default 0
+             */
+            wrong: number;
+        };
+        /**
          * VersionDetail
          * @description A version with what it holds and where it came from.
          */
@@ -7777,33 +8328,6 @@ export interface components {
             state: string | null;
         };
         /**
-         * ManifestRead
-         * @description What the scores were measured with.
-         */
-        trellis_api__evaluations__schemas__ManifestRead: {
-            /** Evaluation Id */
-            evaluation_id: string;
-            /**
-             * Manifest
-             * @description Engine, versions, hash of the prompts, data, seed.
-             */
-            manifest: {
-                [key: string]: unknown;
-            };
-        };
-        /**
-         * ManifestRead
-         * @description All that is needed to run an attempt again.
-         */
-        trellis_api__jobs__schemas__ManifestRead: {
-            /** Attempt */
-            attempt: number;
-            /** Manifest */
-            manifest: {
-                [key: string]: unknown;
-            };
-        };
-        /**
          * ResourcesRead
          * @description What a job occupies while it runs.
          */
@@ -7890,68 +8414,6 @@ export interface components {
              * @default
              */
             under: string;
-        };
-        /**
-         * Counts
-         * @description Samples by verdict.
-         */
-        trellis_contracts__evaluation__Counts: {
-            /**
-             * Correct
-             * @default 0
-             */
-            correct: number;
-            /**
-             * Failed
-             * @default 0
-             */
-            failed: number;
-            /**
-             * Total
-             * @default 0
-             */
-            total: number;
-            /**
-             * Truncated
-             * @default 0
-             */
-            truncated: number;
-            /**
-             * Unanswered
-             * @default 0
-             */
-            unanswered: number;
-            /**
-             * Wrong
-             * @default 0
-             */
-            wrong: number;
-        };
-        /**
-         * Counts
-         * @description How many rows differ, and how many do not.
-         */
-        trellis_data__versions__differences__Counts: {
-            /**
-             * Added
-             * @default 0
-             */
-            added: number;
-            /**
-             * Changed
-             * @default 0
-             */
-            changed: number;
-            /**
-             * Removed
-             * @default 0
-             */
-            removed: number;
-            /**
-             * Same
-             * @default 0
-             */
-            same: number;
         };
     };
     responses: never;
@@ -10744,6 +11206,76 @@ export interface operations {
             };
         };
     };
+    compare_evaluations_api_v1_evaluations_compare_get: {
+        parameters: {
+            query: {
+                /** @description A finished evaluation. */
+                a: string;
+                /** @description A finished evaluation. */
+                b: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ComparisonRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     estimate_evaluations_api_v1_evaluations_estimate_post: {
         parameters: {
             query?: never;
@@ -10786,6 +11318,118 @@ export interface operations {
             };
             /** @description Not possible in this state */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_history_api_v1_evaluations_history_get: {
+        parameters: {
+            query?: {
+                /** @description The model and its ancestors. */
+                model?: string | null;
+                /** @description The job's checkpoints. */
+                job?: string | null;
+                /** @description Of the benchmark. */
+                label?: string | null;
+                /** @description Default the headline. */
+                metric?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_leaderboard_api_v1_evaluations_leaderboard_get: {
+        parameters: {
+            query?: {
+                /** @description Of the benchmark. */
+                label?: string | null;
+                /** @description Default the headline. */
+                metric?: string | null;
+                /** @description Default that of most evaluations. */
+                configuration?: string | null;
+                /** @description Of a target that was measured several times. */
+                which?: "best" | "newest";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LeaderboardRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -11015,7 +11659,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["trellis_api__evaluations__schemas__ManifestRead"];
+                    "application/json": components["schemas"]["EvaluationManifest"];
                 };
             };
             /** @description Not logged in */
@@ -12341,7 +12985,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["trellis_api__jobs__schemas__ManifestRead"];
+                    "application/json": components["schemas"]["ManifestRead"];
                 };
             };
             /** @description Not logged in */
@@ -14342,6 +14986,366 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_reports_api_v1_reports_get: {
+        parameters: {
+            query?: {
+                /** @description That this evaluation is part of. */
+                evaluation?: string | null;
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_ReportRead_"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    create_report_api_v1_reports_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReportCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReportRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_report_api_v1_reports__report_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the report. */
+                report_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReportRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_report_api_v1_reports__report_id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the report. */
+                report_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_report_file_api_v1_reports__report_id__file_get: {
+        parameters: {
+            query: {
+                /** @description md, html or pdf. */
+                format: "md" | "html" | "pdf";
+            };
+            header?: never;
+            path: {
+                /** @description Id of the report. */
+                report_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/pdf": unknown;
+                    "text/html; charset=utf-8": unknown;
+                    "text/markdown; charset=utf-8": unknown;
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    retry_report_api_v1_reports__report_id__retry_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the report. */
+                report_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReportRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

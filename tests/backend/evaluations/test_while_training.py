@@ -18,7 +18,7 @@ from trellis_api.jobs.evaluating import due, repository, scores
 from trellis_api.jobs.evaluating.models import DueState
 from trellis_api.jobs.metric_tables import ROLLUP_STEPS, metric_rollups, metric_series
 from trellis_api.models.models import Model
-from trellis_contracts.evaluation import BenchmarkResult, Counts, Score
+from trellis_contracts.evaluation import BenchmarkResult, Score, VerdictCounts
 from trellis_contracts.states import JobState
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -34,7 +34,7 @@ def ask(**changes: Any) -> dict[str, Any]:
 def result(value: float, *, label: str = "gsm8k", metric: str = "flexible") -> BenchmarkResult:
     scores_ = [Score(metric=metric, value=value, n=10), Score(metric="strict", value=value / 2, n=10)]
     return BenchmarkResult(
-        label=label, benchmark="gsm8k", headline=metric, scores=scores_, counts=Counts(), problems=10
+        label=label, benchmark="gsm8k", headline=metric, scores=scores_, counts=VerdictCounts(), problems=10
     )
 
 

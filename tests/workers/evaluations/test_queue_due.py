@@ -20,7 +20,7 @@ from trellis_api.jobs.evaluating import due, repository
 from trellis_api.jobs.models import EVALUATE, Attempt, Checkpoint, Job
 from trellis_contracts import tasks
 from trellis_contracts.attempt import STOP_FILE
-from trellis_contracts.evaluation import BenchmarkResult, Counts, Score
+from trellis_contracts.evaluation import BenchmarkResult, Score, VerdictCounts
 from trellis_contracts.states import JobState
 from trellis_workers.core.app import build_configuration
 from trellis_workers.evaluations.queue_due import queue_due
@@ -93,7 +93,7 @@ def finish(platform: Any, evaluation: Evaluation, value: float) -> None:
         benchmark="gsm8k",
         headline="flexible",
         scores=[Score(metric="flexible", value=value, n=10)],
-        counts=Counts(),
+        counts=VerdictCounts(),
         problems=10,
     )
     with platform.write() as session:

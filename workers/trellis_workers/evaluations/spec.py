@@ -40,6 +40,8 @@ from trellis_workers.jobs.export_spec import describe_base
 
 #: What lm-evaluation-harness fetches, shared by all evaluations; no name of a benchmark begins with a dot.
 _HUB_CACHE = ".hub"
+#: By which the engine stands back (``trellis_train/engines/evaluate.py``).
+_NICENESS = "TRELLIS_NICENESS"
 
 
 def build_evaluation_spec(session: Session, settings: Settings, job: Job) -> JobSpec:
@@ -63,7 +65,7 @@ def build_evaluation_spec(session: Session, settings: Settings, job: Job) -> Job
         seed=job.seed,
         params={},
         engine_overrides=[],
-        env=environment(Engine.EVALUATE, platform),
+        env=_describe_environment(settings),
         model=model,
         attempt_dir=str(attempt_dir),
         checkpoint_dir=str(settings.checkpoint_dir(job.id)),
@@ -78,6 +80,13 @@ def build_evaluation_spec(session: Session, settings: Settings, job: Job) -> Job
         ),
         ingest_url=settings.base_url,
     )
+
+
+def _describe_environment(settings: Settings) -> dict[str, str]:
+    """On a CPU an evaluation shares the cores with trainings, and stands back behind them."""
+    platform = settings.resolved_platform
+    niceness = {_NICENESS: str(settings.evaluation_nice)} if platform == "cpu" else {}
+    return {**environment(Engine.EVALUATE, platform), **niceness}
 
 
 def _find_checkpoint(session: Session, settings: Settings, row: Evaluation) -> CheckpointSource | None:

@@ -125,9 +125,7 @@ def _launch(ray: RayJobs, claim: Claim) -> None:
         return
     is_new = ray.submit(
         claim.submission_id,
-        entrypoint=build_entrypoint(
-            settings.job_python or Path(sys.executable), spec_path, nice=_niceness(settings, job)
-        ),
+        entrypoint=build_entrypoint(settings.job_python or Path(sys.executable), spec_path),
         env={"RAY_JOB_STOP_WAIT_TIME_S": str(RAY_STOP_WAIT_S)},
         metadata={METADATA_ROOT: str(settings.data_root), "job_id": job.id, "name": job.name},
     )
@@ -136,15 +134,9 @@ def _launch(ray: RayJobs, claim: Claim) -> None:
     )
 
 
-def build_entrypoint(python: Path, spec_path: Path, *, nice: int = 0) -> str:
+def build_entrypoint(python: Path, spec_path: Path) -> str:
     """The shell command of the Ray job; ``exec`` so that Ray sees the exit of Python, not of a shell."""
-    stand_back = ["nice", "-n", str(nice)] if nice else []
-    return shlex.join(["exec", *stand_back, str(python), "-m", "trellis_train.entrypoint", str(spec_path)])
-
-
-def _niceness(settings: Settings, job: Job) -> int:
-    """An evaluation without a GPU of its own shares the cores with trainings, and never holds them up."""
-    return settings.evaluation_nice if job.kind == EVALUATE and not job.gpus else 0
+    return shlex.join(["exec", str(python), "-m", "trellis_train.entrypoint", str(spec_path)])
 
 
 def _settle_failed(job: Job, reason: str, cause: str) -> None:

@@ -19,3 +19,13 @@ def find_pipeline(client: ApiClient, called: str) -> str | None:
     if called.startswith("pip_"):
         return called
     return next((str(each["id"]) for each in client.pages("/pipelines") if each["name"] == called), None)
+
+
+def find_model(client: ApiClient, called: str) -> str:
+    """Id of the model of this id or name; of several of the name, the newest."""
+    if called.startswith("mdl_"):
+        return called
+    for each in client.pages("/models"):
+        if each["name"] == called:
+            return str(each["id"])
+    raise Problem(f"there is no model '{called}'", hint="trellis models list", exit_code=ExitCode.REFUSED)

@@ -5,7 +5,20 @@ import sys
 import typer
 from rich.markup import escape
 
-from trellis_cli import data, datasets, jobs, models, pipelines, platform_commands, quality, recipes, rewards
+from trellis_cli import (
+    benchmarks,
+    data,
+    datasets,
+    evaluations,
+    jobs,
+    models,
+    pipelines,
+    platform_commands,
+    quality,
+    recipes,
+    reports,
+    rewards,
+)
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.output import err
 
@@ -19,6 +32,8 @@ Train large language models from the terminal.
   trellis models register models/starter  register weights under the data root
   trellis recipes list                    what can be trained
   trellis jobs submit -f job.yaml --watch launch a job and follow it
+  trellis eval run --model starter --benchmarks gsm8k --limit 100 --wait
+                                          measure a model
 
 Every command takes --help; those that print results take --json.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the platform does not answer, 4 the platform refused.
@@ -41,6 +56,9 @@ app.add_typer(data.app, name="data", help="The same on files of this machine, wi
 app.add_typer(models.app, name="models", help="Register and look at models.")
 app.add_typer(recipes.app, name="recipes", help="What can be trained, and with which knobs.")
 app.add_typer(rewards.app, name="rewards", help="What responses can earn, and dry runs of it.")
+app.add_typer(evaluations.app, name="eval", help="Measure models and checkpoints on benchmarks.")
+app.add_typer(benchmarks.app, name="benchmarks", help="What models can be measured on.")
+app.add_typer(reports.app, name="reports", help="Evaluations as Markdown, HTML and PDF.")
 platform_commands.register(app)
 quality.register(app)
 

@@ -50,7 +50,9 @@ def bench(
     ] = None,
     rows: Annotated[
         int,
-        typer.Option(min=1000, help="Of data and browse: rows; more than 2,000,000 for ours alone."),
+        typer.Option(
+            min=1000, help="Of data, browse and eval_samples: rows; more than 2,000,000 for ours alone."
+        ),
     ] = 1_000_000,
     as_json: Json = False,
 ) -> None:

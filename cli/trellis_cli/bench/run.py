@@ -5,6 +5,9 @@ from collections.abc import Callable
 from trellis_cli.bench import api, grpo, training
 from trellis_cli.bench.browse import measure_browse
 from trellis_cli.bench.data.run import DEFAULT_ROWS, measure_data
+from trellis_cli.bench.eval_samples import measure_samples
+from trellis_cli.bench.eval_scoring import measure_eval_scoring
+from trellis_cli.bench.evaluation import measure_evaluation
 from trellis_cli.bench.grpo_shapes import choose_shapes
 from trellis_cli.bench.light_platform import LightPlatform, light_platform
 from trellis_cli.bench.result import Result
@@ -22,9 +25,26 @@ TRAINING_BENCHMARKS = ("step_time", "time_to_first_step")
 GRPO_BENCHMARK = "grpo_against_trl"
 #: One name for all figures of the data factory: they come from one corpus.
 DATA_BENCHMARK = "data"
+#: A whole evaluation beside lm-evaluation-harness.
+EVALUATION_BENCHMARK = "eval_against_lm_eval"
+#: Answers to all of MATH.
+SCORING_BENCHMARK = "eval_scoring"
 #: Pages of a large dataset through the API.
 BROWSE_BENCHMARK = "browse"
-NAMES = (*API_BENCHMARKS, *TRAINING_BENCHMARKS, GRPO_BENCHMARK, DATA_BENCHMARK, BROWSE_BENCHMARK)
+#: Pages of a large evaluation's samples.
+SAMPLES_BENCHMARK = "eval_samples"
+#: One name for all that is promised about evaluations.
+GROUPS = {"eval": (EVALUATION_BENCHMARK, SCORING_BENCHMARK, SAMPLES_BENCHMARK)}
+NAMES = (
+    *API_BENCHMARKS,
+    *TRAINING_BENCHMARKS,
+    GRPO_BENCHMARK,
+    DATA_BENCHMARK,
+    BROWSE_BENCHMARK,
+    SAMPLES_BENCHMARK,
+    SCORING_BENCHMARK,
+    EVALUATION_BENCHMARK,
+)
 
 
 def run_benchmarks(
@@ -33,14 +53,15 @@ def run_benchmarks(
     """Run them; True when every promise was kept.
 
     ``shapes`` are those of the comparison with TRL, ``rows`` is the size of the corpus of `data`
-    and of the dataset of `browse`.
+    and of the dataset of `browse`, and the number of samples of `eval_samples`.
     """
     chosen_shapes = choose_shapes(shapes)
+    names = [each for name in names for each in GROUPS.get(name, (name,))]
     unknown = set(names) - set(NAMES)
     if unknown:
         raise Problem(
             f"no such benchmark: {', '.join(sorted(unknown))}",
-            hint=f"known: {', '.join(NAMES)}",
+            hint=f"known: {', '.join([*NAMES, *GROUPS])}",
             exit_code=ExitCode.USAGE,
         )
     wanted = names or list(NAMES)
@@ -61,6 +82,12 @@ def run_benchmarks(
     if BROWSE_BENCHMARK in wanted:
         with light_platform() as platform:
             results += [tell(result, as_json=as_json) for result in measure_browse(platform, rows)]
+    if SAMPLES_BENCHMARK in wanted:
+        results += [tell(result, as_json=as_json) for result in measure_samples(rows)]
+    if SCORING_BENCHMARK in wanted:
+        results.append(tell(measure_eval_scoring(), as_json=as_json))
+    if EVALUATION_BENCHMARK in wanted:
+        results += [tell(result, as_json=as_json) for result in measure_evaluation()]
     return all(result.is_kept for result in results)
 
 

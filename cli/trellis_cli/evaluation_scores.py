@@ -1,0 +1,144 @@
+"""`trellis eval compare | leaderboard | history`: scores beside each other."""
+
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from trellis_cli.client import connect
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.finding import find_model
+from trellis_cli.output import Json, age, out, print_json, print_table
+
+Label = Annotated[str | None, typer.Option(help="Of the benchmark.")]
+Metric = Annotated[str | None, typer.Option(help="Default the one that stands for the benchmark.")]
+_OBSTACLES = {
+    "other_benchmark": "other benchmarks",
+    "other_metric": "other metrics stand for the benchmark",
+    "other_data": "measured on files of different revisions",
+    "no_common_problems": "no problem in common",
+    "samples_missing": "samples of one are gone",
+}
+
+
+def compare(
+    a: Annotated[str, typer.Argument(help="Id of an evaluation.")],
+    b: Annotated[str, typer.Argument(help="Id of another one.")],
+    as_json: Json = False,
+) -> None:
+    """B against A, problem by problem: difference with its 95 % interval and a paired test."""
+    found = connect().get("/evaluations/compare", a=a, b=b)
+    if as_json:
+        print_json(found)
+        return
+    for letter in ("a", "b"):
+        out.print(f"{letter.upper()}: {escape(found[letter]['name'])}  {found[letter]['id']}", soft_wrap=True)
+    print_table(
+        ("benchmark", "metric", "A", "B", "B − A", "p", "test", "problems", "better", "worse"),
+        [_compared(each) for each in found["benchmarks"]],
+    )
+    for each in found["benchmarks"]:
+        if each["differences"]:
+            names = ", ".join(each["differences"])
+            out.print(f"[yellow]{each['label']}: settings differ: {escape(names)}[/yellow]", soft_wrap=True)
+    for letter in ("a", "b"):
+        if found[f"only_{letter}"]:
+            out.print(f"only in {letter.upper()}: {', '.join(found[f'only_{letter}'])}")
+
+
+def _compared(each: dict[str, Any]) -> tuple[Any, ...]:
+    difference = f"{each['difference'] * 100:+.1f}"
+    if each["low"] is not None:
+        difference += escape(f" [{each['low'] * 100:+.1f}, {each['high'] * 100:+.1f}]")
+    head = (each["label"], each["metric"], percent(each["a"]["value"]), percent(each["b"]["value"]))
+    if each["obstacle"]:
+        return (
+            *head,
+            difference,
+            "",
+            f"none: {_OBSTACLES.get(each['obstacle'], each['obstacle'])}",
+            "",
+            "",
+            "",
+        )
+    p_value = "" if each["p_value"] is None else f"{each['p_value']:.3g}"
+    counts = (each["pairs"], each["improved"], each["worsened"])
+    return (*head, difference, p_value, each["test"] or "", *counts)
+
+
+def leaderboard(
+    label: Label = None,
+    metric: Metric = None,
+    configuration: Annotated[str | None, typer.Option(help="Default that of most evaluations.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Models and checkpoints by their scores, measured in the same way on the same data."""
+    found = connect().get("/evaluations/leaderboard", label=label, metric=metric, configuration=configuration)
+    if as_json:
+        print_json(found)
+        return
+    if not found["items"]:
+        out.print("there are no scores yet")
+        return
+    out.print(f"{found['label']} {found['metric']}", highlight=False)
+    rows = [
+        (
+            each["rank"],
+            escape(each["target"]["name"]),
+            describe_score(each["score"]),
+            each["score"]["n"],
+            each["evaluation_id"],
+            age(each["created_at"]),
+        )
+        for each in found["items"]
+    ]
+    print_table(("rank", "target", "score", "problems", "evaluation", "age"), rows)
+
+
+def history(
+    model: Annotated[str | None, typer.Option(help="A model, with all that it was made from.")] = None,
+    job: Annotated[str | None, typer.Option(help="A job: its checkpoints.")] = None,
+    label: Label = None,
+    metric: Metric = None,
+    as_json: Json = False,
+) -> None:
+    """Scores over a job's steps, or over the models that a model was made from."""
+    if (model is None) == (job is None):
+        raise Problem("give --model or --job, one of the two", exit_code=ExitCode.USAGE)
+    client = connect()
+    chosen = find_model(client, model) if model else None
+    found = client.get("/evaluations/history", model=chosen, job=job, label=label, metric=metric)["items"]
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        (
+            each["target"]["step"],
+            escape(each["target"]["name"]),
+            each["label"],
+            each["score"]["metric"],
+            describe_score(each["score"]),
+            each["evaluation_id"],
+            age(each["created_at"]),
+        )
+        for each in found
+    ]
+    print_table(("step", "target", "benchmark", "metric", "score", "evaluation", "age"), rows)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `trellis eval`."""
+    for command in (compare, leaderboard, history):
+        app.command()(command)
+
+
+def percent(value: float | None) -> str:
+    """A share as people read it."""
+    return "–" if value is None else f"{value:.1%}"
+
+
+def describe_score(score: dict[str, Any]) -> str:
+    """A score with its interval, safe for the terminal's markup."""
+    if score["low"] is None or score["high"] is None:
+        return percent(score["value"])
+    return escape(f"{percent(score['value'])} [{score['low'] * 100:.1f}, {score['high'] * 100:.1f}]")

@@ -1,0 +1,307 @@
+"""`trellis eval`: models and checkpoints measured on benchmarks."""
+
+import time
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.markup import escape
+from trellis_contracts.evaluation import Verdict
+from trellis_contracts.states import FINISHED
+
+from trellis_cli import evaluation_scores
+from trellis_cli.client import ApiClient, connect
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.evaluation_orders import read_orders, read_targets
+from trellis_cli.evaluation_scores import describe_score, percent
+from trellis_cli.finding import find_model
+from trellis_cli.output import Json, age, duration, err, out, print_json, print_table, styled
+from trellis_cli.watch import PATIENCE_S, POLL_S, JobDisplay
+
+app = typer.Typer(no_args_is_help=True)
+Evaluation = Annotated[str, typer.Argument(help="Id of an evaluation: ev_...")]
+#: Of a text in a table.
+_SHOWN = 60
+
+
+@app.command()
+def run(
+    model: Annotated[list[str] | None, typer.Option(help="Name or id; may be given again.")] = None,
+    checkpoint: Annotated[list[str] | None, typer.Option(help="JOB:STEP; may be given again.")] = None,
+    benchmarks: Annotated[
+        str | None, typer.Option(help="By name, with commas; harness:TASK for lm-evaluation-harness.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="YAML list of benchmarks with settings.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Problems of each benchmark.")] = None,
+    shots: Annotated[int | None, typer.Option(min=0, help="Solved examples before each problem.")] = None,
+    chat: Annotated[
+        Literal["auto", "always", "never"] | None, typer.Option(help="Use the model's chat template.")
+    ] = None,
+    temperature: Annotated[float | None, typer.Option(min=0, max=2, help="Default 0: greedy.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="Of one answer.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Draws problems where there is a limit.")] = 0,
+    priority: Annotated[int, typer.Option(min=-100, max=100, help="Among evaluations.")] = 0,
+    name: Annotated[str | None, typer.Option(help="Default the target and the benchmarks.")] = None,
+    estimate: Annotated[bool, typer.Option("--estimate", help="Only say what it would take.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Follow it and print the scores.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Measure models or checkpoints, each in an evaluation of its own."""
+    client = connect()
+    changes = {"limit": limit, "shots": shots, "chat": chat}
+    decoding = {"temperature": temperature, "max_tokens": max_tokens}
+    plan: dict[str, Any] = {
+        "targets": read_targets(client, model or [], checkpoint or []),
+        "benchmarks": read_orders(benchmarks, file, changes, decoding),
+        "seed": seed,
+    }
+    if estimate:
+        _print_estimate(client.post("/evaluations/estimate", plan), as_json=as_json)
+        return
+    made = client.post("/evaluations", plan | {"name": name, "priority": priority})["items"]
+    if wait:
+        made = [_follow(client, each["id"], quiet=as_json) for each in made]
+    if as_json:
+        print_json(made)
+    elif wait:
+        for each in made:
+            print_scores(each)
+    else:
+        _print_list(made)
+    failed = [each for each in made if wait and each["state"] != "succeeded"]
+    if failed:
+        raise Problem("; ".join(_say_failure(each) for each in failed))
+
+
+@app.command("list")
+def list_evaluations(
+    model: Annotated[str | None, typer.Option(help="Of this model.")] = None,
+    job: Annotated[str | None, typer.Option(help="Of checkpoints of this job.")] = None,
+    benchmark: Annotated[str | None, typer.Option(help="With this benchmark.")] = None,
+    state: Annotated[list[str] | None, typer.Option(help="Any of these states.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=200)] = 50,
+    as_json: Json = False,
+) -> None:
+    """Evaluations, newest first."""
+    client = connect()
+    chosen = find_model(client, model) if model else None
+    found = client.get("/evaluations", model=chosen, job=job, benchmark=benchmark, state=state, limit=limit)
+    if as_json:
+        print_json(found["items"])
+    else:
+        _print_list(found["items"])
+
+
+@app.command()
+def show(evaluation: Evaluation, as_json: Json = False) -> None:
+    """Scores with their intervals, and what became of the answers."""
+    found = connect().get(f"/evaluations/{evaluation}")
+    if as_json:
+        print_json(found)
+    else:
+        print_scores(found)
+
+
+@app.command()
+def manifest(evaluation: Evaluation) -> None:
+    """What the scores were measured with, as JSON."""
+    print_json(connect().get(f"/evaluations/{evaluation}/manifest")["manifest"])
+
+
+@app.command()
+def samples(
+    evaluation: Evaluation,
+    label: Annotated[str, typer.Argument(help="Of the benchmark.")],
+    verdict: Annotated[list[Verdict] | None, typer.Option(help="Any of these; may be given again.")] = None,
+    group: Annotated[str | None, typer.Option(help="KIND=NAME, for example 'level=Level 5'.")] = None,
+    search: Annotated[str | None, typer.Option(help="Text in prompt, answer or reference.")] = None,
+    against: Annotated[str | None, typer.Option(help="Evaluation to compare with.")] = None,
+    changed: Annotated[
+        Literal["any", "better", "worse"] | None, typer.Option(help="What changed against the other.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="The most to print.")] = 20,
+    as_json: Json = False,
+) -> None:
+    """Answers of a model, one line each; with --json whole, a JSON document a line."""
+    kind, name = _split_group(group)
+    asked = {
+        "label": label, "verdict": verdict, "group_kind": kind, "group": name, "search": search,
+        "against": against, "changed": changed,
+    }  # fmt: skip
+    left, rows, path = limit, [], f"/evaluations/{evaluation}/samples"
+    # A search hands out pages with few samples or none before it is through.
+    for each in connect().pages(path, limit=min(limit, 200), **asked):
+        if as_json:
+            print_json(each)
+        else:
+            rows.append(_sample_row(each))
+        left -= 1
+        if not left:
+            break
+    if not as_json:
+        print_table(("problem", "verdict", "answer", "reference", "output"), rows)
+
+
+@app.command()
+def cancel(evaluation: Evaluation, as_json: Json = False) -> None:
+    """End an evaluation; what is done stays."""
+    _print_changed(connect().post(f"/evaluations/{evaluation}/cancel"), as_json=as_json)
+
+
+@app.command()
+def retry(evaluation: Evaluation, as_json: Json = False) -> None:
+    """Go on with an evaluation that failed or was cancelled, where it stopped."""
+    _print_changed(connect().post(f"/evaluations/{evaluation}/retry"), as_json=as_json)
+
+
+@app.command()
+def delete(evaluation: Evaluation) -> None:
+    """Delete an evaluation with its samples."""
+    connect().delete(f"/evaluations/{evaluation}")
+
+
+def print_scores(evaluation: dict[str, Any]) -> None:
+    """An evaluation for people."""
+    target = evaluation["target"]
+    out.print(
+        f"[bold]{escape(evaluation['name'])}[/bold]  {evaluation['id']}  {styled(evaluation['state'])}",
+        soft_wrap=True,
+    )
+    out.print(f"{target['kind']} {escape(target['name'])}", highlight=False, soft_wrap=True)
+    if evaluation["failure"]:
+        out.print(f"[red]{escape(str(evaluation['failure'].get('reason')))}[/red]", soft_wrap=True)
+    results = evaluation["results"] or []
+    rows = [
+        (escape(result["label"]), escape(score["metric"]), describe_score(score), score["n"])
+        for result in results
+        for score in result["scores"]
+    ]
+    if rows:
+        print_table(("benchmark", "metric", "score", "problems"), rows)
+        kinds = [verdict.value for verdict in Verdict]
+        print_table(
+            ("benchmark", *kinds, "time"),
+            [
+                (result["label"], *(result["counts"][kind] for kind in kinds), duration(result["seconds"]))
+                for result in results
+            ],
+        )
+    for label, scores in evaluation.get("partial", {}).items() if not results else ():
+        said = ", ".join(f"{metric} {percent(value)}" for metric, value in scores.items())
+        out.print(f"{label} so far: {said}", highlight=False, soft_wrap=True)
+
+
+def _follow(client: ApiClient, evaluation_id: str, *, quiet: bool) -> dict[str, Any]:
+    """Show an evaluation until it has ended; the API may be away for a while."""
+    last_seen = time.monotonic()
+    with JobDisplay() as display:
+        while True:
+            try:
+                found: dict[str, Any] = client.get(f"/evaluations/{evaluation_id}")
+                last_seen = time.monotonic()
+            except Problem as problem:
+                is_away = problem.exit_code == ExitCode.UNREACHABLE
+                if not is_away or time.monotonic() - last_seen > PATIENCE_S:
+                    raise
+            else:
+                if found["state"] in FINISHED and not found["is_displaced"]:
+                    return found
+                if not quiet:
+                    display.show(found, _say_partial(found))
+            time.sleep(POLL_S)
+
+
+def _say_partial(evaluation: dict[str, Any]) -> str:
+    if evaluation["waits_for"]:
+        return f"waits for the files of {', '.join(evaluation['waits_for'])}"
+    scores = [
+        f"{label}/{metric} {percent(value)}"
+        for label, metrics in evaluation["partial"].items()
+        for metric, value in metrics.items()
+    ]
+    return "  ".join(scores)
+
+
+def _say_failure(evaluation: dict[str, Any]) -> str:
+    failure = evaluation["failure"] or {}
+    reason = f": {failure['reason']}" if failure.get("reason") else ""
+    return f"{evaluation['name']} ({evaluation['id']}) has {evaluation['state']}{reason}"
+
+
+def _print_list(found: list[dict[str, Any]]) -> None:
+    rows = [
+        (
+            each["id"],
+            escape(each["name"]),
+            styled(each["state"]),
+            escape(each["target"]["name"]),
+            escape(_headlines(each)),
+            age(each["created_at"]),
+        )
+        for each in found
+    ]
+    print_table(("id", "name", "state", "target", "scores", "age"), rows)
+
+
+def _headlines(evaluation: dict[str, Any]) -> str:
+    if not evaluation["results"]:
+        return ", ".join(str(order["label"]) for order in evaluation["benchmarks"])
+    found = []
+    for result in evaluation["results"]:
+        score = next(each for each in result["scores"] if each["metric"] == result["headline"])
+        found.append(f"{result['label']} {percent(score['value'])}")
+    return ", ".join(found)
+
+
+def _print_changed(evaluation: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(evaluation)
+    else:
+        err.print(f"{evaluation['id']} is {evaluation['state']}", highlight=False)
+
+
+def _print_estimate(estimate: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(estimate)
+        return
+    unknown = "not measured here yet"
+    rows = [
+        (
+            escape(target["name"]),
+            each["label"],
+            each["samples"],
+            each["output_tokens"],
+            duration(each["seconds"]) if each["seconds"] is not None else unknown,
+        )
+        for target in estimate["targets"]
+        for each in target["benchmarks"]
+    ]
+    print_table(("target", "benchmark", "samples", "output tokens", "time"), rows)
+    if estimate["judge_cost"]:
+        out.print(f"judges: at most {estimate['judge_cost']:.2f} US dollars")
+    if estimate["to_install"]:
+        out.print(f"brought first: {', '.join(estimate['to_install'])}")
+
+
+def _split_group(group: str | None) -> tuple[str | None, str | None]:
+    if group is None:
+        return None, None
+    kind, equals, name = group.partition("=")
+    if not equals or not kind or not name:
+        raise Problem(f"'{group}' is no group", hint="--group 'level=Level 5'", exit_code=ExitCode.USAGE)
+    return kind, name
+
+
+def _sample_row(sample: dict[str, Any]) -> tuple[str, ...]:
+    texts = (sample["extracted"] or "", sample["gold"], sample["output"])
+    return (sample["key"], sample["verdict"], *(escape(_one_line(text)) for text in texts))
+
+
+def _one_line(text: str) -> str:
+    joined = " ".join(text.split())
+    return joined if len(joined) <= _SHOWN else f"{joined[:_SHOWN]}…"
+
+
+evaluation_scores.register(app)

@@ -1,0 +1,134 @@
+"""`trellis reports`: evaluations written down as Markdown, HTML and PDF."""
+
+import os
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.markup import escape
+
+from trellis_cli.client import ApiClient, connect
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.output import Json, age, err, out, print_json, print_table, size, styled
+
+app = typer.Typer(no_args_is_help=True)
+_PAUSE_S = 0.5
+_ON_ITS_WAY = ("pending", "writing")
+
+
+class Format(StrEnum):
+    """Kinds of files."""
+
+    MD = "md"
+    HTML = "html"
+    PDF = "pdf"
+
+
+@app.command()
+def create(
+    evaluation: Annotated[list[str], typer.Argument(help="Ids of finished evaluations.")],
+    name: Annotated[str, typer.Option(help="The report's title.")],
+    language: Annotated[Literal["en", "zh"], typer.Option()] = "en",
+    formats: Annotated[list[Format] | None, typer.Option("--format", help="Default all three.")] = None,
+    samples: Annotated[int, typer.Option(min=0, max=50, help="Examples of each benchmark.")] = 5,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder to download the files into.")
+    ] = None,
+    wait: Annotated[bool, typer.Option(help="Wait until it is written.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Write a report; with -o its files are downloaded."""
+    if output is not None and not wait:
+        raise Problem("--output needs the files: leave out --no-wait", exit_code=ExitCode.USAGE)
+    client = connect()
+    body: dict[str, Any] = {
+        "name": name, "evaluations": evaluation, "language": language, "samples": samples,
+    }  # fmt: skip
+    if formats:
+        body["formats"] = formats
+    report = client.post("/reports", body)
+    if wait:
+        report = _wait(client, report["id"])
+    if output is not None:
+        output.mkdir(parents=True, exist_ok=True)
+        for each in report["files"]:
+            _download(client, report["id"], each["format"], output / f"{report['id']}.{each['format']}")
+    if as_json:
+        print_json(report)
+    else:
+        _print([report])
+
+
+@app.command("list")
+def list_reports(
+    evaluation: Annotated[str | None, typer.Option(help="That this evaluation is part of.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Reports, newest first."""
+    found = list(connect().pages("/reports", evaluation=evaluation))
+    if as_json:
+        print_json(found)
+    else:
+        _print(found)
+
+
+@app.command()
+def download(
+    report: Annotated[str, typer.Argument(help="Id of a report.")],
+    kind: Annotated[Format, typer.Option("--format")] = Format.PDF,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Default REPORT.FORMAT here.")] = None,
+) -> None:
+    """Download one file of a report."""
+    path = output or Path(f"{report}.{kind}")
+    _download(connect(), report, kind, path)
+    out.print(str(path), highlight=False, soft_wrap=True)
+
+
+@app.command()
+def delete(report: str) -> None:
+    """Delete a report; its evaluations stay."""
+    connect().delete(f"/reports/{report}")
+
+
+def _wait(client: ApiClient, report_id: str) -> dict[str, Any]:
+    with err.status("writing the report"):
+        while True:
+            found: dict[str, Any] = client.get(f"/reports/{report_id}")
+            if found["state"] not in _ON_ITS_WAY:
+                break
+            time.sleep(_PAUSE_S)
+    if found["state"] != "ready":
+        raise Problem(f"the report was not written: {found['state_reason']}")
+    if found["state_reason"]:
+        err.print(f"[yellow]{escape(found['state_reason'])}[/yellow]", soft_wrap=True)
+    return found
+
+
+def _download(client: ApiClient, report_id: str, kind: str, path: Path) -> None:
+    """Written beside and renamed: a file that is there is whole."""
+    content = client.send("GET", f"/reports/{report_id}/file", params={"format": kind}).content
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_bytes(content)
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise Problem(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _print(found: list[dict[str, Any]]) -> None:
+    rows = [
+        (
+            each["id"],
+            escape(each["name"]),
+            styled(each["state"]),
+            each["language"],
+            ", ".join(f"{file['format']} {size(file['size_bytes'])}" for file in each["files"]),
+            len(each["evaluations"]),
+            age(each["created_at"]),
+        )
+        for each in found
+    ]
+    print_table(("id", "name", "state", "language", "files", "evaluations", "age"), rows)

@@ -1,4 +1,4 @@
-/** Deleting reports, with the question before and the notice after. */
+/** Deleting reports, with the question before and the notice after, and writing them again. */
 import { ref } from 'vue'
 import { useI18n } from 'vue-i18n'
 
@@ -8,7 +8,7 @@ import { useToast } from '@/ui/useToast'
 
 import type { Report } from './types'
 
-export function useReportActions(onRemoved: () => Promise<unknown>) {
+export function useReportActions(onRemoved: () => Promise<unknown>, onChanged: () => Promise<unknown> = onRemoved) {
   const { t } = useI18n()
   const confirm = useConfirm()
   const toast = useToast()
@@ -17,11 +17,24 @@ export function useReportActions(onRemoved: () => Promise<unknown>) {
   async function remove(report: Report): Promise<void> {
     const isSure = await confirm({ title: t('reports.remove.title', { name: report.name }), text: t('reports.remove.text'), action: t('action.delete'), isDangerous: true })
     if (!isSure) return
-    busyId.value = report.id
-    try {
+    await act(report, async () => {
       await unwrap(api.DELETE('/api/v1/reports/{report_id}', { params: { path: { report_id: report.id } } }))
       toast.success(t('reports.remove.done', { name: report.name }))
       await onRemoved()
+    })
+  }
+
+  async function retry(report: Report): Promise<void> {
+    await act(report, async () => {
+      await unwrap(api.POST('/api/v1/reports/{report_id}/retry', { params: { path: { report_id: report.id } } }))
+      await onChanged()
+    })
+  }
+
+  async function act(report: Report, action: () => Promise<void>): Promise<void> {
+    busyId.value = report.id
+    try {
+      await action()
     } catch (cause) {
       toast.failure(cause)
     } finally {
@@ -29,5 +42,5 @@ export function useReportActions(onRemoved: () => Promise<unknown>) {
     }
   }
 
-  return { busyId, remove }
+  return { busyId, remove, retry }
 }

@@ -10,8 +10,8 @@ export const LEVEL = 0.05
 /** higher and lower are of b against a; same: not one problem differs; unclear: chance may explain it; untested: no pairs. */
 export type Outcome = 'higher' | 'lower' | 'same' | 'unclear' | 'untested'
 
-export function outcomeOf({ p_value: p, difference, pairs, improved, worsened }: ComparedBenchmark): Outcome {
-  if (p === null || pairs === 0) return 'untested'
+export function outcomeOf({ p_value: p, difference, pairs, improved, worsened, obstacle }: ComparedBenchmark): Outcome {
+  if (p === null || pairs === 0 || obstacle !== null) return 'untested'
   if (difference === 0 && improved === 0 && worsened === 0) return 'same'
   if (p >= LEVEL) return 'unclear'
   return difference > 0 ? 'higher' : 'lower'

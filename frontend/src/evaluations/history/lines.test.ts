@@ -5,6 +5,7 @@ import { type HistoryPoint, itemsOf, letterOf, linesOf, placesOf, seriesOf } fro
 function measured(id: string, step: number | null, value: number, configuration = 'c1', metric = 'flexible'): HistoryPoint {
   const isCheckpoint = step !== null
   return {
+    generation: 0,
     evaluation_id: id,
     label: 'gsm8k',
     benchmark: 'gsm8k',

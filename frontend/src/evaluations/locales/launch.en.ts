@@ -30,6 +30,7 @@ export default {
       choices: 'Choose the column with the choices.',
       json: 'Give a schema, or compare with the expected answer.',
       judge: 'Choose who judges.',
+      rubric: 'Write the rubric.',
       file: 'Choose the file that scores.',
     },
     limit: 'Problems',

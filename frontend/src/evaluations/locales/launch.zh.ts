@@ -30,6 +30,7 @@ export default {
       choices: '请选择选项所在的列。',
       json: '请填写模式，或与标准答案比较。',
       judge: '请选择裁判。',
+      rubric: '请填写评分细则。',
       file: '请选择评分文件。',
     },
     limit: '题目数',

@@ -29,12 +29,18 @@ export default {
   page: {
     waiting: 'The report is being written. This page follows.',
     failed: 'The report could not be written',
+    retry: 'Write again',
+    missing: 'The {format} file could not be made',
     download: 'Download {format}',
     evaluations: 'What it is about',
     deleted: 'deleted',
     preview: 'Preview',
     previewHelp: 'The HTML file as it is sent on. It is shown without scripts and cannot reach anything.',
     noPreview: 'There is no HTML file of this report to preview.',
+  },
+  problem: {
+    chromium_missing: 'Chromium is not installed on the platform; it prints the PDF.',
+    pdf_failed: 'Chromium could not print the PDF.',
   },
   remove: {
     label: 'Delete {name}',

@@ -29,12 +29,18 @@ export default {
   page: {
     waiting: '报告正在生成，本页会自动更新。',
     failed: '无法生成报告',
+    retry: '重新生成',
+    missing: '无法生成 {format} 文件',
     download: '下载 {format}',
     evaluations: '报告内容',
     deleted: '已删除',
     preview: '预览',
     previewHelp: '即所转发的 HTML 文件。预览中不运行脚本，也不能访问任何资源。',
     noPreview: '此报告没有可预览的 HTML 文件。',
+  },
+  problem: {
+    chromium_missing: '平台上没有安装用于生成 PDF 的 Chromium。',
+    pdf_failed: 'Chromium 无法生成 PDF。',
   },
   remove: {
     label: '删除 {name}',

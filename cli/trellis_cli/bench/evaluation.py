@@ -1,0 +1,209 @@
+"""An evaluation against lm-evaluation-harness: same vLLM, model, prompts and limit, from start to scores.
+
+Ours is the engine of a job, without the API around it. The harness gets the very prompts that ours has kept
+in its samples. It runs with vLLM's engine in processes of its own, as it does by default, and in one process,
+as ours does; the faster is what we are compared with.
+"""
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from trellis_contracts.attempt import SPEC_FILE
+from trellis_contracts.evaluation import (
+    RESULT_FILE,
+    SAMPLES_FOLDER,
+    BenchmarkFiles,
+    BenchmarkTask,
+    Decoding,
+    EngineSettings,
+    EvaluationResult,
+    EvaluationTask,
+    Gsm8kOrder,
+    MmluOrder,
+)
+from trellis_contracts.recipe import Engine
+from trellis_contracts.spec import JobSpec, ModelSource
+from trellis_evaluation.samples.store import open_store
+from trellis_recipes.platform_defaults import environment
+
+from trellis_cli.bench.result import Result
+from trellis_cli.errors import Problem
+from trellis_cli.services.platform import REPOSITORY_ROOT, python_command
+
+SEED = 0
+CONTEXT = 4096
+GSM8K_PROBLEMS, MMLU_PROBLEMS, MAX_TOKENS = 128, 512, 128
+PATIENCE_S = 900.0
+#: How many processes vLLM takes, by the name of the harness's mode.
+MODES = {"processes": "1", "one_process": "0"}
+_FOLDER_VARIABLE = "TRELLIS_BENCHMARK_DIR"
+
+
+def measure_evaluation() -> Iterator[Result]:
+    """One result: seconds from the start of the process to its end."""
+    tasks = order_benchmarks(find_data())
+    with tempfile.TemporaryDirectory(prefix="trellis-eval-") as name:
+        folder = Path(name)
+        starter = ("--model", str(folder / "model"), "--seed", str(SEED))
+        _run("-m", "trellis_train.starter", *starter, log=folder / "starter.log")
+        ours = run_ours(folder, tasks)
+        settings = write_settings(folder)
+        found = EvaluationResult.model_validate_json((folder / "evaluation" / RESULT_FILE).read_bytes())
+        scores = {each.label: round(each.scores[0].value, 4) for each in found.benchmarks}
+        theirs: dict[str, float] = {}
+        told: dict[str, Any] = {}
+        for mode, flag in MODES.items():
+            theirs[mode], told[mode] = run_harness(folder, settings, mode, flag)
+    expected = {"gsm8k": GSM8K_PROBLEMS, "mmlu": MMLU_PROBLEMS}
+    for mode, each in told.items():
+        if each["prompts"] != expected:
+            raise Problem(f"lm-evaluation-harness ({mode}) measured {each['prompts']}, not {expected}")
+    fastest = min(theirs, key=lambda mode: theirs[mode])
+    details = {
+        "harness_s": {mode: round(seconds, 2) for mode, seconds in theirs.items()},
+        "benchmarks_s": {each.label: each.seconds for each in found.benchmarks},
+        "scores": {"ours": scores, "harness": told[fastest]["scores"]},
+        "problems": expected,
+    }
+    yield Result("eval_against_lm_eval", ours, theirs[fastest], "s", details=details)
+
+
+def find_data() -> Path:
+    """The folder with the published test sets."""
+    folder = Path(os.environ.get(_FOLDER_VARIABLE, REPOSITORY_ROOT.parent / "shared" / "data"))
+    for file in ("gsm8k/test.jsonl", "gsm8k/train.jsonl", "mmlu/stem_test.jsonl"):
+        if not (folder / file).is_file():
+            raise Problem(f"{folder / file} is not there", hint=f"{_FOLDER_VARIABLE} names the folder")
+    return folder
+
+
+def order_benchmarks(data: Path) -> list[BenchmarkTask]:
+    """GSM8K with its examples, and MMLU without: their prompts fit the starter's context of bytes."""
+
+    def files(**parts: str) -> BenchmarkFiles:
+        return BenchmarkFiles(
+            paths={part: [str(data / name)] for part, name in parts.items()}, sha256="0" * 64
+        )
+
+    return [
+        BenchmarkTask(
+            label="gsm8k",
+            order=Gsm8kOrder(
+                limit=GSM8K_PROBLEMS, chat="never", shots=5, decoding=Decoding(max_tokens=MAX_TOKENS)
+            ),
+            files=files(test="gsm8k/test.jsonl", train="gsm8k/train.jsonl"),
+        ),
+        BenchmarkTask(
+            label="mmlu",
+            order=MmluOrder(limit=MMLU_PROBLEMS, chat="never", shots=0),
+            files=files(test="mmlu/stem_test.jsonl"),
+        ),
+    ]
+
+
+def run_ours(folder: Path, tasks: list[BenchmarkTask]) -> float:
+    """Seconds of the engine of a job, which writes to a spool that nobody sends."""
+    attempt = folder / "job" / "attempt-1"
+    attempt.mkdir(parents=True)
+    spec = JobSpec(
+        job_id="job_benchmark",
+        attempt=1,
+        name="benchmark",
+        recipe="",
+        engine=Engine.EVALUATE,
+        platform="cpu",
+        gpus=0,
+        seed=SEED,
+        params={},
+        engine_overrides=[],
+        env=_environment(),
+        model=ModelSource(model_id="model", path=str(folder / "model")),
+        attempt_dir=str(attempt),
+        checkpoint_dir=str(folder / "checkpoints"),
+        evaluation=EvaluationTask(
+            evaluation_id="ev_benchmark",
+            output_dir=str(folder / "evaluation"),
+            benchmarks=tasks,
+            engine=EngineSettings(max_model_len=CONTEXT),
+            seed=SEED,
+        ),
+        ingest_url="http://127.0.0.1:9",
+    )
+    file = attempt / SPEC_FILE
+    file.write_text(spec.model_dump_json())
+    started = time.perf_counter()
+    _run("-m", "trellis_train.engines.evaluate", str(file), log=attempt / "log")
+    return time.perf_counter() - started
+
+
+def write_settings(folder: Path) -> Path:
+    """The harness's tasks, with the prompts of our samples."""
+    kinds: dict[str, dict[str, Any]] = {
+        "gsm8k": {"kind": "generate", "stop": ["Question:"], "max_tokens": MAX_TOKENS},
+        "mmlu": {"kind": "choices"},
+    }
+    tasks = []
+    for label, more in kinds.items():
+        rows = folder / f"{label}.jsonl"
+        with open_store(folder / "evaluation" / SAMPLES_FOLDER / f"{label}.sqlite") as store:
+            lines = [json.dumps({"prompt": each.prompt, "gold": each.gold}) for each in store.samples()]
+        rows.write_text("\n".join(lines))
+        tasks.append({"label": label, "rows_path": str(rows), **more})
+    file = folder / "settings.json"
+    file.write_text(
+        json.dumps({"model_path": str(folder / "model"), "max_model_len": CONTEXT, "tasks": tasks})
+    )
+    return file
+
+
+def run_harness(folder: Path, settings: Path, mode: str, flag: str) -> tuple[float, dict[str, Any]]:
+    """Seconds of the harness, and what it has found."""
+    env = {
+        **_environment(),
+        "VLLM_ENABLE_V1_MULTIPROCESSING": flag,
+        "VLLM_CPU_KVCACHE_SPACE": "4",
+        # As ours has it: nothing is looked up anywhere.
+        "HF_HUB_OFFLINE": "1",
+        "VLLM_NO_USAGE_STATS": "1",
+        # Rows are read anew by each mode.
+        "HF_DATASETS_CACHE": str(folder / f"datasets-{mode}"),
+    }
+    started = time.perf_counter()
+    answer = _run(
+        "-m", "trellis_train.comparison.lm_eval_vllm", str(settings), log=folder / f"{mode}.log", env=env
+    )
+    seconds = time.perf_counter() - started
+    return seconds, json.loads(answer.strip().splitlines()[-1])
+
+
+def _environment() -> dict[str, str]:
+    """Of both sides: the platform's, at the priority of any other process."""
+    return {**environment(Engine.EVALUATE, "cpu"), "TRELLIS_NICENESS": "0"}
+
+
+def _run(*arguments: str, log: Path, env: Mapping[str, str] | None = None) -> str:
+    """What a command prints; a failure shows the end of its log."""
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith(("TRELLIS_", "RAY_"))
+    }
+    with log.open("w") as errors:
+        done = subprocess.run(  # noqa: S603
+            python_command(*arguments),
+            cwd=REPOSITORY_ROOT,
+            env={**inherited, **(env or {})},
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+    if done.returncode:
+        tail = (done.stdout + log.read_text(errors="replace"))[-3000:]
+        raise Problem(f"`{' '.join(arguments[:2])}` failed ({done.returncode}):\n{tail}")
+    return done.stdout

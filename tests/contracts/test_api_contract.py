@@ -26,15 +26,24 @@ from trellis_api.core.migrations import upgrade
 from trellis_api.core.settings import REPOSITORY_ROOT, Settings
 from trellis_api.data_tasks.service import create
 from trellis_api.datasets.quarantine import locate
+from trellis_api.evaluations.create import create as create_evaluations
+from trellis_api.evaluations.recording import record_result
+from trellis_api.evaluations.schemas import EvaluationCreate
 from trellis_api.jobs import repository
 from trellis_api.jobs.models import Attempt, Checkpoint, Job
+from trellis_api.jobs.service import claim_for_launch, settle
 from trellis_api.main import API_PREFIX, create_app
+from trellis_api.models.models import Model
 from trellis_api.openapi import build_schema
+from trellis_api.reports import service as reports
+from trellis_api.reports.folder import report_folder
+from trellis_api.reports.schemas import ReportProblem
 from trellis_contracts.attempt import locate_checkpoints
 from trellis_contracts.data_tasks import DataTaskState, ImportTask, PathSource
 from trellis_contracts.states import JobState
 from trellis_testing.data_tasks import finish_data_tasks
 from trellis_testing.datasets import add_dataset
+from trellis_testing.evaluations import leave_results
 
 AnyOperation: TypeAlias = "APIOperation[Any, Any, Any, Any]"
 AnyCase: TypeAlias = "Case[Any]"
@@ -138,6 +147,7 @@ def known_ids(platform: TestClient, finished_run: str) -> dict[str, str | int]:
     return {
         **rewards,
         **_pipeline_and_run(platform, name, busy_id),
+        **_finished_evaluation(platform),
         "dataset_id": dataset_id,
         "version_id": version_id,
         "upload_id": _begun_upload(platform),
@@ -153,6 +163,8 @@ def _with_known_rows(values: dict[str, Any], known_ids: dict[str, str | int]) ->
     """A dataset, versions and a split that are there, which random texts never hit."""
     known = dict.fromkeys(("before", "after", "version"), known_ids["version_id"])
     known |= {"dataset": known_ids["dataset_id"], "split": "train"}
+    known |= {"label": known_ids["label"]}
+    known |= dict.fromkeys(("against", "a", "b", "evaluation"), known_ids["evaluation_id"])
     return {name: known.get(name, value) for name, value in values.items()}
 
 
@@ -180,6 +192,43 @@ def _pipeline_and_run(platform: TestClient, name: str, dataset_id: str) -> dict[
     run = platform.post(f"{API_PREFIX}/pipelines/runs", json={"pipeline": document, "dataset": dataset_id})
     assert (pipeline.status_code, run.status_code) == (201, 202), pipeline.text + run.text
     return {"pipeline_id": pipeline.json()["id"], "task_id": run.json()["task"]["id"]}
+
+
+def _finished_evaluation(platform: TestClient) -> dict[str, str | int]:
+    """With samples of the one benchmark that it measured."""
+    state = platform.app.state  # type: ignore[attr-defined]
+    with state.database.write() as session:
+        model = Model(
+            id=new_id("mdl"), name=new_id("name"), state="ready", path="models/a", lineage={}, warnings=[],
+            source={"kind": "local", "path": "models/a"},
+        )  # fmt: skip
+        session.add(model)
+        session.flush()
+        request = EvaluationCreate.model_validate(
+            {"targets": [{"kind": "model", "model": model.id}], "benchmarks": [{"benchmark": "gsm8k"}]}
+        )
+        (row,) = create_evaluations(session, state.settings, request=request)
+        claim = claim_for_launch(session, job_id=row.job_id)
+        assert claim is not None
+        record_result(session, job=claim.job, result=leave_results(state.settings, row))
+        settle(session, job_id=row.job_id, attempt=1, state=JobState.FAILED)
+    known: dict[str, str | int] = {"label": "gsm8k", "position": 1, "number": 0, "benchmark_name": "math500"}
+    return known | {"evaluation_id": row.id, "report_id": _written_report(platform, row.id)}
+
+
+def _written_report(platform: TestClient, evaluation_id: str) -> str:
+    """With a file of each format but the PDF."""
+    state = platform.app.state  # type: ignore[attr-defined]
+    body = {"name": "a report", "evaluations": [evaluation_id]}
+    report_id: str = platform.post(f"{API_PREFIX}/reports", json=body).raise_for_status().json()["id"]
+    folder = report_folder(state.settings, report_id)
+    folder.mkdir(parents=True)
+    for kind in ("md", "html"):
+        (folder / f"report.{kind}").write_text("text")
+    problem = ReportProblem(format="pdf", code="chromium_missing", message="There is no Chromium.")
+    with state.database.write() as session:
+        reports.record_files(session, report_id=report_id, sizes={"md": 4, "html": 4}, problems=[problem])
+    return report_id
 
 
 def _begun_upload(platform: TestClient) -> str:
@@ -251,6 +300,8 @@ def test_nothing_but_health_and_login_answers_without_a_login(
         job_id=new_id("job"), dataset_id=new_id("ds"), model_id=new_id("mdl"), recipe_id="grpo",
         file_id=new_id("rwf"), dry_run_id=new_id("dry"), step=CHECKPOINT_STEP, upload_id=new_id("up"),
         task_id=new_id("dtk"), pipeline_id=new_id("ppl"), version_id="0" * 64, name=BRANCH,
+        evaluation_id=new_id("ev"), benchmark_name="gsm8k", label="gsm8k", position=0, number=0,
+        report_id=new_id("rep"),
     )  # fmt: skip
 
     status = call(operation.method, path)

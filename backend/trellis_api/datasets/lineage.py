@@ -1,4 +1,4 @@
-"""Where the rows of a dataset came from, and what came of them: sources, runs, versions, jobs, models."""
+"""Where the rows of a dataset came from, and what came of them: from sources to models and reports."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,8 +11,11 @@ from trellis_api.data_tasks.repository import WITHOUT_RESULT
 from trellis_api.datasets import repository, service, version_repository
 from trellis_api.datasets.models import Dataset, DatasetVersion
 from trellis_api.datasets.schemas import DataLineageEdge, DataLineageNode, DataLineageRead
+from trellis_api.evaluations import lineage as evaluations
+from trellis_api.evaluations.lineage import Measured
 from trellis_api.jobs.models import Job
 from trellis_api.models.models import Model
+from trellis_api.models.repository import map_model_names
 
 #: Of each kind, the newest: nobody reads more, and it has to end.
 MOST_VERSIONS, MOST_TASKS, MOST_JOBS, MOST_MODELS = 200, 200, 200, 200
@@ -27,6 +30,7 @@ def read(session: Session, *, dataset_id: str) -> DataLineageRead:
     graph.add_versions()
     graph.add_tasks()
     graph.add_jobs()
+    graph.add_evaluations()
     return DataLineageRead(
         dataset=dataset_id,
         nodes=list(graph.nodes.values()),
@@ -90,6 +94,56 @@ class _Graph:
                 id=model.id, kind="model", name=model.name, state=model.state
             )
             self._link(str(model.source_job_id), model.id, "model")
+
+    def add_evaluations(self) -> None:
+        """Evaluations on the versions, and of what learned from them; and the reports on those."""
+        found = evaluations.find_measured(
+            self._session,
+            model_ids=self._list_ids("model"),
+            job_ids=self._list_ids("job"),
+            dataset_id=self._dataset.id,
+        )
+        measured = self._cut(found, evaluations.MOST_EVALUATIONS)
+        names = map_model_names(
+            self._session, model_ids=[each.model_id for each in measured if each.model_id]
+        )
+        for each in measured:
+            self._add_evaluation(each, names)
+        ids = [each.id for each in measured]
+        for report in evaluations.find_reports(self._session, evaluation_ids=ids):
+            self.nodes[report.id] = DataLineageNode(
+                id=report.id, kind="report", name=report.name, state=report.state
+            )
+            for evaluation_id in report.evaluations:
+                self._link(evaluation_id, report.id, "report")
+
+    def _add_evaluation(self, measured: Measured, model_names: dict[str, str]) -> None:
+        self.nodes[measured.id] = DataLineageNode(
+            id=measured.id, kind="evaluation", name=measured.name, state=measured.state
+        )
+        for dataset_id, version_id in measured.rows:
+            if dataset_id == self._dataset.id:
+                self._link(version_id, measured.id, "benchmark")
+        if measured.job_id is not None and measured.job_id not in self.nodes:
+            job = self._session.get(Job, measured.job_id)
+            self.nodes[measured.job_id] = DataLineageNode(
+                id=measured.job_id,
+                kind="job",
+                name=job.name if job else None,
+                exists=job is not None,
+                state=job.state.value if job else None,
+                recipe=job.recipe if job else None,
+            )
+        if measured.model_id is not None and measured.model_id not in self.nodes:
+            name = model_names.get(measured.model_id)
+            self.nodes[measured.model_id] = DataLineageNode(
+                id=measured.model_id, kind="model", name=name, exists=name is not None
+            )
+        if source := measured.job_id or measured.model_id:
+            self._link(source, measured.id, "measured")
+
+    def _list_ids(self, kind: str) -> list[str]:
+        return [node.id for node in self.nodes.values() if node.kind == kind]
 
     def _add_task(self, task: DataTask) -> None:
         pipeline = task.request.get("pipeline") or {}

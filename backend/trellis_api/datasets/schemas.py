@@ -361,10 +361,10 @@ class DiffRows(BaseModel):
 
 
 class DataLineageNode(BaseModel):
-    """A source, version, run, job or model that a dataset is connected with."""
+    """Something that a dataset is connected with: a source, version, run, job, model, evaluation, report."""
 
     id: str
-    kind: Literal["source", "dataset", "version", "task", "job", "model"]
+    kind: Literal["source", "dataset", "version", "task", "job", "model", "evaluation", "report"]
     name: str | None
     exists: bool = True
     state: str | None = None
@@ -381,11 +381,22 @@ class DataLineageEdge(BaseModel):
 
     source: str
     target: str
-    role: Literal["imported", "input", "made", "parent", "data", "validation", "model"]
+    role: Literal[
+        "imported",
+        "input",
+        "made",
+        "parent",
+        "data",
+        "validation",
+        "model",
+        "benchmark",
+        "measured",
+        "report",
+    ]  # fmt: skip
 
 
 class DataLineageRead(BaseModel):
-    """From the sources of a dataset to the jobs and models that used it."""
+    """From the sources of a dataset to what used it: jobs, models, evaluations and reports."""
 
     dataset: str
     nodes: list[DataLineageNode]

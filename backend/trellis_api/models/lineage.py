@@ -11,6 +11,7 @@ from sqlmodel import Session
 
 from trellis_api.datasets.repository import find_dataset
 from trellis_api.datasets.version_repository import find_version
+from trellis_api.evaluations import lineage as evaluations
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.repository import find_job, list_jobs_from_model
 from trellis_api.models import repository
@@ -58,6 +59,7 @@ def read_lineage(session: Session, *, model: Model) -> LineageRead:
     graph = _Graph(session)
     graph.add_ancestors(model)
     graph.add_descendants(model)
+    graph.add_evaluations()
     return LineageRead(model_id=model.id, nodes=list(graph.nodes.values()), edges=list(graph.edges.values()))
 
 
@@ -95,6 +97,30 @@ class _Graph:
                 if child.id not in seen:
                     seen.add(child.id)
                     waiting.append(child.id)
+
+    def add_evaluations(self) -> None:
+        """What was measured of the models and checkpoints, and the reports on it."""
+        ids = {
+            kind: [node.id for node in self.nodes.values() if node.kind == kind] for kind in ("model", "job")
+        }
+        found = evaluations.find_measured(self._session, model_ids=ids["model"], job_ids=ids["job"])
+        measured = found[: evaluations.MOST_EVALUATIONS]
+        for each in measured:
+            self.nodes[each.id] = LineageNode(
+                id=each.id, kind="evaluation", name=each.name, exists=True, state=each.state
+            )
+            if source := each.job_id or each.model_id:
+                self._add_edge(source, each.id, "measured", each.step)
+        reports = evaluations.find_reports(self._session, evaluation_ids=[each.id for each in measured])
+        for report in reports:
+            self.nodes[report.id] = LineageNode(
+                id=report.id, kind="report", name=report.name, exists=True, state=report.state
+            )
+            for evaluation_id in report.evaluations:
+                self._add_edge(evaluation_id, report.id, "report")
+
+    def _list_ids(self, kind: str) -> list[str]:
+        return [node.id for node in self.nodes.values() if node.kind == kind]
 
     def _add_training(self, training: Training, made_id: str) -> None:
         if training.job_id is None:

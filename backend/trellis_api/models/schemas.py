@@ -119,14 +119,14 @@ class Lineage(Training):
 
 
 class LineageNode(BaseModel):
-    """A model, job or dataset in a lineage."""
+    """A model, job, dataset, evaluation or report in a lineage."""
 
     id: str
-    kind: Literal["model", "job", "dataset"]
+    kind: Literal["model", "job", "dataset", "evaluation", "report"]
     name: str | None
     exists: bool = Field(description="False where it was deleted.")
     recipe: str | None = Field(default=None, description="Of a job.")
-    state: str | None = Field(default=None, description="Of a job or a model that exists.")
+    state: str | None = Field(default=None, description="Of all that exists but datasets.")
     form: ExportForm | None = Field(default=None, description="Of a model that was exported.")
     sha256: str | None = Field(default=None, description="Of a dataset's rows, when they were trained on.")
 
@@ -136,9 +136,10 @@ class LineageEdge(BaseModel):
 
     source: str
     target: str
-    role: Literal["base", "data", "checkpoint"] = Field(
+    role: Literal["base", "data", "checkpoint", "measured", "report"] = Field(
         description="base: the model that a job starts from; data: what it learns from; checkpoint: what "
-        "became a model."
+        "became a model; measured: the model, or a checkpoint of the job, by an evaluation; report: what an "
+        "evaluation is told in."
     )
     step: int | None = Field(default=None, description="Of the checkpoint.")
 

@@ -10,7 +10,10 @@ from trellis_api.core.settings import Settings
 from trellis_api.data_tasks.models import DataTask
 from trellis_api.datasets import lineage
 from trellis_api.datasets.models import Dataset
+from trellis_api.evaluations.models import Evaluation
 from trellis_api.models.models import Model
+from trellis_api.reports import service as reports
+from trellis_api.reports.schemas import ReportCreate
 from trellis_contracts.states import JobState
 from trellis_testing.datasets import add_dataset, add_version, sums
 from trellis_testing.uploads import Upload
@@ -111,3 +114,42 @@ def test_a_large_lineage_is_cut_and_says_so(
 
 def test_the_lineage_of_nothing_is_not_found(client: TestClient) -> None:
     assert client.get("/api/v1/datasets/ds_bbbbbbbbbbbb/lineage").status_code == 404
+
+
+def test_from_the_rows_to_what_was_measured_on_them_and_told(
+    client: TestClient, database: Database, dataset: Dataset, make_job: Callable[..., str]
+) -> None:
+    trained = make_job(
+        state=JobState.SUCCEEDED, dataset_id=dataset.id, dataset_version=dataset.head, name="trained"
+    )
+    order = {"benchmark": "custom", "label": "own", "dataset": dataset.id, "version": dataset.head}
+    evaluations = [
+        Evaluation(
+            id=f"ev_{letter * 12}", job_id=make_job(kind="evaluate", dataset_id=None), name=name,
+            target_name=name, request={"benchmarks": benchmarks}, results=[], **target,
+        )
+        for letter, name, benchmarks, target in (
+            ("a", "on the rows", [order], {"target_kind": "model", "target_model_id": "mdl_zzzzzzzzzzzz"}),
+            ("b", "of it", [], {"target_kind": "checkpoint", "target_job_id": trained, "target_step": 3}),
+            ("c", "of others", [], {"target_kind": "model", "target_model_id": "mdl_yyyyyyyyyyyy"}),
+        )
+    ]  # fmt: skip
+    with database.write() as session:
+        session.add_all(evaluations)
+        session.flush()
+        request = ReportCreate(name="told", evaluations=["ev_" + "a" * 12, "ev_" + "c" * 12])
+        report_id = reports.create(session, request=request).id
+
+    found = client.get(f"/api/v1/datasets/{dataset.id}/lineage").json()
+
+    nodes = {node["id"]: node for node in found["nodes"]}
+    assert {
+        (dataset.head, "ev_" + "a" * 12, "benchmark"),
+        ("mdl_zzzzzzzzzzzz", "ev_" + "a" * 12, "measured"),
+        (trained, "ev_" + "b" * 12, "measured"),
+        ("ev_" + "a" * 12, report_id, "report"),
+    } <= edges_of(found)
+    assert "ev_" + "c" * 12 not in nodes
+    assert (nodes["ev_" + "a" * 12]["kind"], nodes["ev_" + "a" * 12]["state"]) == ("evaluation", "queued")
+    assert not nodes["mdl_zzzzzzzzzzzz"]["exists"]
+    assert (nodes[report_id]["kind"], nodes[report_id]["name"]) == ("report", "told")

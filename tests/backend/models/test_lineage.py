@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic import command
@@ -12,10 +13,13 @@ from trellis_api.core.ids import new_id
 from trellis_api.core.migrations import make_config, upgrade
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
+from trellis_api.evaluations.models import Evaluation
 from trellis_api.jobs import service
 from trellis_api.models import repository
 from trellis_api.models.lineage import continue_lineage, describe_training
 from trellis_api.models.models import Model
+from trellis_api.reports import service as reports
+from trellis_api.reports.schemas import ReportCreate
 from trellis_contracts.states import JobState
 
 
@@ -123,3 +127,42 @@ def test_the_lineage_of_models_from_before_is_indexed_too(unmigrated: Database) 
         row = connection.execute(text("SELECT parent_model_id, source_job_id, source_step FROM models")).one()
 
     assert tuple(row) == ("mdl_base", "job_a", 7)
+
+
+def test_what_was_measured_of_models_and_checkpoints_belongs_to_their_lineage(
+    client: TestClient, database: Database, make_job: Callable[..., str], model: Model, dataset: Dataset
+) -> None:
+    job, made = train(database, make_job, model.id, dataset.id, "made")
+    targets: dict[str, dict[str, Any]] = {
+        "ev_aaaaaaaaaaaa": {"target_kind": "model", "target_model_id": made},
+        "ev_bbbbbbbbbbbb": {"target_kind": "checkpoint", "target_job_id": job, "target_step": 5},
+        "ev_cccccccccccc": {"target_kind": "model", "target_model_id": "mdl_zzzzzzzzzzzz"},
+    }
+    with database.write() as session:
+        for evaluation_id, target in targets.items():
+            carrier = make_job(kind="evaluate", dataset_id=None)
+            fields: dict[str, Any] = {
+                "job_id": carrier,
+                "name": evaluation_id,
+                "target_name": "it",
+                "request": {},
+            }
+            session.add(Evaluation(id=evaluation_id, results=[], **fields, **target))
+        session.flush()
+        request = ReportCreate(name="told", evaluations=list(targets))
+        report = reports.create(session, request=request).id
+
+    found = client.get(f"/api/v1/models/{made}/lineage").json()
+
+    kinds = {node["id"]: node["kind"] for node in found["nodes"]}
+    assert (kinds["ev_aaaaaaaaaaaa"], kinds["ev_bbbbbbbbbbbb"], kinds[report]) == (
+        "evaluation", "evaluation", "report",
+    )  # fmt: skip
+    assert "ev_cccccccccccc" not in kinds
+    edges = {(edge["source"], edge["target"], edge["role"], edge["step"]) for edge in found["edges"]}
+    assert {
+        (made, "ev_aaaaaaaaaaaa", "measured", None),
+        (job, "ev_bbbbbbbbbbbb", "measured", 5),
+        ("ev_aaaaaaaaaaaa", report, "report", None),
+        ("ev_bbbbbbbbbbbb", report, "report", None),
+    } <= edges

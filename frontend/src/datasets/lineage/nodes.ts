@@ -7,9 +7,9 @@ export type DataLineage = components['schemas']['DataLineageRead']
 export type DataNode = components['schemas']['DataLineageNode']
 export type DataEdge = components['schemas']['DataLineageEdge']
 
-export const TONES = { source: 'sunken', dataset: 'sunken', version: 'plain', task: 'work', job: 'work', model: 'plain' } as const
+export const TONES = { source: 'sunken', dataset: 'sunken', version: 'plain', task: 'work', job: 'work', model: 'plain', evaluation: 'work', report: 'plain' } as const
 
-const KINDS = ['source', 'dataset', 'version', 'task', 'job', 'model'] as const satisfies readonly DataNode['kind'][]
+const KINDS = ['source', 'dataset', 'version', 'task', 'job', 'model', 'evaluation', 'report'] as const satisfies readonly DataNode['kind'][]
 
 /** Pages of tasks by their kind, which is their name; an import has none. */
 const TASK_PAGES: Readonly<Record<string, string>> = { pipeline: 'pipeline-run', generate: 'generation' }
@@ -23,6 +23,8 @@ export function pageOf(node: DataNode): RouteLocationRaw | null {
     case 'dataset':
     case 'job':
     case 'model':
+    case 'evaluation':
+    case 'report':
       return { name: node.kind, params: { id: node.id } }
     case 'task': {
       const page = TASK_PAGES[node.name ?? '']

@@ -1,6 +1,6 @@
 export default {
   title: 'Lineage',
-  about: 'From where the rows came to what learned from them.',
+  about: 'From where the rows came to what learned from them and was measured on them.',
   drawing: 'Drawing of the lineage; the list below says the same.',
   list: 'Lineage as a list',
   alone: 'Nothing is connected with this dataset yet.',
@@ -11,7 +11,7 @@ export default {
   to: 'Leads to',
   task: { import: 'Import', pipeline: 'Pipeline', generate: 'Generation', statistics: 'Statistics', diff: 'Comparison', tokens: 'Tokens', preview: 'Preview' },
   source: { upload: 'Uploaded file', path: 'File on the platform', hub: 'Dataset of a hub', s3: 'Object storage', pipeline: 'Made by a pipeline', generation: 'Written by a model' },
-  kind: { source: 'Source', dataset: 'Dataset', version: 'Version', task: 'Data task', job: 'Job', model: 'Model' },
-  kinds: { source: 'Sources', dataset: 'Datasets', version: 'Versions', task: 'Data tasks', job: 'Jobs', model: 'Models' },
-  role: { imported: 'imported', input: 'input', made: 'made', parent: 'previous version', data: 'training data', validation: 'validation data', model: 'model' },
+  kind: { source: 'Source', dataset: 'Dataset', version: 'Version', task: 'Data task', job: 'Job', model: 'Model', evaluation: 'Evaluation', report: 'Report' },
+  kinds: { source: 'Sources', dataset: 'Datasets', version: 'Versions', task: 'Data tasks', job: 'Jobs', model: 'Models', evaluation: 'Evaluations', report: 'Reports' },
+  role: { imported: 'imported', input: 'input', made: 'made', parent: 'previous version', data: 'training data', validation: 'validation data', model: 'model', benchmark: 'benchmark', measured: 'measured', report: 'report' },
 }

@@ -124,9 +124,20 @@ def _download(
     for part, described in entry.parts.items():
         files[part] = _name_files(part, described.files)
         for path, name in zip(described.files, files[part], strict=True):
+            _compare_hash(fetched / path, path, described.sha256.get(path))
             (fetched / path).rename(staging / name)
     shutil.rmtree(fetched)
     return snapshot.commit, files
+
+
+def _compare_hash(path: Path, name: str, expected: str | None) -> None:
+    """``UnfitFile`` where the catalogue knows the file's hash and it is another one."""
+    if expected is None:
+        return
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != expected:
+        raise UnfitFile(f"{name} is not the file that the catalogue describes: its SHA-256 is {found}.")
 
 
 def _name_files(part: str, names: list[str]) -> list[str]:

@@ -47,9 +47,10 @@ def compare(
 
 
 def _compared(each: dict[str, Any]) -> tuple[Any, ...]:
-    difference = f"{each['difference'] * 100:+.1f}"
+    scale = 100 if all(0 <= each[letter]["value"] <= 1 for letter in "ab") else 1
+    difference = f"{each['difference'] * scale:+.4g}"
     if each["low"] is not None:
-        difference += escape(f" [{each['low'] * 100:+.1f}, {each['high'] * 100:+.1f}]")
+        difference += escape(f" [{each['low'] * scale:+.4g}, {each['high'] * scale:+.4g}]")
     head = (each["label"], each["metric"], percent(each["a"]["value"]), percent(each["b"]["value"]))
     if each["obstacle"]:
         return (
@@ -133,12 +134,15 @@ def register(app: typer.Typer) -> None:
 
 
 def percent(value: float | None) -> str:
-    """A share as people read it."""
-    return "–" if value is None else f"{value:.1%}"
+    """A part of 1 as percent; other scores, such as perplexities, as they are."""
+    if value is None:
+        return "–"
+    return f"{value:.1%}" if 0 <= value <= 1 else f"{value:.4g}"
 
 
 def describe_score(score: dict[str, Any]) -> str:
     """A score with its interval, safe for the terminal's markup."""
     if score["low"] is None or score["high"] is None:
         return percent(score["value"])
-    return escape(f"{percent(score['value'])} [{score['low'] * 100:.1f}, {score['high'] * 100:.1f}]")
+    scale = 100 if score["low"] >= 0 and score["high"] <= 1 else 1
+    return escape(f"{percent(score['value'])} [{score['low'] * scale:.4g}, {score['high'] * scale:.4g}]")

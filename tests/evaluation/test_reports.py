@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from trellis_contracts.evaluation import Score
 from trellis_evaluation.problem import EvaluationProblem
 from trellis_evaluation.reports import pdf
 from trellis_evaluation.reports.charts import Bar, BarGroup, draw_bars
@@ -175,3 +176,19 @@ def test_a_page_that_is_not_there_is_not_printed(tmp_path: Path) -> None:
 
     assert caught.value.code == "pdf_failed"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_scores_that_are_no_part_of_one_are_shown_as_numbers() -> None:
+    report = make_report(2)
+    for evaluation in report.evaluations:
+        for result in evaluation.results:
+            if result.label == "my-own":
+                result.scores[0] = Score(metric="word_perplexity", value=21.5, low=20.25, high=22.75, n=300)
+                result.headline = "word_perplexity"
+
+    page, markdown = render_html(report, "en"), render_markdown(report, "en")
+
+    for text in (page, markdown):
+        assert "20.25–22.75" in text
+        assert "2150" not in text
+    assert page.count("my-own</text>") == 0

@@ -124,6 +124,11 @@ def find_score(result: BenchmarkResult | None, metric: str) -> Score | None:
     return next((score for score in result.scores if score.metric == metric), None) if result else None
 
 
+def is_share(score: Score) -> bool:
+    """Whether it is a part of 1, to be read as percent; perplexities and the like are shown as numbers."""
+    return all(0 <= value <= 1 for value in (score.value, score.low, score.high) if value is not None)
+
+
 def flatten_manifest(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The manifest as lines, without what is long; versions only of packages that decide scores."""
     found: list[tuple[str, str]] = []

@@ -15,7 +15,14 @@ from trellis_evaluation.reports.charts import (
     draw_history,
     draw_radar,
 )
-from trellis_evaluation.reports.content import BenchmarkSection, Breakdown, Content, Entry, find_score
+from trellis_evaluation.reports.content import (
+    BenchmarkSection,
+    Breakdown,
+    Content,
+    Entry,
+    find_score,
+    is_share,
+)
 from trellis_evaluation.reports.document import HistoryPoint
 
 #: With more groups a chart is longer than a page; a table shows them instead.
@@ -33,35 +40,38 @@ class HistoryPicture:
     svg: str
 
 
-def draw_scores(content: Content) -> str:
-    """Every benchmark's headline, an evaluation a bar."""
+def draw_scores(content: Content) -> str | None:
+    """Every benchmark's headline, an evaluation a bar; None where none is a part of 1."""
     title = content.texts("chart_scores")
     if len(content.entries) == 1:
         bars = [
             _bar(section.label, find_score(section.results[0], section.headline), content.entries[0])
             for section in content.sections
         ]
-        return draw_bars([BarGroup("", [bar for bar in bars if bar])], title)
+        return _draw([BarGroup("", [bar for bar in bars if bar])], title)
     groups = [
         BarGroup(section.label, _entry_bars(content.entries, _headlines(section)))
         for section in content.sections
     ]
-    return draw_bars(groups, title)
+    return _draw(groups, title)
 
 
 def draw_overview(content: Content) -> str | None:
-    """All benchmarks as a radar, where there are enough."""
-    if len(content.sections) < _LEAST_AXES:
+    """All benchmarks whose headline is a part of 1 as a radar, where there are enough."""
+    sections = [
+        section for section in content.sections if all(map(is_share, filter(None, _headlines(section))))
+    ]
+    if len(sections) < _LEAST_AXES:
         return None
     shapes = [
         Shape(
             entry.label,
-            [score.value if score else None for score in _column(content.sections, index)],
+            [score.value if score else None for score in _column(sections, index)],
             entry.colour,
         )
         for index, entry in enumerate(content.entries)
     ]
-    return draw_radar([section.label for section in content.sections], shapes, content.texts("radar"))
+    return draw_radar([section.label for section in sections], shapes, content.texts("radar"))
 
 
 def draw_breakdown(content: Content, section: BenchmarkSection, breakdown: Breakdown) -> str | None:
@@ -73,15 +83,15 @@ def draw_breakdown(content: Content, section: BenchmarkSection, breakdown: Break
     title = f"{section.label}: {content.texts('breakdown', kind=kind)}"
     if len(content.entries) == 1:
         found = [_bar(name, scores[0], content.entries[0]) for name, scores in breakdown.rows]
-        return draw_bars([BarGroup("", [bar for bar in found if bar])], title)
+        return _draw([BarGroup("", [bar for bar in found if bar])], title)
     groups = [BarGroup(name, _entry_bars(content.entries, scores)) for name, scores in breakdown.rows]
-    return draw_bars(groups, title)
+    return _draw(groups, title)
 
 
 def draw_histories(content: Content) -> list[HistoryPicture]:
     """One picture a benchmark and metric."""
     by_metric: dict[tuple[str, str], list[HistoryPoint]] = {}
-    for point in content.report.history:
+    for point in filter(lambda point: is_share(point.score), content.report.history):
         by_metric.setdefault((point.label, point.metric), []).append(point)
     return [
         HistoryPicture(label, metric, _draw_history(content, label, points))
@@ -124,4 +134,9 @@ def _entry_bars(entries: Sequence[Entry], scores: Sequence[Score | None]) -> lis
 
 
 def _bar(label: str, score: Score | None, entry: Entry) -> Bar | None:
-    return Bar(label, score.value, score.low, score.high, entry.colour) if score else None
+    return Bar(label, score.value, score.low, score.high, entry.colour) if score and is_share(score) else None
+
+
+def _draw(groups: Sequence[BarGroup], title: str) -> str | None:
+    shown = [group for group in groups if group.bars]
+    return draw_bars(shown, title) if shown else None

@@ -8,8 +8,16 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from trellis_contracts.evaluation import Score
 
+from trellis_evaluation.comparison import Comparison
 from trellis_evaluation.reports import pictures
-from trellis_evaluation.reports.content import Content, build_content, clean, flatten_manifest, verdicts
+from trellis_evaluation.reports.content import (
+    Content,
+    build_content,
+    clean,
+    flatten_manifest,
+    is_share,
+    verdicts,
+)
 from trellis_evaluation.reports.document import Language, ReportInput
 from trellis_evaluation.reports.texts import read_texts
 
@@ -63,6 +71,7 @@ def _environment(*, autoescape: bool) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
+        number=_number,
         percent=_percent, points=_points, interval=_interval, bar=_bar, cell=_cell, fence=_fence,
         duration=_duration, p_value=_p_value, day=_day, clean=clean,
     )  # fmt: skip
@@ -74,23 +83,34 @@ def _safe(svg: str | None) -> Markup | None:
     return None if svg is None else Markup(svg)  # noqa: S704
 
 
+def _number(score: Score) -> str:
+    """As percent where it is a part of 1."""
+    return f"{score.value:.1%}" if is_share(score) else f"{score.value:.4g}"
+
+
 def _percent(value: float) -> str:
     return f"{value:.1%}"
 
 
-def _points(value: float) -> str:
-    """A difference of percentages, with its sign."""
-    return f"{value * 100:+.1f}".replace("-", "−")
+def _points(value: float, comparison: Comparison) -> str:
+    """A difference with its sign: of percentages in points, of other scores as it is."""
+    shares = is_share(comparison.a) and is_share(comparison.b)
+    said = f"{value * 100:+.1f}" if shares else f"{value:+.4g}"
+    return said.replace("-", "−")
 
 
 def _interval(score: Score) -> str:
     if score.low is None or score.high is None:
         return ""
+    if not is_share(score):
+        return f"{score.low:.4g}–{score.high:.4g}"
     return f"{score.low * 100:.1f}–{score.high * 100:.1f}"
 
 
-def _bar(value: float) -> str:
-    filled = round(max(0.0, min(1.0, value)) * _BAR_CELLS)
+def _bar(score: Score) -> str:
+    if not is_share(score):
+        return ""
+    filled = round(score.value * _BAR_CELLS)
     return "█" * filled + "░" * (_BAR_CELLS - filled)
 
 

@@ -1,6 +1,6 @@
 """Two evaluations side by side: what they differ by on the problems that both answered."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -136,15 +136,9 @@ def _obstacle(a: Side, b: Side) -> Obstacle | None:
 def _test(a: Path, b: Path) -> PairedTest | None:
     """On the problems' mean scores, so that several generations of a problem count as one."""
     with open_store(a) as first, open_store(b) as second:
-        here, there = first.problem_scores(), second.problem_scores()
-    keys = sorted(here.keys() & there.keys())
-    if not keys:
-        return None
-    return compare_pairs(_values(here, keys), _values(there, keys))
-
-
-def _values(scores: Mapping[int, float], keys: Sequence[int]) -> Any:
-    return np.fromiter((scores[key] for key in keys), dtype=np.float64, count=len(keys))
+        (here, one), (there, other) = first.problem_scores(), second.problem_scores()
+    common, places, others = np.intersect1d(here, there, assume_unique=True, return_indices=True)
+    return compare_pairs(one[places], other[others]) if len(common) else None
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

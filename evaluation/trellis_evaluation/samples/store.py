@@ -147,12 +147,11 @@ class SampleStore:
             among = self._fitting(filters, None) if filters else None
             return self._changes(against).counts(among)
 
-    def problem_scores(self) -> dict[int, float]:
-        """The mean score of each problem, by a hash of its key that is the same in every file."""
+    def problem_scores(self) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
+        """Hashes of the problems' keys, in order and the same in every file, and each problem's mean score."""
         with self._told():
             keys, where = np.unique(self.keys, return_inverse=True)
-            means = np.bincount(where, weights=self.scores) / np.bincount(where)
-        return dict(zip(keys.tolist(), means.tolist(), strict=True))
+            return keys, np.bincount(where, weights=self.scores) / np.bincount(where)
 
     # -- parts of the file
 

@@ -148,7 +148,7 @@ class SampleStore:
             return self._changes(against).counts(among)
 
     def problem_scores(self) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
-        """Hashes of the problems' keys, in order and the same in every file, and each problem's mean score."""
+        """Hashes of the problems' keys, sorted and the same in every file, and each problem's mean score."""
         with self._told():
             keys, where = np.unique(self.keys, return_inverse=True)
             return keys, np.bincount(where, weights=self.scores) / np.bincount(where)

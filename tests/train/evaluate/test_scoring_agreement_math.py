@@ -36,6 +36,7 @@ STYLES: dict[str, Callable[[str, str], str]] = {
 EXPLAINED = {
     ("a formula alone", "accuracy"): "a formula that nothing marks as the answer is none here",
     ("boxed while thinking", "accuracy"): "thinking is no answer here",
+    ("boxed as an equation", "accuracy"): "14,400 behind an equals sign is two numbers to math-verify",
     ("boxed as a percentage", "accuracy"): "a percentage is a hundredth here also of a number with a base",
 }
 

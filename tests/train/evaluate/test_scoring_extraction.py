@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from trellis_train.evaluate.extraction import (
     answer_part,
@@ -82,6 +82,7 @@ def test_numbers_are_found_in_sentences(text, found):
     assert find_numbers(text) == found
 
 
+@settings(deadline=None)  # other work may hold the processor
 @given(
     st.integers(-(10**12), 10**12), st.sampled_from(["{}", "{:,}", "{}.00", "{:,} dollars", "**{}**", "{}."])
 )
@@ -95,6 +96,7 @@ def test_a_whole_number_is_found_however_it_is_written(number, form):
     assert read_number(strict) == read_number(flexible) == number
 
 
+@settings(deadline=None)  # other work may hold the processor
 @given(st.fractions(min_value=-(10**6), max_value=10**6, max_denominator=10**6))
 def test_a_fraction_is_found(value):
     found = gsm8k_strict(f"\\boxed{{{value}}}")
@@ -103,6 +105,7 @@ def test_a_fraction_is_found(value):
     assert read_number(found) == value
 
 
+@settings(deadline=None)  # other work may hold the processor
 @given(texts)
 def test_extraction_never_raises_and_finds_the_same_in_what_it_found(text):
     for extract in (gsm8k_strict, gsm8k_flexible, last_number, math_answer, answer_part):
@@ -123,6 +126,7 @@ def test_extraction_never_raises_and_finds_the_same_in_what_it_found(text):
         )
 
 
+@settings(deadline=None)  # other work may hold the processor
 @given(texts)
 def test_what_is_strict_is_also_flexible(text):
     strict = gsm8k_strict(text)
@@ -130,6 +134,7 @@ def test_what_is_strict_is_also_flexible(text):
     assert strict is None or gsm8k_flexible(text) == strict
 
 
+@settings(deadline=None)  # other work may hold the processor
 @given(texts)
 def test_an_answer_after_thinking_is_itself(text):
     kept = answer_part(text)

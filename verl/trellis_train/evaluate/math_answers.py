@@ -13,6 +13,8 @@ _ASKS_PERCENT = re.compile(
 _SPACING = re.compile(r"(?<!\\)\\(?:[,;:! ]|left(?![a-z])|right(?![a-z])|quad|qquad|displaystyle)\s*")
 _TEXT = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mbox)\s*\{([^{}]*)\}")
 _LETTER = re.compile(r"\(?([A-Z])\)?")
+#: ``x = 14,400`` says 14,400; math-verify would read two numbers behind an equals sign.
+_ASSIGNED = re.compile(r"[A-Za-z](?:_\{?\w+\}?)?\s*=\s*(?=[^=]+$)")
 _MIXED = re.compile(r"(-?)(\d+) (\d+/\d+)")
 #: A number and what is counted, in plain words of two letters or more.
 _COUNTED = re.compile(r"([-\u2212]?[\d.,/]+)((?: [A-Za-z]{2,}\.?){1,4})")
@@ -29,6 +31,8 @@ def are_same_answers(found: str, wanted: str, question: str = "") -> bool | None
     the sign may also be left out or added: ``50`` is ``50\%`` there, and nowhere else.
     """
     left, right = _tidy(found), _tidy(wanted)
+    if "=" not in right and _ASSIGNED.match(left):
+        left = _tidy(_ASSIGNED.sub("", left, count=1))
     if left == right:
         return bool(left)
     shares = [bool(_PERCENT.search(text)) for text in (left, right)]

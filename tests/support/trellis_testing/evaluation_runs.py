@@ -122,7 +122,7 @@ class StoppingSpool(Spool):
             self._stop_file.touch()
 
 
-def run_all(plan: list[Attempt], log: Path, *, timeout_s: float = 280.0, **environment: str) -> list[int]:
+def run_all(plan: list[Attempt], log: Path, *, timeout_s: float = 560.0, **environment: str) -> list[int]:
     """Exit codes of attempts that share one engine; a failure of the process shows the end of its log."""
     file = log.with_suffix(".plan.json")
     file.write_text(json.dumps([asdict(attempt) for attempt in plan], default=str))

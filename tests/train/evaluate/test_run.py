@@ -22,7 +22,7 @@ from trellis_testing.evaluation_runs import Attempt, Evaluation, run_all
 HUMANEVAL = {"test": FOLDER / "humaneval/HumanEval.jsonl.gz"}
 pytestmark = [
     pytest.mark.train,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(600),
     needs_sets(GSM8K, MATH500, MMLU, HUMANEVAL),
 ]
 TINY = {"max_tokens": 24}

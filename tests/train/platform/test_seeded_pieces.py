@@ -16,6 +16,7 @@ from trellis_train.starter.__main__ import main as make_starter
 
 pytestmark = [
     pytest.mark.train,
+    pytest.mark.timeout(450),
     pytest.mark.skipif(
         "+cpu" not in importlib.metadata.version("torch"), reason="this environment is made for GPUs"
     ),
@@ -59,7 +60,7 @@ def run_python(code: str, *arguments: str) -> Any:
         env=os.environ | environment(Engine.VERL_PPO, "cpu"),
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=400,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.strip().splitlines()[-1])

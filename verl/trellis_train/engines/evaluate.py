@@ -17,10 +17,10 @@ from trellis_train.hooks.stop import StoppedByRequest
 PRODUCER = "evaluator"
 #: How far the run stands back where others want the processor (0 to 19).
 NICENESS_VARIABLE = "TRELLIS_NICENESS"
-#: Nothing is looked up anywhere, and the scheduler sees all requests at the same steps in every run.
+#: Nothing is fetched, unless the spec's environment allows it for tasks of lm-evaluation-harness.
+_OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
+#: The scheduler sees all requests at the same steps in every run, and nobody is told of it.
 _ENVIRONMENT = {
-    "HF_HUB_OFFLINE": "1",
-    "HF_DATASETS_OFFLINE": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "TOKENIZERS_PARALLELISM": "false",
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
@@ -56,8 +56,7 @@ def main(arguments: list[str]) -> int:
 
 def prepare_process(spec: JobSpec) -> None:
     """Environment and priority, before torch and vLLM are imported: they read both then."""
-    os.environ.update(spec.env)
-    os.environ.update(_ENVIRONMENT)
+    os.environ.update({**_OFFLINE, **spec.env, **_ENVIRONMENT})
     if spec.evaluation is not None and spec.evaluation.hub_cache:
         os.environ["HF_HOME"] = spec.evaluation.hub_cache
     niceness = int(os.environ.get(NICENESS_VARIABLE, "0"))

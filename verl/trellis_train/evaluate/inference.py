@@ -162,7 +162,7 @@ class Inference:
         return answers
 
     def abort(self) -> None:
-        """Forget all that is not answered."""
+        """Forget all that is not answered, and what is kept of prompts."""
         ids = [
             name
             for id_, pending in self._pending.items()
@@ -172,6 +172,8 @@ class Inference:
         ]
         self._engine.abort_request(ids)
         self._pending.clear()
+        # A prompt that is read from the cache in part differs in the last digits from one that is not.
+        self._engine.reset_prefix_cache()
 
     def close(self) -> None:
         """End the engine and give its memory back."""

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 
 import { describe, expect, it } from 'vitest'
 
+import { i18n } from './index'
 import { messages } from './messages'
 
 interface Tree {
@@ -61,6 +62,22 @@ describe('the texts of the dashboard', () => {
       return JSON.stringify(placeholders(en.get(key) ?? '')) !== JSON.stringify(placeholders(zh.get(key) ?? ''))
     })
     expect(different).toEqual([])
+  })
+
+  it('can all be read: no sign in them means something else to the library', () => {
+    const unreadable = (['en', 'zh'] as const).flatMap((locale) =>
+      [...en.keys()].filter((key) => {
+        try {
+          i18n.global.t(key, {}, { locale })
+          return false
+        } catch (cause) {
+          if (cause instanceof SyntaxError) return true
+          throw cause
+        }
+      }),
+    )
+
+    expect(unreadable).toEqual([])
   })
 
   it('are nowhere empty', () => {

@@ -44,7 +44,7 @@ export function newScorer(): ScorerDraft {
   }
 }
 
-export type MissingInScorer = 'pattern' | 'choices' | 'json' | 'judge' | 'file'
+export type MissingInScorer = 'pattern' | 'choices' | 'json' | 'judge' | 'rubric' | 'file'
 
 /** What has to be given before the scorer can be used. */
 export function missingInScorer(draft: ScorerDraft): MissingInScorer | null {
@@ -56,7 +56,8 @@ export function missingInScorer(draft: ScorerDraft): MissingInScorer | null {
     case 'json':
       return draft.schemaText.trim() === '' && !draft.equalsAnswer ? 'json' : null
     case 'judge':
-      return draft.judge === null ? 'judge' : null
+      if (draft.judge === null) return 'judge'
+      return draft.form === 'rubric' && draft.rubric.trim() === '' ? 'rubric' : null
     case 'file':
       return draft.file === null ? 'file' : null
     default:

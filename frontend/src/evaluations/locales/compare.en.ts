@@ -63,7 +63,7 @@ export default {
     subjects: 'subjects',
     mode: 'way of answering',
     samples: 'programs for each problem',
-    k: 'k of pass@k',
+    k: 'k of pass{\'@\'}k',
     timeout_s: 'time limit',
     memory_mb: 'memory limit',
     dataset: 'dataset',

@@ -62,7 +62,7 @@ export default {
     subjects: '学科',
     mode: '作答方式',
     samples: '每题程序数',
-    k: 'pass@k 的 k',
+    k: 'pass{\'@\'}k 的 k',
     timeout_s: '时间限制',
     memory_mb: '内存限制',
     dataset: '数据集',

@@ -61,7 +61,7 @@ export default {
     modeHelp: { loglikelihood: 'The choice whose letter is likeliest; nothing is written.', generate: 'The letter that the model writes.' },
     samples: 'Programs per problem',
     samplesHelp: 'More than one needs a temperature above 0.',
-    k: 'k of pass@k',
+    k: 'k of pass{\'@\'}k',
     kHelp: 'Up to the number of programs.',
     timeout: 'Time for a program',
     memory: 'Memory for a program',

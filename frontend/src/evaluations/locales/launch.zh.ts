@@ -61,7 +61,7 @@ export default {
     modeHelp: { loglikelihood: '取似然最高的选项字母；不生成文本。', generate: '取模型写出的字母。' },
     samples: '每题的程序数',
     samplesHelp: '多于一个时需要大于 0 的温度。',
-    k: 'pass@k 的 k',
+    k: 'pass{\'@\'}k 的 k',
     kHelp: '不超过程序数。',
     timeout: '程序时限',
     memory: '程序内存',

@@ -262,8 +262,11 @@ def test_an_evaluation_runs_on_the_cluster_beside_a_training_that_has_the_only_s
     with platform.write() as session:
         (row,) = create(session, platform.settings, request=EvaluationCreate.model_validate(body))
 
-    launch_queued()
-    wait_until(lambda: len(platform.list_starts()) == 2, 60, "both runs start")
+    def are_started() -> bool:
+        launch_queued()  # as beat does, again and again: the cluster's agent may not be up yet
+        return len(platform.list_starts()) == 2
+
+    wait_until(are_started, 90, "both runs start", pause_s=0.5)
     job = platform.get_job(row.job_id)
     reconcile()
     leave_results(platform.settings, row)

@@ -155,7 +155,7 @@ exec 9<"$here"
 flock 9
 ensure_python_packages
 case "$1" in
-  down | status | logs | login | --help | jobs | data | datasets | pipelines | models | recipes | rewards) ;;
+  down | status | logs | login | --help | jobs | data | datasets | pipelines | models | recipes | rewards | eval | benchmarks | reports) ;;
   *) ensure_frontend; ensure_sandbox ;;
 esac
 case "$1" in

@@ -18,7 +18,7 @@ import pytest
 from pydantic import TypeAdapter
 from trellis_cli import demo
 from trellis_cli.client import ApiClient
-from trellis_cli.services.platform import Platform, load_platform
+from trellis_cli.services.platform import REPOSITORY_ROOT, Platform, load_platform
 from trellis_cli.services.ports import pick_free
 from trellis_cli.services.process import marked
 from trellis_cli.services.supervisor import Supervisor
@@ -28,6 +28,8 @@ from trellis_contracts.events import Event
 from trellis_testing.processes import is_running
 from trellis_testing.waiting import wait_until
 
+#: Asked before ``trellis_environment`` takes the caller's settings away.
+BENCHMARKS = os.environ.get("TRELLIS_BENCHMARK_DIR", REPOSITORY_ROOT.parent / "shared" / "data")
 EVENT: TypeAdapter[Any] = TypeAdapter(Event)
 FINISHED = ("stopped", "succeeded", "failed", "crashed")
 #: Processes of Ray that belong to no job.
@@ -253,6 +255,7 @@ def running_platform(request: pytest.FixtureRequest) -> Iterator[Rig]:
         "TRELLIS_PLATFORM": "cpu",
         "TRELLIS_SLOTS": "1",
         "TRELLIS_LAUNCH_TIMEOUT_S": "5",
+        "TRELLIS_BENCHMARK_MIRROR": str(Path(BENCHMARKS).resolve()),
     }
     with trellis_environment(environment):
         platform = load_platform()

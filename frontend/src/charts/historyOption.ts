@@ -56,7 +56,8 @@ export function historyOption(input: HistoryOptionInput): ChartOption {
   const [min, max] = scoreAxis(valueRange(input.lines))
   const xs = input.lines.flatMap((line) => line.points.map((point) => point.x))
   const isOrder = input.axis === 'order'
-  const air = isOrder ? 0.5 : Math.max((Math.max(...xs) - Math.min(...xs)) * 0.04, 0.5)
+  // A whole place on either side keeps the ticks of an axis of order on its places.
+  const air = isOrder ? 1 : Math.max((Math.max(...xs) - Math.min(...xs)) * 0.04, 0.5)
   return {
     animation: false,
     backgroundColor: 'transparent',

@@ -37,7 +37,10 @@ export function radarOption({ axes, shapes, palette, format }: RadarOptionInput)
     },
     radar: {
       indicator: axes.map((name) => ({ name, min: 0, max: 1 })),
-      radius: '66%',
+      // A triangle stands on its base: its middle is below that of the chart.
+      center: ['50%', axes.length === 3 ? '60%' : '52%'],
+      radius: axes.length === 3 ? '70%' : '66%',
+      axisNameGap: 8,
       splitNumber: 4,
       axisName: { color: palette.inkMuted, fontSize: 12 },
       axisLine: { lineStyle: { color: palette.line } },

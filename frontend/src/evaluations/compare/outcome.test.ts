@@ -26,7 +26,7 @@ describe('what a comparison comes to', () => {
 
 describe('p-values', () => {
   it('have as many digits as mean something', () => {
-    expect([0.0000001, 0.04231, 0.5, 0.42789, 1].map(sayP)).toEqual(['< 0.001', '0.042', '0.5', '0.43', '> 0.999'])
+    expect([0.0000001, 0.04231, 0.5, 0.42789, 1].map(sayP)).toEqual(['< 0.001', '= 0.042', '= 0.5', '= 0.43', '> 0.999'])
   })
 })
 

@@ -17,11 +17,11 @@ export function outcomeOf({ p_value: p, difference, pairs, improved, worsened, o
   return difference > 0 ? 'higher' : 'lower'
 }
 
-/** "0.042", "< 0.001": more digits than that say nothing. */
+/** "= 0.042", "< 0.001": more digits than that say nothing. */
 export function sayP(p: number): string {
   if (p < 0.001) return '< 0.001'
   if (p >= 0.9995) return '> 0.999'
-  return String(Number(p.toFixed(p < 0.1 ? 3 : 2)))
+  return `= ${Number(p.toFixed(p < 0.1 ? 3 : 2))}`
 }
 
 /** Where the problems that became better or worse are looked at. */

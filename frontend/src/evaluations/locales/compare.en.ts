@@ -23,7 +23,7 @@ export default {
   points: '{n} points',
   interval: '95 % interval {low} to {high}',
   noInterval: 'no interval',
-  test: 'p = {p}, {test}, {pairs} problems in common',
+  test: 'p {p}, {test}, {pairs} problems in common',
   tests: {
     mcnemar_exact: 'McNemar’s exact test',
     mcnemar_corrected: 'McNemar’s test',

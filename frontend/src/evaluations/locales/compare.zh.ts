@@ -22,7 +22,7 @@ export default {
   points: '{n} 个百分点',
   interval: '95% 区间 {low} 至 {high}',
   noInterval: '无区间',
-  test: 'p = {p}，{test}，共同题目 {pairs} 道',
+  test: 'p {p}，{test}，共同题目 {pairs} 道',
   tests: {
     mcnemar_exact: 'McNemar 精确检验',
     mcnemar_corrected: 'McNemar 检验',

@@ -78,8 +78,21 @@ def samples(rig: Any, evaluation: str, label: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def measured(running_platform: Any, trained: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The same checkpoint on all four benchmarks, twice."""
+def curve(running_platform: Any, trained: dict[str, Any]) -> dict[str, Any]:
+    """The training's own scores, once both of its checkpoints are measured."""
+
+    def look() -> Any:
+        found = running_platform.client.get(f"/jobs/{trained['id']}/metrics", keys="eval/watched/strict")
+        return next((each for each in found["series"] if each["steps"] == [2, 4]), None)
+
+    return dict(wait_until(look, EVALUATION_TIMEOUT_S, "both checkpoints are measured", pause_s=0.5))
+
+
+@pytest.fixture(scope="module")
+def measured(
+    running_platform: Any, trained: dict[str, Any], curve: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The same checkpoint on all four benchmarks, twice; before any test ends, and with it what still runs."""
     rig = running_platform
     target = {"kind": "checkpoint", "job": trained["id"], "step": 4}
     asked = {"targets": [target], "benchmarks": ALL_FOUR, "seed": 5}
@@ -109,17 +122,15 @@ def test_all_four_benchmarks_give_the_same_scores_and_samples_twice(
     }
 
 
-def test_scores_of_checkpoints_stand_on_the_curves_of_the_training(rig: Any, trained: dict[str, Any]) -> None:
-    def look() -> list[Any]:
-        wanted = rig.client.get(f"/jobs/{trained['id']}/metrics", keys="eval/watched/strict")["series"]
-        return wanted if wanted and wanted[0]["steps"] == [2, 4] else []
-
-    (series,) = wait_until(look, EVALUATION_TIMEOUT_S, "both checkpoints are measured", pause_s=0.5)
+def test_scores_of_checkpoints_stand_on_the_curves_of_the_training(
+    rig: Any, trained: dict[str, Any], curve: dict[str, Any]
+) -> None:
     found = list(rig.client.pages("/evaluations", job=trained["id"]))
 
     automatic = [each for each in found if each["trigger"] == "training"]
     assert sorted(each["target"]["step"] for each in automatic) == [2, 4]
-    assert all(0 <= value <= 1 for value in series["values"])
+    assert all(each["state"] == "succeeded" for each in automatic)
+    assert all(0 <= value <= 1 for value in curve["values"])
 
 
 def test_two_evaluations_are_compared_problem_by_problem(

@@ -92,7 +92,7 @@ def curve(running_platform: Any, trained: dict[str, Any]) -> dict[str, Any]:
 def measured(
     running_platform: Any, trained: dict[str, Any], curve: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The same checkpoint on all four benchmarks, twice; before any test ends, and with it what still runs."""
+    """The same checkpoint on all four benchmarks, twice; the end of a test ends whatever still runs."""
     rig = running_platform
     target = {"kind": "checkpoint", "job": trained["id"], "step": 4}
     asked = {"targets": [target], "benchmarks": ALL_FOUR, "seed": 5}

@@ -112,8 +112,9 @@ describe('the request', () => {
     const request = toRequest(draftOfJob(job, 'again'), '')
 
     expect(request).toMatchObject({
-      name: 'again', model: 'mdl_b', dataset: '', params: { group_size: 2 }, overrides: { 'a.b': '7' }, evaluate: null, seed: 5, resources: { gpus: 2 },
+      name: 'again', model: 'mdl_b', dataset: '', params: { group_size: 2 }, overrides: { 'a.b': '7' }, seed: 5, resources: { gpus: 2 },
     })
+    expect(request.evaluate).toBeUndefined()
   })
 
   it('names version and split only where they were chosen', () => {

@@ -21,14 +21,14 @@ def _write_model(folder: Path) -> None:
 
 
 def test_a_folder_is_added_as_a_model_and_taken_off_the_list(logged_in: Page, dashboard) -> None:
-    _write_model(dashboard.data_root / "models" / "seedling")
+    _write_model(dashboard.data_root / "models" / "cutting")
     logged_in.goto(f"{dashboard.url}/models?add=1")
     logged_in.get_by_role("dialog").get_by_text("Folder", exact=True).first.click()
-    logged_in.get_by_label("Folder", exact=True).fill("models/seedling")
-    expect(logged_in.get_by_label("Name", exact=True)).to_have_value("seedling")
+    logged_in.get_by_label("Folder", exact=True).fill("models/cutting")
+    expect(logged_in.get_by_label("Name", exact=True)).to_have_value("cutting")
     logged_in.get_by_role("dialog").get_by_role("button", name="Add", exact=True).click()
 
-    expect(logged_in.get_by_role("heading", level=1, name="seedling")).to_be_visible()
+    expect(logged_in.get_by_role("heading", level=1, name="cutting")).to_be_visible()
     expect(logged_in.get_by_text("Qwen3ForCausalLM")).to_be_visible()
     expect(logged_in.get_by_text("2,048 tokens")).to_be_visible()
     expect(logged_in.get_by_text("The tokenizer has no chat template")).to_be_visible()
@@ -37,7 +37,7 @@ def test_a_folder_is_added_as_a_model_and_taken_off_the_list(logged_in: Page, da
     logged_in.get_by_role("dialog").get_by_role("button", name="Delete").click()
 
     expect(logged_in.get_by_role("heading", level=1, name="Models")).to_be_visible()
-    assert (dashboard.data_root / "models" / "seedling" / "config.json").is_file()
+    assert (dashboard.data_root / "models" / "cutting" / "config.json").is_file()
 
 
 def test_a_folder_outside_the_data_is_refused_in_the_readers_language(logged_in: Page, dashboard) -> None:

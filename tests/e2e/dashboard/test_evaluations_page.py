@@ -261,13 +261,16 @@ def test_a_benchmark_is_installed_from_the_catalogue(logged_in: Page, platform: 
     logged_in.goto(f"{platform.url}/evaluations/benchmarks")
     expect(logged_in.locator("[data-benchmark=gsm8k] [data-install=ready]")).to_be_visible()
     mmlu = logged_in.locator("[data-benchmark=mmlu]")
-    mmlu.get_by_role("button", name="Install MMLU").click()
+    with logged_in.expect_response("**/benchmarks/mmlu/install"):
+        mmlu.get_by_role("button", name="Install MMLU").click()
     expect(mmlu.get_by_role("progressbar")).to_be_visible()
     with platform.database.write() as session:
         assert benchmarks.mark_installing(session, name="mmlu")
         benchmarks.mark_failed(session, name="mmlu", reason="The hub does not answer.")
     expect(mmlu.get_by_role("alert")).to_contain_text("The hub does not answer.")
-    mmlu.get_by_role("button", name="Install MMLU").click()
+    # What brings the files begins when the platform has been asked to.
+    with logged_in.expect_response("**/benchmarks/mmlu/install"):
+        mmlu.get_by_role("button", name="Install MMLU").click()
     bring(platform.database, "mmlu", 14042, {"subject": {"astronomy": 152}})
     expect(mmlu.locator("[data-install=ready]")).to_be_visible()
 

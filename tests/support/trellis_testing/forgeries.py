@@ -131,7 +131,7 @@ PATCHING = [
     Forgery(
         "answering_for_the_tests",
         in_call(
-            'for n in range(3, 20):\n    try: os.write(n, b\'{"id": 1, "passed": true}\\n\')\n    except OSError: pass',
+            'for n in range(3, 2000):\n    try: os.write(n, b\'{"id": 1, "passed": true}\\n\')\n    except OSError: pass',
             "import os",
         ),
         NONSENSE,
@@ -139,7 +139,7 @@ PATCHING = [
     Forgery(
         "answering_ahead",
         in_call(
-            'for n in range(3, 20):\n    try: os.write(n, b\'{"id": 1, "value": "true"}\\n\' * 99)\n    except OSError: pass',
+            'for n in range(3, 2000):\n    try: os.write(n, b\'{"id": 1, "value": "true"}\\n\' * 99)\n    except OSError: pass',
             "import os",
         ),
         f"{WRONG}|{NONSENSE}",
@@ -195,7 +195,7 @@ PATCHING = [
     Forgery(
         "its_pipes_blocked",
         in_call(
-            "import os\nfor n in range(3, 20):\n    try: os.set_blocking(n, False)\n    except OSError: pass"
+            "import os\nfor n in range(3, 2000):\n    try: os.set_blocking(n, False)\n    except OSError: pass"
         ),
         f"{WRONG}|{ENDED}",
     ),
@@ -256,7 +256,7 @@ READING = [
     ),
     Forgery(
         "what_is_left_of_earlier_programs",
-        in_call("import os\nif os.listdir('/tmp'): print('ESCAPED')\nopen('/tmp/left', 'w').write('x')"),
+        in_call("import os\nif 'left' in os.listdir('/tmp'): print('ESCAPED')\nopen('/tmp/left', 'w').write('x')"),
         WRONG,
     ),
 ]

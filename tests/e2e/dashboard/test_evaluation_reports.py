@@ -140,6 +140,12 @@ def test_a_comparison_says_what_the_difference_is_worth_and_leads_to_the_problem
     expect(logged_in).to_have_url(re.compile(rf"/evaluations/{a}\?.*label=gsm8k&against={b}&changed=worse"))
 
 
+def test_three_benchmarks_of_an_evaluation_have_a_shape(logged_in: Page, measured: Measured) -> None:
+    logged_in.goto(f"{measured.url}/evaluations/{measured.evaluations['oak']}")
+
+    expect(logged_in.locator("#evaluation-panel [data-test=radar] canvas")).to_be_visible()
+
+
 def test_a_models_page_shows_its_scores_and_starts_an_evaluation(logged_in: Page, measured: Measured) -> None:
     logged_in.goto(f"{measured.url}/models/{measured.models['oak']}")
     history = logged_in.locator("[data-test=history]")

@@ -256,7 +256,9 @@ READING = [
     ),
     Forgery(
         "what_is_left_of_earlier_programs",
-        in_call("import os\nif 'left' in os.listdir('/tmp'): print('ESCAPED')\nopen('/tmp/left', 'w').write('x')"),
+        in_call(
+            "import os\nif 'left' in os.listdir('/tmp'): print('ESCAPED')\nopen('/tmp/left', 'w').write('x')"
+        ),
         WRONG,
     ),
 ]

@@ -7,10 +7,9 @@ as ours does; the faster is what we are compared with.
 
 import json
 import os
-import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +31,14 @@ from trellis_contracts.spec import JobSpec, ModelSource
 from trellis_evaluation.samples.store import open_store
 from trellis_recipes.platform_defaults import environment
 
+from trellis_cli.bench.measured_command import run_measured
 from trellis_cli.bench.result import Result
 from trellis_cli.errors import Problem
-from trellis_cli.services.platform import REPOSITORY_ROOT, python_command
+from trellis_cli.services.platform import REPOSITORY_ROOT
 
 SEED = 0
 CONTEXT = 4096
 GSM8K_PROBLEMS, MMLU_PROBLEMS, MAX_TOKENS = 128, 512, 128
-PATIENCE_S = 900.0
 #: How many processes vLLM takes, by the name of the harness's mode.
 MODES = {"processes": "1", "one_process": "0"}
 _FOLDER_VARIABLE = "TRELLIS_BENCHMARK_DIR"
@@ -51,7 +50,7 @@ def measure_evaluation() -> Iterator[Result]:
     with tempfile.TemporaryDirectory(prefix="trellis-eval-") as name:
         folder = Path(name)
         starter = ("--model", str(folder / "model"), "--seed", str(SEED))
-        _run("-m", "trellis_train.starter", *starter, log=folder / "starter.log")
+        run_measured("-m", "trellis_train.starter", *starter, log=folder / "starter.log")
         ours = run_ours(folder, tasks)
         settings = write_settings(folder)
         found = EvaluationResult.model_validate_json((folder / "evaluation" / RESULT_FILE).read_bytes())
@@ -138,7 +137,7 @@ def run_ours(folder: Path, tasks: list[BenchmarkTask]) -> float:
     file = attempt / SPEC_FILE
     file.write_text(spec.model_dump_json())
     started = time.perf_counter()
-    _run("-m", "trellis_train.engines.evaluate", str(file), log=attempt / "log")
+    run_measured("-m", "trellis_train.engines.evaluate", str(file), log=attempt / "log")
     return time.perf_counter() - started
 
 
@@ -175,7 +174,7 @@ def run_harness(folder: Path, settings: Path, mode: str, flag: str) -> tuple[flo
         "HF_DATASETS_CACHE": str(folder / f"datasets-{mode}"),
     }
     started = time.perf_counter()
-    answer = _run(
+    answer = run_measured(
         "-m", "trellis_train.comparison.lm_eval_vllm", str(settings), log=folder / f"{mode}.log", env=env
     )
     seconds = time.perf_counter() - started
@@ -185,25 +184,3 @@ def run_harness(folder: Path, settings: Path, mode: str, flag: str) -> tuple[flo
 def _environment() -> dict[str, str]:
     """Of both sides: the platform's, at the priority of any other process."""
     return {**environment(Engine.EVALUATE, "cpu"), "TRELLIS_NICENESS": "0"}
-
-
-def _run(*arguments: str, log: Path, env: Mapping[str, str] | None = None) -> str:
-    """What a command prints; a failure shows the end of its log."""
-    inherited = {
-        name: value for name, value in os.environ.items() if not name.startswith(("TRELLIS_", "RAY_"))
-    }
-    with log.open("w") as errors:
-        done = subprocess.run(  # noqa: S603
-            python_command(*arguments),
-            cwd=REPOSITORY_ROOT,
-            env={**inherited, **(env or {})},
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
-    if done.returncode:
-        tail = (done.stdout + log.read_text(errors="replace"))[-3000:]
-        raise Problem(f"`{' '.join(arguments[:2])}` failed ({done.returncode}):\n{tail}")
-    return done.stdout

@@ -5,8 +5,6 @@ TRL runs in each of its modes that samples in one process, and the faster one is
 """
 
 import json
-import os
-import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -23,15 +21,14 @@ from trellis_recipes.platform_defaults import environment
 
 from trellis_cli.bench.grpo_shapes import Shape
 from trellis_cli.bench.grpo_steps import STEP, Split, split_ours, split_trl
+from trellis_cli.bench.measured_command import run_measured
 from trellis_cli.bench.result import Result
 from trellis_cli.errors import Problem
-from trellis_cli.services.platform import REPOSITORY_ROOT, python_command
 
 RECIPE, PRESET = "grpo", "cpu-tiny"
 LEARNING_RATE = 2e-4
 SEED = 1
 SAMPLERS = ("transformers", "vllm")
-PATIENCE_S = 900.0
 #: Ray lets other processes of the machine go first, and TRL's would not.
 SAME_PRIORITY = {"RAY_worker_niceness": "0"}
 LENGTH_KEY = "response_length/mean"
@@ -198,25 +195,7 @@ def _trl_environment() -> dict[str, str]:
 
 
 def _run(*arguments: str, log: Path, env: Mapping[str, str] | None = None) -> str:
-    """What a command prints; a failure shows the end of its log."""
-    inherited = {
-        name: value for name, value in os.environ.items() if not name.startswith(("TRELLIS_", "RAY_"))
-    }
-    with log.open("w") as errors:
-        done = subprocess.run(  # noqa: S603
-            python_command(*arguments),
-            cwd=REPOSITORY_ROOT,
-            env={**inherited, "TOKENIZERS_PARALLELISM": "false", **(env or {})},
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
-    if done.returncode:
-        tail = (done.stdout + log.read_text(errors="replace"))[-3000:]
-        raise Problem(f"`{' '.join(arguments[:2])}` failed ({done.returncode}):\n{tail}")
-    return done.stdout
+    return run_measured(*arguments, log=log, env={"TOKENIZERS_PARALLELISM": "false", **(env or {})})
 
 
 def _round(split: Split) -> Split:

@@ -27,9 +27,9 @@ from trellis_contracts.states import JobState
 from trellis_testing.evaluations import leave_results
 from trellis_testing.waiting import wait_until
 from trellis_workers.core.ray_client import RayJob, RayStatus
-from trellis_workers.evaluations import finish as finish_module
 from trellis_workers.evaluations.finish import finish_evaluations
 from trellis_workers.evaluations.tidy import tidy_evaluations
+from trellis_workers.jobs import finish as finish_module
 from trellis_workers.jobs import settle as settle_module
 from trellis_workers.jobs.launch import _settle_failed, _write_attempt, launch_queued
 from trellis_workers.jobs.reconcile import reconcile

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field
 
+from trellis_contracts.agents import Trajectory
 from trellis_contracts.recipe import Strict
 
 #: What a run is doing.
@@ -50,6 +51,8 @@ class Rollout(Strict):
     #: Mean over the response's tokens; None where it was not collected.
     advantage: float | None = None
     is_truncated: bool = False
+    #: Turn by turn, where the response is an episode of an agent.
+    trajectory: Trajectory | None = None
 
 
 class RolloutsEvent(Strict):

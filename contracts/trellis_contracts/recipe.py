@@ -31,6 +31,8 @@ class Engine(StrEnum):
     TRL = "trl"
     #: Not a trainer and in no recipe: writes a checkpoint as a Hugging Face folder.
     EXPORT = "export"
+    #: Trains an encoder that finds tools; writes Hugging Face folders.
+    RETRIEVAL = "retrieval"
     #: Neither a trainer: measures a model on benchmarks.
     EVALUATE = "evaluate"
 
@@ -61,8 +63,9 @@ class Knob(Strict):
     """One parameter that a person may turn."""
 
     name: str
-    #: "rewards" is a list of ``RewardTerm`` (``trellis_contracts.rewards``), by default none.
-    type: Literal["int", "float", "bool", "str", "choice", "rewards"]
+    #: "rewards" is a list of ``RewardTerm`` (``trellis_contracts.rewards``), by default none; "environment" and
+    #: "workflow" are ids of an environment and of an uploaded workflow file of the platform.
+    type: Literal["int", "float", "bool", "str", "choice", "rewards", "environment", "workflow"]
     default: int | float | bool | str | None
     title: Text
     help: Text
@@ -74,7 +77,9 @@ class Knob(Strict):
     choices: list[str] = Field(default_factory=list)
     #: Shown under "advanced" in the form.
     advanced: bool = False
-    group: Literal["data", "model", "optimisation", "algorithm", "critic", "rollout", "reward", "run"] = "run"
+    group: Literal[
+        "data", "model", "optimisation", "algorithm", "critic", "rollout", "reward", "agent", "run"
+    ] = "run"
     #: Dotted engine keys that take this knob's value as it is.
     engine_keys: list[str] = Field(default_factory=list)
 
@@ -93,7 +98,7 @@ class Recipe(Strict):
     """One algorithm that can be launched from the form, the API or the CLI."""
 
     id: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
-    family: Literal["supervised", "rl", "preference"]
+    family: Literal["supervised", "rl", "preference", "agent"]
     engine: Engine
     title: Text
     description: Text
@@ -107,6 +112,9 @@ class Recipe(Strict):
     headline_metrics: list[str]
     knobs: list[Knob]
     presets: list[Preset]
+    #: The agent loop that makes its rollouts; None for rollouts of a single turn. Its options are the knobs of
+    #: group "agent".
+    agent: str | None = None
     #: Engine keys that define the algorithm, whatever the knobs say.
     fixed: dict[str, Any] = Field(default_factory=dict)
 

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from trellis_contracts.agents import AgentTask
 from trellis_contracts.evaluation import EvaluationTask
 from trellis_contracts.recipe import DataFormat, Engine, Strict
 
@@ -95,6 +96,8 @@ class JobSpec(Strict):
     resume_from: str | None = None
     #: What is to be exported, where the engine is ``EXPORT``.
     export: ExportTask | None = None
+    #: How episodes are made, of a recipe that trains an agent.
+    agent: AgentTask | None = None
     #: What is to be measured, where the engine is ``EVALUATE``.
     evaluation: EvaluationTask | None = None
     #: Base address of the API, without a trailing slash.

@@ -61,7 +61,7 @@ def _coerce(knob: Knob, given: object) -> Value:
     is_number = isinstance(given, int | float) and not isinstance(given, bool)
     if knob.type == "bool":
         return given if isinstance(given, bool) else None
-    if knob.type == "str":
+    if knob.type in ("str", "environment", "workflow"):
         return given if isinstance(given, str) else None
     if knob.type == "choice":
         return given if isinstance(given, str) and given in knob.choices else None

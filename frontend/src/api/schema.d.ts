@@ -3724,7 +3724,7 @@ export interface components {
          * @description The trainer that runs a recipe.
          * @enum {string}
          */
-        Engine: "verl-ppo" | "verl-sft" | "trl" | "export" | "evaluate";
+        Engine: "verl-ppo" | "verl-sft" | "trl" | "export" | "retrieval" | "evaluate";
         /**
          * EngineSettings
          * @description The vLLM engine of an evaluation.
@@ -5142,7 +5142,7 @@ export interface components {
              * @default run
              * @enum {string}
              */
-            group: "data" | "model" | "optimisation" | "algorithm" | "critic" | "rollout" | "reward" | "run";
+            group: "data" | "model" | "optimisation" | "algorithm" | "critic" | "rollout" | "reward" | "agent" | "run";
             help: components["schemas"]["Text"];
             /** Maximum */
             maximum?: number | null;
@@ -5155,7 +5155,7 @@ export interface components {
              * Type
              * @enum {string}
              */
-            type: "int" | "float" | "bool" | "str" | "choice" | "rewards";
+            type: "int" | "float" | "bool" | "str" | "choice" | "rewards" | "environment" | "workflow";
             /** Unit */
             unit?: string | null;
         };
@@ -6654,6 +6654,8 @@ export interface components {
          * @description One algorithm that can be launched from the form, the API or the CLI.
          */
         Recipe: {
+            /** Agent */
+            agent?: string | null;
             /** Data Formats */
             data_formats: components["schemas"]["DataFormat"][];
             description: components["schemas"]["Text"];
@@ -6662,7 +6664,7 @@ export interface components {
              * Family
              * @enum {string}
              */
-            family: "supervised" | "rl" | "preference";
+            family: "supervised" | "rl" | "preference" | "agent";
             /** Fixed */
             fixed?: {
                 [key: string]: unknown;
@@ -7018,7 +7020,7 @@ export interface components {
              * @default run
              * @enum {string}
              */
-            group: "data" | "model" | "optimisation" | "algorithm" | "critic" | "rollout" | "reward" | "run";
+            group: "data" | "model" | "optimisation" | "algorithm" | "critic" | "rollout" | "reward" | "agent" | "run";
             help: components["schemas"]["Text"];
             /**
              * Is Multiline
@@ -7043,7 +7045,7 @@ export interface components {
              * Type
              * @enum {string}
              */
-            type: "int" | "float" | "bool" | "str" | "choice" | "rewards";
+            type: "int" | "float" | "bool" | "str" | "choice" | "rewards" | "environment" | "workflow";
             /** Unit */
             unit?: string | null;
         };
@@ -7120,6 +7122,8 @@ export interface components {
             };
             /** Score */
             score: number;
+            /** @default null */
+            trajectory: components["schemas"]["Trajectory"] | null;
         };
         /**
          * RolloutRead
@@ -8036,6 +8040,38 @@ export interface components {
             version?: string | null;
         };
         /**
+         * ToolCall
+         * @description One call of a tool by the model.
+         */
+        ToolCall: {
+            /** Arguments */
+            arguments?: {
+                [key: string]: unknown;
+            };
+            /**
+             * Duration S
+             * @default 0
+             */
+            duration_s: number;
+            /**
+             * Error
+             * @default null
+             */
+            error: string | null;
+            /** Name */
+            name: string;
+            /**
+             * Result
+             * @default null
+             */
+            result: string | null;
+            /**
+             * Result Count
+             * @default null
+             */
+            result_count: number | null;
+        };
+        /**
          * Training
          * @description One training: what it started from and learned from. Names stay when the things are deleted.
          */
@@ -8071,6 +8107,47 @@ export interface components {
             recipe?: string | null;
             /** Step */
             step?: number | null;
+        };
+        /**
+         * Trajectory
+         * @description A whole episode, as a person reads it.
+         */
+        Trajectory: {
+            /** Duration S */
+            duration_s: number;
+            /**
+             * Is Shortened
+             * @default false
+             */
+            is_shortened: boolean;
+            /** Stop Reason */
+            stop_reason: string;
+            /** Turns */
+            turns: components["schemas"]["Turn"][];
+        };
+        /**
+         * Turn
+         * @description One message of an episode, in the order in which the model saw them.
+         */
+        Turn: {
+            /** Calls */
+            calls?: components["schemas"]["ToolCall"][];
+            /**
+             * Duration S
+             * @default null
+             */
+            duration_s: number | null;
+            /** Is Trained */
+            is_trained: boolean;
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "system" | "user" | "assistant" | "tool";
+            /** Text */
+            text: string;
+            /** Tokens */
+            tokens: number;
         };
         /**
          * UploadRead

@@ -75,7 +75,7 @@ class ToolSchema(Strict):
 
 
 class EnvironmentManifest(Strict):
-    """``environment.json`` in an environment's folder: what it holds, so that nobody needs its code to know."""
+    """``environment.json`` in an environment's folder: what it holds, for those without its code."""
 
     kind: str
     #: What it was made with (seed, counts ...): the same parameters give the same bytes.
@@ -83,7 +83,7 @@ class EnvironmentManifest(Strict):
     #: What is in it by name (profiles, queries, tools ...).
     counts: dict[str, int]
     tools: list[ToolSchema]
-    #: Files of rows to train on and to measure with, by split, relative to the folder (JSON lines, ``verl-rl``).
+    #: Rows to train on and to measure with, by split: files relative to the folder (JSON lines, ``verl-rl``).
     datasets: dict[str, str] = Field(default_factory=dict)
     #: Of every file but this one, by its path relative to the folder.
     sha256: dict[str, str]

@@ -63,8 +63,8 @@ class Knob(Strict):
     """One parameter that a person may turn."""
 
     name: str
-    #: "rewards" is a list of ``RewardTerm`` (``trellis_contracts.rewards``), by default none; "environment" and
-    #: "workflow" are ids of an environment and of an uploaded workflow file of the platform.
+    #: "rewards" is a list of ``RewardTerm`` (``trellis_contracts.rewards``), by default none;
+    #: "environment" and "workflow" are ids of an environment and of an uploaded workflow file of the platform.
     type: Literal["int", "float", "bool", "str", "choice", "rewards", "environment", "workflow"]
     default: int | float | bool | str | None
     title: Text
@@ -112,8 +112,8 @@ class Recipe(Strict):
     headline_metrics: list[str]
     knobs: list[Knob]
     presets: list[Preset]
-    #: The agent loop that makes its rollouts; None for rollouts of a single turn. Its options are the knobs of
-    #: group "agent".
+    #: The agent loop that makes its rollouts; None for rollouts of a single turn. Its options are
+    #: the knobs of group "agent".
     agent: str | None = None
     #: Engine keys that define the algorithm, whatever the knobs say.
     fixed: dict[str, Any] = Field(default_factory=dict)

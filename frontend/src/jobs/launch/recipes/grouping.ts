@@ -3,7 +3,7 @@ import type { Recipe } from '../../types'
 
 export type Family = Recipe['family']
 
-export const FAMILIES = ['supervised', 'rl', 'preference'] as const satisfies readonly Family[]
+export const FAMILIES = ['supervised', 'rl', 'preference', 'agent'] as const satisfies readonly Family[]
 
 export interface RecipeGroup {
   family: Family

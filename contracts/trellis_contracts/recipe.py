@@ -64,7 +64,7 @@ class Knob(Strict):
 
     name: str
     #: "rewards" is a list of ``RewardTerm`` (``trellis_contracts.rewards``), by default none;
-    #: "environment" and "workflow" are ids of an environment and of an uploaded workflow file of the platform.
+    #: "environment" and "workflow" are ids of an environment and of an uploaded workflow file.
     type: Literal["int", "float", "bool", "str", "choice", "rewards", "environment", "workflow"]
     default: int | float | bool | str | None
     title: Text

@@ -8,10 +8,11 @@ export default {
   paper: 'Paper ({year})',
   experimental: 'experimental',
   experimentalHelp: 'The engine marks this trainer as experimental: it may change or go with its next release.',
-  family: { supervised: 'Supervised', rl: 'Reinforcement learning', preference: 'Preference' },
+  family: { supervised: 'Supervised', rl: 'Reinforcement learning', preference: 'Preference', agent: 'Agents' },
   familyHelp: {
     supervised: 'The model learns to write what the data says.',
     rl: 'The model answers, rewards score the answers, and better answers become more likely.',
     preference: 'The model learns which of two answers people like better, or how answers were rated.',
+    agent: 'The model acts over several turns, calls tools and learns from how the episode ends.',
   },
 }

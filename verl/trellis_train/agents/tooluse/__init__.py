@@ -1,0 +1,1 @@
+"""Agents that use tools: data, scoring, retrieval and training of a whole pipeline."""

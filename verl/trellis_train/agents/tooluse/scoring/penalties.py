@@ -1,0 +1,36 @@
+"""What is taken off a tool-use reward: each fault once, but redundant calls twice at most."""
+
+from trellis_train.agents.tooluse.scoring.components import Trace, find_repeats, well_formed
+from trellis_train.agents.tooluse.scoring.response import Response
+from trellis_train.agents.tooluse.scoring.truth import GroundTruth
+
+WRONG_TOOL, REDUNDANT_CALL, FORMAT_ERROR, TIMEOUT, HALLUCINATED_TOOL = -0.3, -0.2, -0.1, -0.5, -0.4
+MOST_REDUNDANT = 2
+
+
+def find_wrong_tools(response: Response, truth: GroundTruth) -> list[str]:
+    """Tools that exist and were called though the reference does not; in the order of the calls."""
+    invented = set(find_invented_tools(response, truth))
+    names = (call.name for call in response.calls)
+    return [name for name in dict.fromkeys(names) if name not in truth.tools and name not in invented]
+
+
+def find_invented_tools(response: Response, truth: GroundTruth) -> list[str]:
+    """Tools that were called though there is none of that name; none where nobody knows the names."""
+    if truth.available_tools is None:
+        return []
+    known = truth.tools | set(truth.available_tools)
+    return [name for name in dict.fromkeys(call.name for call in response.calls) if name not in known]
+
+
+def find_penalties(response: Response, truth: GroundTruth, trace: Trace | None) -> dict[str, float]:
+    """The penalties that apply, by name, each below 0."""
+    redundant = min(MOST_REDUNDANT, find_repeats(response.calls, truth).duplicates)
+    found = {
+        "wrong_tool": WRONG_TOOL * bool(find_wrong_tools(response, truth)),
+        "redundant_call": REDUNDANT_CALL * redundant,
+        "format_error": FORMAT_ERROR * (well_formed(response, truth) < 1.0),
+        "timeout": TIMEOUT * (trace is not None and trace.has_timed_out),
+        "hallucinated_tool": HALLUCINATED_TOOL * bool(find_invented_tools(response, truth)),
+    }
+    return {name: value for name, value in found.items() if value}

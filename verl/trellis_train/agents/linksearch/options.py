@@ -1,0 +1,54 @@
+"""What a run may choose of its episodes: the recipe's knobs of group ``agent``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
+
+#: ``masked``: the loss over sampled tokens, the full reward; ``rollout``: over all of the rollout, outcome
+#: only; ``simple``: one turn, a heuristic reward.
+Mode = Literal["masked", "rollout", "simple"]
+#: The form of an option's default.
+_Option = int | bool | str
+
+
+class BadOptions(ValueError):
+    """An option is unknown or has a value that cannot be."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of a run's episodes."""
+
+    mode: Mode = "masked"
+    #: Turns of the assistant.
+    max_turns: int = 15
+    #: Calls of one turn that are run.
+    max_calls: int = 4
+    #: Handles of an answer that count.
+    max_profiles: int = 10
+    #: A file for every rollout.
+    detailed_logging: bool = False
+
+    @classmethod
+    def parse(cls, given: Mapping[str, Any]) -> "Options":
+        """Raises ``BadOptions``."""
+        known = {field.name: field for field in fields(cls)}
+        if unknown := sorted(set(given) - set(known)):
+            raise BadOptions(f"link search has no option {', '.join(unknown)}; it has {', '.join(known)}")
+        for name, value in given.items():
+            if type(value) is not type(known[name].default):
+                raise BadOptions(
+                    f"{name} must be of type {type(known[name].default).__name__}, not {value!r}"
+                )
+        options = cls(**given)
+        if options.mode not in get_args(Mode):
+            raise BadOptions(f"mode must be one of {', '.join(get_args(Mode))}, not {options.mode!r}")
+        for name in ("max_turns", "max_calls", "max_profiles"):
+            if getattr(options, name) < 1:
+                raise BadOptions(f"{name} must be at least 1, not {getattr(options, name)}")
+        return options
+
+    @property
+    def turns(self) -> int:
+        """Turns of an episode in this mode."""
+        return 1 if self.mode == "simple" else self.max_turns

@@ -3,6 +3,9 @@
 A light parent (it imports no torch) that prepares the data, runs the engine as a child
 process, and reports everything to the platform, the end included. The exit code decides
 how the attempt ended: see ``trellis_contracts.spec``.
+
+With ``--alone`` there is no platform: events stay in the attempt's spool, and the run leaves
+at a checkpoint when the process that started it dies.
 """
 
 import logging
@@ -14,6 +17,7 @@ from trellis_contracts.attempt import TOKEN_FILE
 from trellis_contracts.recipe import Engine
 from trellis_contracts.spec import EXIT_BAD_SPEC, SPEC_VERSION, JobSpec
 
+from trellis_train.supervise.alone import leave_with_parent
 from trellis_train.supervise.run import SupervisedRun
 
 ENGINE_MODULES = {
@@ -23,6 +27,8 @@ ENGINE_MODULES = {
     Engine.TRL: "trellis_train.engines.trl",
     Engine.EVALUATE: "trellis_train.engines.evaluate",
 }
+#: The option of a run that no platform is told of.
+ALONE = "--alone"
 
 
 class BadSpecError(Exception):
@@ -32,16 +38,20 @@ class BadSpecError(Exception):
 def main(arguments: list[str]) -> int:
     """Run the attempt that the spec file describes; the exit code of the process."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s", stream=sys.stderr)
-    if len(arguments) != 1:
-        print("usage: python -m trellis_train.entrypoint <spec.json>", file=sys.stderr)
+    is_alone = ALONE in arguments
+    paths = [argument for argument in arguments if argument != ALONE]
+    if len(paths) != 1:
+        print(f"usage: python -m trellis_train.entrypoint [{ALONE}] <spec.json>", file=sys.stderr)
         return EXIT_BAD_SPEC
-    spec_path = Path(arguments[0]).resolve()
+    spec_path = Path(paths[0]).resolve()
     try:
         spec = load_spec(spec_path)
-        token = read_token(Path(spec.attempt_dir))
+        token = None if is_alone else read_token(Path(spec.attempt_dir))
     except BadSpecError as error:
         print(f"bad spec: {error}", file=sys.stderr)
         return EXIT_BAD_SPEC
+    if is_alone:
+        leave_with_parent()
     command = [sys.executable, "-m", ENGINE_MODULES[spec.engine], str(spec_path)]
     return SupervisedRun(spec, token, command).execute()
 

@@ -18,6 +18,7 @@ from trellis_train.hooks.clock import now
 from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE, Spool, is_stop_requested
 from trellis_train.rewards.resources import read_keys
 from trellis_train.rewards.scorer import RewardUnusable
+from trellis_train.supervise.alone import NoHeartbeat, NoShipper
 from trellis_train.supervise.causes import Verdict, find_known_cause, judge
 from trellis_train.supervise.child import EngineProcess
 from trellis_train.supervise.ending import Ending
@@ -45,34 +46,43 @@ class SupervisedRun:
     def __init__(
         self,
         spec: JobSpec,
-        token: str,
+        token: str | None,
         engine_command: list[str],
         *,
         drain_timeout_s: float = DRAIN_TIMEOUT_S,
     ) -> None:
+        """Without a ``token`` nobody is told: the events stay in the spool."""
         self._spec = spec
         self._attempt_dir = Path(spec.attempt_dir)
         self._engine_command = engine_command
         self._drain_timeout_s = drain_timeout_s
         self._environment = {**os.environ, **spec.env, ATTEMPT_DIR_VARIABLE: spec.attempt_dir}
-        self._redactor = Redactor(
-            self._environment, extra_secrets=[token, *read_keys(self._attempt_dir).values()]
-        )
+        secrets = [*read_keys(self._attempt_dir).values()] + ([] if token is None else [token])
+        self._redactor = Redactor(self._environment, extra_secrets=secrets)
         self._ending = Ending()
         self._spool = Spool(self._attempt_dir, PRODUCER)
-        self._shipper = Shipper(
+        self._shipper: Shipper | NoShipper = NoShipper()
+        self._heartbeat: HeartbeatSender | NoHeartbeat = NoHeartbeat()
+        if token is not None:
+            self._shipper, self._heartbeat = self._report_to(token)
+
+    def _report_to(self, token: str) -> tuple[Shipper, HeartbeatSender]:
+        """What tells the platform of the run, and hears from it."""
+        spec = self._spec
+        shipper = Shipper(
             PlatformClient(spec.ingest_url, spec.job_id, token),
             self._attempt_dir,
             spec.attempt,
             on_refused=self._ending.note_refusal,
         )
-        self._heartbeat = HeartbeatSender(
+        heartbeat = HeartbeatSender(
             PlatformClient(spec.ingest_url, spec.job_id, token),
             spec.attempt,
             interval_s=spec.heartbeat_interval_s,
-            read_step=lambda: self._shipper.latest_step,
+            read_step=lambda: shipper.latest_step,
             on_stop_requested=self._request_stop,
         )
+        return shipper, heartbeat
 
     def execute(self) -> int:
         """Run the attempt; the exit code of the process."""

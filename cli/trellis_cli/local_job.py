@@ -1,0 +1,163 @@
+"""Jobs of this machine alone: composed as the platform composes them, with files for datasets."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trellis_contracts.agents import AgentTask
+from trellis_contracts.attempt import (
+    COMPOSITION_FILE,
+    PREPARED_FOLDER,
+    SPEC_FILE,
+    TRAIN_FILE,
+    VALIDATION_FILE,
+)
+from trellis_contracts.recipe import DataFormat
+from trellis_contracts.spec import DataSource, JobSpec, ModelSource
+
+from trellis_cli.errors import ExitCode, Problem
+
+_ATTEMPT, _CHECKPOINTS = "attempt-", "checkpoints"
+
+
+@dataclass(frozen=True)
+class LocalRows:
+    """Rows to train on: a file of JSON lines or Parquet, and what they are read as."""
+
+    path: Path
+    format: DataFormat
+    columns: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LocalJob:
+    """What a person chooses of a job; ``folder`` gets its attempts and checkpoints."""
+
+    folder: Path
+    recipe: str
+    model: str
+    train: LocalRows
+    validation: LocalRows | None = None
+    preset: str | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    agent: AgentTask | None = None
+    seed: int = 0
+    #: ``cpu`` or ``cuda``; None for what this machine has.
+    platform: str | None = None
+    gpus: int = 1
+    #: ``.../global_step_N`` to continue from.
+    resume_from: Path | None = None
+    #: For the processes of the run, beside what the recipe needs.
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def locate_checkpoints(folder: Path) -> Path:
+    """The folder with the checkpoints of a local job, shared by its attempts."""
+    return folder / _CHECKPOINTS
+
+
+def write_spec(job: LocalJob) -> JobSpec:
+    """Compose the next attempt and write its spec; ``Problem`` says all that is wrong with the choices."""
+    from trellis_recipes.catalogue import get_recipe
+    from trellis_recipes.compose import ComposeRequest, compose
+
+    folder = job.folder.resolve()
+    attempt = _next_attempt(folder)
+    attempt_dir = folder / f"{_ATTEMPT}{attempt}"
+    prepared = attempt_dir / PREPARED_FOLDER
+    platform = job.platform or _platform_of_machine()
+    train = _as_source(job.train, attempt_dir / "rows")
+    validation = _as_source(job.validation, attempt_dir / "rows") if job.validation else None
+    composition = compose(
+        ComposeRequest(
+            recipe=job.recipe,
+            preset=job.preset,
+            params=dict(job.params),
+            overrides=dict(job.overrides),
+            platform=platform,
+            gpus=job.gpus,
+            model_path=job.model,
+            train_path=str(prepared / TRAIN_FILE),
+            validation_path=str(prepared / VALIDATION_FILE) if validation else None,
+            checkpoint_dir=str(locate_checkpoints(folder)),
+            seed=job.seed,
+            row_count=train.row_count,
+            resume_from=str(job.resume_from.resolve()) if job.resume_from else None,
+        )
+    )
+    if composition.errors:
+        reasons = "; ".join(f"{issue.field}: {issue.message}" for issue in composition.errors)
+        raise Problem(reasons, exit_code=ExitCode.USAGE)
+    spec = JobSpec(
+        # Named after nothing that two folders could share: sockets and queues of a run carry it.
+        job_id=f"local_{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}",
+        attempt=attempt,
+        name=folder.name,
+        recipe=job.recipe,
+        engine=composition.engine,
+        platform=platform,
+        gpus=job.gpus,
+        seed=job.seed,
+        params=composition.params,
+        engine_overrides=composition.engine_overrides,
+        env={**composition.env, **job.environment},
+        model=ModelSource(model_id=job.model, path=job.model),
+        trains_on=get_recipe(job.recipe).trains_on,
+        train_data=train,
+        validation_data=validation,
+        attempt_dir=str(attempt_dir),
+        checkpoint_dir=str(locate_checkpoints(folder)),
+        resume_from=str(job.resume_from.resolve()) if job.resume_from else None,
+        agent=job.agent,
+        # Nobody listens: the run is told so.
+        ingest_url="http://127.0.0.1:9",
+    )
+    prepared.mkdir(parents=True, exist_ok=True)
+    description = {"config": composition.config, "command": composition.command}
+    (attempt_dir / COMPOSITION_FILE).write_text(json.dumps(description))
+    (attempt_dir / SPEC_FILE).write_text(spec.model_dump_json())
+    return spec
+
+
+def _next_attempt(folder: Path) -> int:
+    """One more than the attempts that are there."""
+    numbers = [each.name.removeprefix(_ATTEMPT) for each in folder.glob(f"{_ATTEMPT}*")]
+    return max((int(number) for number in numbers if number.isdigit()), default=0) + 1
+
+
+def _platform_of_machine() -> str:
+    from trellis_api.core.settings import Settings
+
+    return Settings().resolved_platform
+
+
+def _as_source(rows: LocalRows, folder: Path) -> DataSource:
+    """The rows as Parquet, in ``folder`` where they are not yet."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not rows.path.is_file():
+        raise Problem(f"there is no file {rows.path}", exit_code=ExitCode.USAGE)
+    data = rows.path.read_bytes()
+    path = rows.path.resolve()
+    try:
+        if path.suffix != ".parquet":
+            lines = [json.loads(line) for line in data.decode().splitlines() if line.strip()]
+            path = folder / f"{path.stem}.parquet"
+            folder.mkdir(parents=True, exist_ok=True)
+            pq.write_table(pa.Table.from_pylist(lines), path)
+        count = pq.read_metadata(path).num_rows
+    except (ValueError, TypeError, AttributeError, pa.ArrowException) as error:
+        raise Problem(f"{rows.path} cannot be read as rows: {error}", exit_code=ExitCode.USAGE) from None
+    return DataSource(
+        dataset_id=rows.path.stem,
+        paths=[str(path)],
+        format=rows.format,
+        columns=rows.columns,
+        sha256=hashlib.sha256(data).hexdigest(),
+        row_count=count,
+    )

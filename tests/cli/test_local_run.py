@@ -1,0 +1,133 @@
+"""Jobs in the foreground, without the platform: real runs of the engine on the starter model."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from trellis_cli.errors import Problem
+from trellis_cli.local_job import LocalJob, LocalRows, write_spec
+from trellis_cli.local_run import insist, run_local
+from trellis_contracts.recipe import DataFormat
+from trellis_testing.waiting import wait_until
+
+STEPS = 40
+PROGRAM = """
+import json, sys
+from pathlib import Path
+from trellis_cli.local_run import run_local
+from trellis_contracts.spec import JobSpec
+print(json.dumps(run_local(JobSpec.model_validate_json(Path(sys.argv[1]).read_text())).as_dict()))
+"""
+
+
+@pytest.fixture(scope="module")
+def starter(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("starter")
+    command = [sys.executable, "-m", "trellis_train.starter", "--seed", "0"]
+    subprocess.run(
+        [*command, "--model", str(folder / "model"), "--data", str(folder / "data")],
+        check=True,
+        capture_output=True,
+        env={**os.environ, "TOKENIZERS_PARALLELISM": "false"},
+    )
+    return folder
+
+
+def make_job(starter: Path, folder: Path, **choices: object) -> LocalJob:
+    params = {"validate_every": 0, "validation_rows": 0, "save_every": 0, "total_steps": STEPS}
+    rows = LocalRows(starter / "data" / "sft.jsonl", DataFormat.PROMPT_ANSWER)
+    job = {"params": params, "platform": "cpu", **choices}
+    return LocalJob(folder, "sft", str(starter / "model"), rows, **job)  # type: ignore[arg-type]
+
+
+@pytest.mark.train
+def test_ctrl_c_leaves_at_a_checkpoint_from_which_the_run_goes_on(starter: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    spec = write_spec(make_job(starter, folder))
+    metrics = folder / "metrics.jsonl"
+
+    command = [sys.executable, "-c", PROGRAM, str(Path(spec.attempt_dir) / "spec.json")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        wait_until(lambda: metrics.exists() and metrics.read_text() != "", 120, "the first step is done")
+        process.send_signal(signal.SIGINT)
+        answer, told = process.communicate(timeout=120)
+    stopped = json.loads(answer)
+    step = stopped["step"]
+    resumed = run_local(write_spec(make_job(starter, folder, resume_from=Path(stopped["checkpoint"]))))
+
+    assert stopped["outcome"] == "stopped"
+    assert 1 <= step < STEPS
+    assert "Ctrl-C again" in told
+    assert (resumed.outcome, resumed.step, resumed.total_steps) == ("succeeded", STEPS, STEPS)
+    steps = [json.loads(line)["step"] for line in metrics.read_text().splitlines()]
+    assert steps == list(range(1, STEPS + 1))
+    assert Path(resumed.hf_path or "", "model.safetensors").is_file()
+
+
+@pytest.mark.train
+def test_a_run_whose_data_do_not_suit_it_says_so_and_shows_its_log(starter: Path, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"prompt": "1+1=", "answer": null}\n' * 200)
+    job = make_job(starter, tmp_path / "run")
+    spec = write_spec(
+        LocalJob(job.folder, job.recipe, job.model, LocalRows(rows, DataFormat.PROMPT_ANSWER), platform="cpu")
+    )
+
+    outcome = run_local(spec)
+
+    assert outcome.outcome == "failed"
+    with pytest.raises(Problem, match="Row 1 of dataset rows"):
+        insist(outcome)
+
+
+def test_all_that_is_wrong_with_the_choices_is_said_at_once(starter: Path, tmp_path: Path) -> None:
+    job = make_job(starter, tmp_path / "run", params={"learning_rate": -1, "stepz": 3})
+
+    with pytest.raises(Problem, match="stepz") as raised:
+        write_spec(job)
+
+    assert "learning_rate" in raised.value.message
+
+
+def test_a_file_that_holds_no_rows_is_a_clear_problem(starter: Path, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("[1, 2\n")
+    job = LocalJob(tmp_path / "run", "sft", "m", LocalRows(rows, DataFormat.MESSAGES), platform="cpu")
+
+    with pytest.raises(Problem, match="cannot be read as rows"):
+        write_spec(job)
+
+
+@pytest.mark.train
+def test_a_run_ends_when_its_terminal_is_gone(starter: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    spec = write_spec(make_job(starter, folder))
+    command = [sys.executable, "-c", PROGRAM, str(Path(spec.attempt_dir) / "spec.json")]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        wait_until(lambda: any((Path(spec.attempt_dir) / "events").glob("*")), 60, "the run has begun")
+        process.kill()
+
+    mark = str(Path(spec.attempt_dir) / "spec.json").encode()
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and list_processes(mark):
+        time.sleep(0.2)
+    assert list_processes(mark) == []
+
+
+def list_processes(mark: bytes) -> list[str]:
+    """Processes that name the specification on their command line."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                line = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if mark in line:
+                found.append(entry.name)
+    return found

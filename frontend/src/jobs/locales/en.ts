@@ -1,4 +1,5 @@
 /** Texts of the jobs domain. */
+import episodes from './parts/episodes.en'
 import evaluating from './parts/evaluating.en'
 import fit from './parts/fit.en'
 import life from './parts/life.en'
@@ -7,6 +8,7 @@ import revision from './parts/revision.en'
 
 export default {
   recipes,
+  episodes,
   ...evaluating,
   ...fit,
   ...life,

@@ -1,4 +1,5 @@
 /** 任务相关的文字。 */
+import episodes from './parts/episodes.zh'
 import evaluating from './parts/evaluating.zh'
 import fit from './parts/fit.zh'
 import life from './parts/life.zh'
@@ -7,6 +8,7 @@ import revision from './parts/revision.zh'
 
 export default {
   recipes,
+  episodes,
   ...evaluating,
   ...fit,
   ...life,

@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest'
+
+import type { Rollout } from '../../../types'
+import { episodesOf, filterEpisodes, isToldByCalls, neighbour, NO_FILTER, rewardBars, stopReasons, sumsOf } from './episodes'
+import type { Turn } from './types'
+
+function turn(role: Turn['role'], part: Partial<Turn> = {}): Turn {
+  return { role, text: role, tokens: 10, is_trained: role === 'assistant', calls: [], duration_s: null, ...part }
+}
+
+function call(result: string | null, error: string | null = null) {
+  return { name: 'search', arguments: {}, result, result_count: null, error, duration_s: 0.1 }
+}
+
+function rollout(score: number | null, stop: string | null): Rollout {
+  return {
+    group: 'g', prompt: 'p', response: '', ground_truth: null, score, reward_parts: {}, response_tokens: 1, advantage: null, is_truncated: false,
+    trajectory: stop === null ? null : { turns: [turn('user'), turn('assistant')], stop_reason: stop, duration_s: 1, is_shortened: false },
+  }
+}
+
+describe('the episodes of a step', () => {
+  const episodes = episodesOf([rollout(0.2, 'turns'), rollout(1, null), rollout(2.5, 'answered'), rollout(null, 'answered')])
+
+  it('keep the place that they have among all samples', () => {
+    expect(episodes.map((one) => one.at)).toEqual([0, 2, 3])
+  })
+
+  it.each([
+    [NO_FILTER, [0, 2, 3]],
+    [{ ...NO_FILTER, stopReason: 'answered' }, [2, 3]],
+    [{ ...NO_FILTER, from: 0.2 }, [0, 2]],
+    [{ ...NO_FILTER, from: 0, to: 1 }, [0]],
+    [{ stopReason: 'turns', from: 1, to: null }, []],
+  ])('are filtered by %j', (filter, expected) => {
+    expect(filterEpisodes(episodes, filter).map((one) => one.at)).toEqual(expected)
+  })
+
+  it('tell their reasons to end, the most frequent first', () => {
+    expect(stopReasons(episodes)).toEqual([{ reason: 'answered', count: 2 }, { reason: 'turns', count: 1 }])
+  })
+
+  it('are walked through within the filter, and no further than its ends', () => {
+    expect(neighbour(episodes, 0, 1)?.at).toBe(2)
+    expect(neighbour(episodes, 3, 1)).toBeNull()
+    expect(neighbour(episodes, 99, -1)?.at).toBe(0)
+  })
+})
+
+describe('an episode', () => {
+  it('sums what was said, called and trained on', () => {
+    const turns = [turn('system'), turn('assistant', { calls: [call('[]'), call(null, 'SYNTAX')] }), turn('tool', { tokens: 5 }), turn('assistant')]
+
+    expect(sumsOf({ turns })).toEqual({ turns: 2, calls: 2, failedCalls: 1, tokens: 35, trainedTokens: 20 })
+  })
+
+  it('does not say a result twice, but what the loop said of its own', () => {
+    const turns = [turn('assistant', { calls: [call('{"rows": []}')] }), turn('tool', { text: ' {"rows": []}\n' }), turn('tool', { text: 'last turn: return_results' })]
+
+    expect([0, 1, 2].map((index) => isToldByCalls(turns, index))).toEqual([false, true, false])
+  })
+})
+
+describe('the bars of a reward', () => {
+  it('share one axis; a count beside rewards has none', () => {
+    expect(rewardBars({ outcome: 1.5, penalty: -0.75, turns: 12, none: null })).toEqual([
+      { name: 'outcome', value: 1.5, share: 1 },
+      { name: 'penalty', value: -0.75, share: 0.5 },
+      { name: 'turns', value: 12, share: null },
+    ])
+  })
+
+  it('of nothing but zeros are none', () => {
+    expect(rewardBars({ score: 0 })).toEqual([{ name: 'score', value: 0, share: null }])
+  })
+})

@@ -1,0 +1,84 @@
+/** Which episodes of a step are shown, and what is said of one. */
+import type { Rollout } from '../../../types'
+import type { Episode, Trajectory, Turn } from './types'
+
+export interface EpisodeFilter {
+  stopReason: string | null
+  /** Lowest and highest score, both included; an episode without a score is in no range. */
+  from: number | null
+  to: number | null
+}
+
+export const NO_FILTER: EpisodeFilter = { stopReason: null, from: null, to: null }
+
+export function episodesOf(rollouts: readonly Rollout[]): Episode[] {
+  return rollouts.flatMap((rollout, at) => (rollout.trajectory == null ? [] : [{ at, rollout, trajectory: rollout.trajectory }]))
+}
+
+export function filterEpisodes(episodes: readonly Episode[], { stopReason, from, to }: EpisodeFilter): Episode[] {
+  return episodes.filter(({ rollout, trajectory }) => {
+    if (stopReason !== null && trajectory.stop_reason !== stopReason) return false
+    if (from === null && to === null) return true
+    return rollout.score !== null && rollout.score >= (from ?? -Infinity) && rollout.score <= (to ?? Infinity)
+  })
+}
+
+/** Why the episodes ended, the most frequent first. */
+export function stopReasons(episodes: readonly Episode[]): { reason: string; count: number }[] {
+  const counts = new Map<string, number>()
+  for (const { trajectory } of episodes) counts.set(trajectory.stop_reason, (counts.get(trajectory.stop_reason) ?? 0) + 1)
+  return [...counts].map(([reason, count]) => ({ reason, count })).sort((a, b) => b.count - a.count || a.reason.localeCompare(b.reason))
+}
+
+/** The neighbour in a list, by its place in the sample; null at the end. */
+export function neighbour(episodes: readonly Episode[], at: number | null, step: 1 | -1): Episode | null {
+  const here = episodes.findIndex((one) => one.at === at)
+  return here < 0 ? (episodes[0] ?? null) : (episodes[here + step] ?? null)
+}
+
+export interface EpisodeSums {
+  /** Answers of the model: what the limit of turns counts. */
+  turns: number
+  calls: number
+  failedCalls: number
+  tokens: number
+  trainedTokens: number
+}
+
+export function sumsOf({ turns }: Pick<Trajectory, 'turns'>): EpisodeSums {
+  const calls = turns.flatMap((turn) => turn.calls ?? [])
+  const tokens = (of: readonly Turn[]) => of.reduce((sum, turn) => sum + turn.tokens, 0)
+  return {
+    turns: turns.filter((turn) => turn.role === 'assistant').length,
+    calls: calls.length,
+    failedCalls: calls.filter((call) => call.error != null).length,
+    tokens: tokens(turns),
+    trainedTokens: tokens(turns.filter((turn) => turn.is_trained)),
+  }
+}
+
+/** Whether a tool's turn says only what the calls before it were answered with: then it is folded. */
+export function isToldByCalls(turns: readonly Turn[], index: number): boolean {
+  const turn = turns[index]
+  if (turn?.role !== 'tool') return false
+  const before = turns.slice(0, index).findLast((one) => one.role === 'assistant')
+  const text = turn.text.trim()
+  return (before?.calls ?? []).some((call) => typeof call.result === 'string' && call.result.trim() !== '' && text.includes(call.result.trim()))
+}
+
+export interface RewardBar {
+  name: string
+  value: number
+  /** Share of the half of the axis, 0 to 1; null where a bar would say nothing: counts beside rewards. */
+  share: number | null
+}
+
+/** Rewards of an episode lie within this; what is larger is a count and would flatten the others. */
+const WIDEST_REWARD = 3
+
+/** Parts of a reward on one axis, in the order in which they were reported. */
+export function rewardBars(parts: Readonly<Record<string, number | null>>): RewardBar[] {
+  const known = Object.entries(parts).flatMap(([name, value]) => (value === null ? [] : [{ name, value }]))
+  const widest = Math.max(0, ...known.map(({ value }) => Math.abs(value)).filter((size) => size <= WIDEST_REWARD))
+  return known.map(({ name, value }) => ({ name, value, share: widest === 0 || Math.abs(value) > WIDEST_REWARD ? null : Math.abs(value) / widest }))
+}

@@ -91,7 +91,8 @@ def test_feedback_names_what_is_wrong_in_both_languages() -> None:
     reward = score(text, truth)
 
     assert reward.feedback("en") == (
-        "Not called: book. Called without need: pay. There is no tool fly. Calls that repeat an earlier one: 1. "
+        "Not called: book. Called without need: pay. There is no tool fly. "
+        "Calls that repeat an earlier one: 1. "
         "Calls made: 4; 2 would do. The answer does not hold: done."
     )
     assert "未调用：book" in reward.feedback("zh")

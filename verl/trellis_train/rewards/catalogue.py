@@ -55,6 +55,10 @@ def build_scorer(term: RewardTerm, place: ScoringPlace) -> Scorer:
     if term.name in REWARDS:
         return PureScorer(REWARDS[term.name], options)
     # Imported where it is used: each brings libraries that the others do not need.
+    if term.name == "tool_use":
+        from trellis_train.rewards.tool_use import ToolUseScorer
+
+        return ToolUseScorer(**options)
     if term.name == "code":
         from trellis_train.rewards.code_tests import CodeScorer
 

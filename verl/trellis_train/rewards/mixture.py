@@ -13,7 +13,7 @@ from trellis_train.rewards.catalogue import build_scorer
 from trellis_train.rewards.error_notes import ErrorNotes
 from trellis_train.rewards.resources import ScoringPlace
 from trellis_train.rewards.sample import Sample
-from trellis_train.rewards.scorer import RewardUnusable, Scorer
+from trellis_train.rewards.scorer import HasParts, RewardUnusable, Scorer
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ class Scored:
     score: float
     #: 1 where the first reward is full, else 0.
     acc: float
-    #: Every reward by name, unweighted; 0 where it raised.
+    #: Every reward by name, unweighted; 0 where it raised. ``<reward>_<part>`` for those made of parts.
     parts: dict[str, float]
     #: What rewards raised, by name.
     errors: dict[str, str] = field(default_factory=dict)
@@ -76,6 +76,8 @@ class Mixture:
         is_unusable = False
         outcomes = await self._score_terms(sample)
         for term, outcome in zip(self.terms, outcomes, strict=True):
+            if isinstance(scorer := self._scorers[term.name], HasParts):
+                parts |= {f"{term.name}_{part}": value for part, value in scorer.parts(sample).items()}
             if isinstance(outcome, float):
                 parts[term.name] = outcome
                 continue

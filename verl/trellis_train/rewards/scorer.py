@@ -1,7 +1,7 @@
 """What every kind of reward is at run time, and how it says that it cannot go on."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from trellis_train.rewards.sample import Sample
 
@@ -24,6 +24,14 @@ class Scorer(Protocol):
 
     async def close(self) -> None:
         """End processes and connections."""
+
+
+@runtime_checkable
+class HasParts(Protocol):
+    """A scorer whose value is made of parts that a person wants to see."""
+
+    def parts(self, sample: Sample) -> dict[str, float]:
+        """By name, and under the same names for every response, also for one that cannot be scored."""
 
 
 class PureScorer:

@@ -7,8 +7,6 @@ from typing import Any, Literal, get_args
 #: ``masked``: the loss over sampled tokens, the full reward; ``rollout``: over all of the rollout, outcome
 #: only; ``simple``: one turn, a heuristic reward.
 Mode = Literal["masked", "rollout", "simple"]
-#: The form of an option's default.
-_Option = int | bool | str
 
 
 class BadOptions(ValueError):

@@ -171,7 +171,7 @@ def _follow_search(trace: _Trace, call: Call) -> None:
         trace.last_rows, trace.last_gold = None, frozenset()
         return
     rows = call.result.get("rows") or []
-    shown = _handles_in(rows)
+    shown = handles_in(rows)
     gold = frozenset(shown & trace.gold)
     if gold and trace.first_found is None:
         trace.first_found = call.turn
@@ -213,7 +213,7 @@ def _key_of(arguments: dict[str, Any]) -> str:
     return f"{sql}\x00{arguments.get('params') or []!r}"
 
 
-def _handles_in(rows: Sequence[dict[str, Any]]) -> set[str]:
+def handles_in(rows: Sequence[dict[str, Any]]) -> set[str]:
     """Every short text of the rows: one of them may be a handle, under whatever name it was selected."""
     cells = (value for row in rows for value in row.values())
     return {

@@ -1,0 +1,74 @@
+"""A file for every rollout, for those who want to read what their agent did: ``rollout_logs/step_N/...``."""
+
+import json
+import os
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from trellis_contracts.agents import Trajectory
+
+from trellis_train.agents.episode.transcript import Transcript
+from trellis_train.agents.linksearch.rubric import Rubric
+from trellis_train.agents.linksearch.scoring import FirstTry, Score
+
+_OF_TURNS = ("role", "tokens", "is_trained", "duration_s")
+_UNSAFE = re.compile(r"[^\w.-]+")
+
+
+def log_path(folder: Path, *, step: int, query_id: str, session: int) -> Path:
+    """Where the log of a rollout lies; ``query_id`` may hold anything."""
+    name = _UNSAFE.sub("_", query_id).strip(".")[:100] or "unnamed"
+    return folder / f"step_{step}" / f"query_{name}" / f"rollout_{session}.json"
+
+
+def describe_rollout(
+    *,
+    query: dict[str, Any],
+    transcript: Transcript,
+    trajectory: Trajectory,
+    rubric: Rubric,
+    first: FirstTry,
+    score: Score,
+    mode: str,
+    mask: list[int],
+) -> dict[str, Any]:
+    """All that is known of a rollout, as JSON takes it; nothing is shortened."""
+    turns = [turn.model_dump(mode="json") for turn in trajectory.turns]
+    return {
+        **query,
+        "mode": mode,
+        "stop_reason": trajectory.stop_reason,
+        "duration_s": trajectory.duration_s,
+        "conversation": [{"role": turn["role"], "content": turn["text"]} for turn in turns],
+        "turns": [
+            {name: turn[name] for name in ("role", "tokens", "is_trained", "duration_s")} for turn in turns
+        ],
+        "tool_calls": [
+            {"turn": number, **call}
+            for number, turn in enumerate((t for t in turns if t["role"] == "assistant"), start=1)
+            for call in turn["calls"]
+        ],
+        "predicted_handles": rubric.predicted_handles,
+        "gold_handles": rubric.gold_handles,
+        "rubric": asdict(rubric),
+        "first_try": asdict(first),
+        "reward": score.total,
+        "reward_outcome": score.outcome,
+        "reward_parts": score.parts,
+        "mask": {"ones": sum(mask), "zeros": len(mask) - sum(mask), "sampled": sum(transcript.mask)},
+        "tokens": {
+            "prompt": len(transcript.prompt_ids),
+            "response": len(transcript.response_ids),
+            "sampled": sum(transcript.mask),
+        },
+    }
+
+
+def write_log(path: Path, content: dict[str, Any]) -> None:
+    """The file appears whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    staging = path.with_name(f".{path.name}.writing")
+    staging.write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
+    os.replace(staging, path)

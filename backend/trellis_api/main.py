@@ -25,10 +25,12 @@ from trellis_api.data_tasks.router import router as data_tasks_router
 from trellis_api.datasets.router import router as datasets_router
 from trellis_api.datasets.versions_router import router as versions_router
 from trellis_api.datasets.warm_up import read_a_page
+from trellis_api.environments.router import router as environments_router
 from trellis_api.evaluations.compare_router import router as compare_router
 from trellis_api.evaluations.router import router as evaluations_router
 from trellis_api.generations.router import router as generations_router
 from trellis_api.ingest.router import router as ingest_router
+from trellis_api.job_pipelines.router import router as job_pipelines_router
 from trellis_api.jobs.checkpoints_router import router as checkpoints_router
 from trellis_api.jobs.results_router import router as results_router
 from trellis_api.jobs.router import router as jobs_router
@@ -62,6 +64,8 @@ ROUTERS: list[APIRouter] = [
     versions_router,
     data_tasks_router,
     pipelines_router,
+    environments_router,
+    job_pipelines_router,
     generations_router,
     models_router,
     benchmarks_router,

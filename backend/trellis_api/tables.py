@@ -6,7 +6,9 @@ import trellis_api.auth.models
 import trellis_api.benchmarks.models
 import trellis_api.data_tasks.models
 import trellis_api.datasets.models
+import trellis_api.environments.models
 import trellis_api.evaluations.models
+import trellis_api.job_pipelines.models
 import trellis_api.jobs.alarms.models
 import trellis_api.jobs.evaluating.models
 import trellis_api.jobs.metric_tables
@@ -14,6 +16,7 @@ import trellis_api.jobs.models
 import trellis_api.models.models
 import trellis_api.pipelines.models
 import trellis_api.reports.models
-import trellis_api.rewards.models  # noqa: F401
+import trellis_api.rewards.models
+import trellis_api.workflows.models  # noqa: F401
 
 metadata = SQLModel.metadata

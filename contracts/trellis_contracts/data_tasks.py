@@ -99,6 +99,8 @@ class ImportTask(Strict):
     message: str = Field(default="", max_length=2000)
     #: The split that the rows go to; a source with files called train, test ... keeps those.
     split: str = "train"
+    #: Every file is a split of its own, called as the file is.
+    is_split_by_file: bool = False
 
 
 class VersionOutput(Strict):

@@ -34,3 +34,9 @@ RUN_DATA_TASKS = "trellis.data.run_tasks"
 RUN_PREVIEWS = "trellis.data.run_previews"
 #: Remove the files of deleted datasets and tasks, and rows that no version holds any more. Args: none.
 TIDY_DATA = "trellis.data.tidy"
+#: Make the environments that wait, and let those become ready whose rows have arrived. Args: none.
+MAKE_ENVIRONMENTS = "trellis.environments.make"
+#: Carry out the calls of tools that wait. Args: none.
+CALL_TOOLS = "trellis.environments.call_tools"
+#: Begin stages of job pipelines whose needs are met, and take in those that are over. Args: none.
+ADVANCE_JOB_PIPELINES = "trellis.jobs.advance_pipelines"

@@ -146,3 +146,9 @@ class StorageUnwritable(DomainError):
 
     status = 503
     code = "storage_unwritable"
+
+
+class RolloutNotFound(NotFound):
+    """The job has no sampled response of this number."""
+
+    code = "rollout_not_found"

@@ -229,3 +229,8 @@ class RolloutSample(SQLModel, table=True):
     response_tokens: int = Field(sa_type=BigInteger)
     advantage: float | None = None
     is_truncated: bool = False
+    #: A ``Trajectory``, where the response is an episode of an agent. Only read as a whole, one at a time.
+    trajectory: dict[str, Any] | None = Field(default=None, sa_type=JSON)
+    #: Of the trajectory, for lists.
+    stop_reason: str | None = Field(default=None, max_length=64)
+    turn_count: int | None = None

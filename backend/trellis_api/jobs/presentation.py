@@ -95,7 +95,7 @@ def present_all(session: Session, *, jobs: Sequence[Job], has_detail: bool = Fal
             started_at=job.started_at,
             finished_at=job.finished_at,
             stop_requested_at=job.stop_requested_at,
-            progress=_progress(job),
+            progress=present_progress(job),
             eta_s=estimate_eta_s(job),
             queue_position=ranks.get(job.id),
             failure=_failure(session, job=job, has_lines=has_detail),
@@ -185,7 +185,8 @@ def _export(job: Job) -> ExportRead | None:
     return ExportRead(source=source, step=order["step"], form=order["form"], name=order["name"])
 
 
-def _progress(job: Job) -> Progress:
+def present_progress(job: Job) -> Progress:
+    """How far a job is."""
     fraction = min(1.0, job.step / job.total_steps) if job.total_steps else None
     return Progress(phase=job.phase, step=job.step, total_steps=job.total_steps, fraction=fraction)
 

@@ -158,6 +158,11 @@ def map_job_names(session: Session, *, job_ids: Iterable[str]) -> dict[str, str]
     return dict(session.exec(select(Job.id, Job.name).where(col(Job.id).in_(list(job_ids)))).all())
 
 
+def map_jobs(session: Session, *, job_ids: Iterable[str]) -> dict[str, Job]:
+    """Those jobs that exist, by id."""
+    return {job.id: job for job in session.exec(select(Job).where(col(Job.id).in_(list(job_ids))))}
+
+
 def map_tags(session: Session, *, job_ids: Iterable[str]) -> dict[str, list[str]]:
     """The tags of each job, sorted."""
     tags: dict[str, list[str]] = {}

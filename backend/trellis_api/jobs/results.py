@@ -6,8 +6,8 @@ from typing import Literal, cast
 from sqlmodel import Session
 
 from trellis_api.jobs import log_store, metric_query, repository, rollout_store, service
-from trellis_api.jobs.errors import ManifestNotFound
-from trellis_api.jobs.models import LogLine
+from trellis_api.jobs.errors import ManifestNotFound, RolloutNotFound
+from trellis_api.jobs.models import LogLine, RolloutSample
 from trellis_api.jobs.schemas import (
     LogLineRead,
     LogPage,
@@ -69,15 +69,51 @@ def present_line(row: LogLine) -> LogLineRead:
 
 
 def read_rollouts(
-    session: Session, *, job_id: str, step: int | None, split: Literal["train", "validation"]
+    session: Session,
+    *,
+    job_id: str,
+    step: int | None,
+    split: Literal["train", "validation"],
+    stop_reason: str | None = None,
+    has_trajectories: bool = False,
 ) -> RolloutsRead:
     """The sampled responses of a step; empty where there are none."""
     service.get_job(session, job_id=job_id)
     if step is None:
         step = rollout_store.find_newest_step(session, job_id=job_id, split=split) or 0
-    rows = rollout_store.read(session, job_id=job_id, step=step, split=split)
-    rollouts = [RolloutRead.model_validate(row, from_attributes=True) for row in rows]
-    return RolloutsRead(step=step, split=split, rollouts=rollouts)
+    rows = rollout_store.read(
+        session,
+        job_id=job_id,
+        step=step,
+        split=split,
+        stop_reason=stop_reason,
+        has_trajectories=has_trajectories,
+    )
+    return RolloutsRead(
+        step=step,
+        split=split,
+        rollouts=[_present_rollout(row, has_trajectory=has_trajectories) for row in rows],
+        stop_reasons=rollout_store.count_stop_reasons(session, job_id=job_id, step=step, split=split),
+    )
+
+
+def read_rollout(session: Session, *, job_id: str, rollout_id: int) -> RolloutRead:
+    """One sampled response with its trajectory."""
+    service.get_job(session, job_id=job_id)
+    row = rollout_store.find(session, job_id=job_id, rollout_id=rollout_id)
+    if row is None:
+        raise RolloutNotFound(f"The job has no sampled response {rollout_id} (any more).")
+    return _present_rollout(row, has_trajectory=True)
+
+
+def _present_rollout(row: RolloutSample, *, has_trajectory: bool) -> RolloutRead:
+    fields = {
+        name: getattr(row, name)
+        for name in RolloutRead.model_fields
+        # Touching a column that was left out would read it, row by row.
+        if has_trajectory or name != "trajectory"
+    }
+    return RolloutRead.model_validate({"trajectory": None, **fields})
 
 
 def list_rollout_steps(session: Session, *, job_id: str, split: str | None) -> list[RolloutStep]:

@@ -4,11 +4,13 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Header, Query, Request
+from fastapi import Path as PathParameter
 from fastapi.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from trellis_api.core.dependencies import ReadSession
 from trellis_api.core.errors import ERROR_RESPONSES
+from trellis_api.core.texts import NO_NUL
 from trellis_api.jobs import results
 from trellis_api.jobs.dependencies import JOB_RESPONSES, JobId
 from trellis_api.jobs.schemas import (
@@ -16,6 +18,7 @@ from trellis_api.jobs.schemas import (
     ManifestRead,
     MetricKey,
     MetricsRead,
+    RolloutRead,
     RolloutsRead,
     RolloutStep,
 )
@@ -78,9 +81,30 @@ def read_rollouts(
     session: ReadSession,
     step: Annotated[int | None, Query(ge=0, le=MAX_STEP, description="Default the newest one.")] = None,
     split: Split = "train",
+    stop_reason: Annotated[
+        str | None, Query(max_length=64, pattern=NO_NUL, description="Episodes that ended so.")
+    ] = None,
+    trajectories: Annotated[
+        bool, Query(description="With every turn of episodes; otherwise read them one by one.")
+    ] = False,
 ) -> RolloutsRead:
     """Responses to one prompt stand together."""
-    return results.read_rollouts(session, job_id=job_id, step=step, split=split)
+    return results.read_rollouts(
+        session,
+        job_id=job_id,
+        step=step,
+        split=split,
+        stop_reason=stop_reason,
+        has_trajectories=trajectories,
+    )
+
+
+@router.get("/rollouts/{rollout_id}", summary="One sampled response, turn by turn")
+def read_rollout(
+    job_id: JobId, rollout_id: Annotated[int, PathParameter(ge=0, le=MAX_STEP)], session: ReadSession
+) -> RolloutRead:
+    """With the trajectory of an agent's episode."""
+    return results.read_rollout(session, job_id=job_id, rollout_id=rollout_id)
 
 
 @router.get("/rollout-steps", summary="Steps that have sampled responses")

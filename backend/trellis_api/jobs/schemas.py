@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from trellis_contracts.agents import Trajectory
 from trellis_contracts.recipe import DataFormat, Text
 from trellis_contracts.spec import ExportForm
 from trellis_contracts.states import JobState
@@ -383,6 +384,7 @@ class CheckpointRead(BaseModel):
 class RolloutRead(BaseModel):
     """One sampled response."""
 
+    id: int = Field(description="Of the response, among all of the job.")
     group: str = Field(description="Responses to one prompt share it.")
     prompt: str
     response: str
@@ -392,6 +394,11 @@ class RolloutRead(BaseModel):
     response_tokens: int
     advantage: float | None
     is_truncated: bool
+    turn_count: int | None = Field(description="Messages of the episode; null where it is none of an agent.")
+    stop_reason: str | None = Field(description="Why the episode ended: answered, turns, context ...")
+    trajectory: Trajectory | None = Field(
+        description="Turn by turn; null where it is no agent's, and in lists that did not ask for it."
+    )
 
 
 class RolloutsRead(BaseModel):
@@ -400,6 +407,9 @@ class RolloutsRead(BaseModel):
     step: int
     split: Literal["train", "validation"]
     rollouts: list[RolloutRead]
+    stop_reasons: dict[str, int] = Field(
+        description="How many of the step's episodes ended why, whatever the filter."
+    )
 
 
 class RolloutStep(BaseModel):

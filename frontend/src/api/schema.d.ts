@@ -672,6 +672,138 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/environments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Environments
+         * @description Environments, newest first.
+         */
+        get: operations["list_environments_api_v1_environments_get"];
+        put?: never;
+        /**
+         * Create Environment
+         * @description A worker makes it; when it is ready its rows are datasets of the platform.
+         */
+        post: operations["create_environment_api_v1_environments_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/environments/kinds": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Environment Kinds
+         * @description Every kind of environment with its parameters.
+         */
+        get: operations["list_environment_kinds_api_v1_environments_kinds_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/environments/{environment_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Environment
+         * @description One environment with its tools and datasets.
+         */
+        get: operations["read_environment_api_v1_environments__environment_id__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Environment
+         * @description Refused while an unfinished job works in it. Its datasets stay.
+         */
+        delete: operations["delete_environment_api_v1_environments__environment_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/environments/{environment_id}/calls": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Tool Calls
+         * @description The newest calls that were made by hand.
+         */
+        get: operations["list_tool_calls_api_v1_environments__environment_id__calls_get"];
+        put?: never;
+        /**
+         * Call Tool
+         * @description Try a tool: a worker calls it as an episode would, with a limit on its time.
+         */
+        post: operations["call_tool_api_v1_environments__environment_id__calls_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/environments/{environment_id}/calls/{call_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Tool Call
+         * @description A call: its state, and what the model would have been shown.
+         */
+        get: operations["read_tool_call_api_v1_environments__environment_id__calls__call_id__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/environments/{environment_id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Retry Environment
+         * @description Make one again that could not be made.
+         */
+        post: operations["retry_environment_api_v1_environments__environment_id__retry_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/evaluations": {
         parameters: {
             query?: never;
@@ -974,6 +1106,134 @@ export interface paths {
          * @description The answer says whether the run is asked to stop.
          */
         post: operations["heartbeat_api_v1_ingest_jobs__job_id__heartbeat_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/job-pipelines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Job Pipelines
+         * @description Pipelines, newest first.
+         */
+        get: operations["list_job_pipelines_api_v1_job_pipelines_get"];
+        put?: never;
+        /**
+         * Create Job Pipeline
+         * @description Every stage is checked before anything runs; stages that need nothing begin within seconds.
+         */
+        post: operations["create_job_pipeline_api_v1_job_pipelines_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/job-pipelines/templates": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Job Pipeline Templates
+         * @description Pipelines to begin with.
+         */
+        get: operations["list_job_pipeline_templates_api_v1_job_pipelines_templates_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/job-pipelines/{job_pipeline_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Job Pipeline
+         * @description One pipeline with its stages.
+         */
+        get: operations["read_job_pipeline_api_v1_job_pipelines__job_pipeline_id__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Job Pipeline
+         * @description Refused while it runs. Its jobs, models and evaluations stay.
+         */
+        delete: operations["delete_job_pipeline_api_v1_job_pipelines__job_pipeline_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/job-pipelines/{job_pipeline_id}/stages/{stage_id}/rerun": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Rerun Stage
+         * @description Run a stage and all that stand behind it, whether or not their inputs changed.
+         */
+        post: operations["rerun_stage_api_v1_job_pipelines__job_pipeline_id__stages__stage_id__rerun_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/job-pipelines/{job_pipeline_id}/start": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Start Job Pipeline
+         * @description Run it, or run it again: a stage whose inputs did not change is skipped.
+         */
+        post: operations["start_job_pipeline_api_v1_job_pipelines__job_pipeline_id__start_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/job-pipelines/{job_pipeline_id}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Stop Job Pipeline
+         * @description Begin no more stages, and stop the jobs of those that run; a start goes on from there.
+         */
+        post: operations["stop_job_pipeline_api_v1_job_pipelines__job_pipeline_id__stop_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1284,6 +1544,26 @@ export interface paths {
          * @description Responses to one prompt stand together.
          */
         get: operations["read_rollouts_api_v1_jobs__job_id__rollouts_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{job_id}/rollouts/{rollout_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One sampled response, turn by turn
+         * @description With the trajectory of an agent's episode.
+         */
+        get: operations["read_rollout_api_v1_jobs__job_id__rollouts__rollout_id__get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -3750,6 +4030,143 @@ export interface components {
             tensor_parallel: number;
         };
         /**
+         * EnvironmentCreate
+         * @description An environment to make.
+         */
+        EnvironmentCreate: {
+            /** Kind */
+            kind: string;
+            /** Name */
+            name: string;
+            /**
+             * Parameters
+             * @description Of the kind; others have their defaults.
+             */
+            parameters?: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * EnvironmentDataset
+         * @description Rows of an environment, as a dataset of the platform.
+         */
+        EnvironmentDataset: {
+            dataset: components["schemas"]["NamedReference"];
+            /**
+             * Name
+             * @description Within the environment; empty for its main rows.
+             */
+            name: string;
+            /**
+             * Splits
+             * @description Rows by split; empty until they have arrived.
+             */
+            splits: {
+                [key: string]: number;
+            };
+        };
+        /**
+         * EnvironmentKind
+         * @description What an environment can be made of: what the form shows, and what it can be told.
+         */
+        EnvironmentKind: {
+            help: components["schemas"]["Text"];
+            /** Name */
+            name: string;
+            /** Parameters */
+            parameters?: components["schemas"]["Knob"][];
+            title: components["schemas"]["Text"];
+        };
+        /**
+         * EnvironmentKindList
+         * @description All kinds of environments that can be made.
+         */
+        EnvironmentKindList: {
+            /** Items */
+            items: components["schemas"]["EnvironmentKind"][];
+        };
+        /**
+         * EnvironmentRead
+         * @description An environment as it stands.
+         */
+        EnvironmentRead: {
+            /**
+             * Attempt
+             * @description How often a worker has taken it up.
+             */
+            attempt: number;
+            /** Can Call */
+            can_call: boolean;
+            /** Can Delete */
+            can_delete: boolean;
+            /** Can Retry */
+            can_retry: boolean;
+            /**
+             * Cause
+             * @description Code of that reason.
+             */
+            cause: string | null;
+            /**
+             * Counts
+             * @description What is in it, by name.
+             */
+            counts: {
+                [key: string]: number;
+            };
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Datasets */
+            datasets: components["schemas"]["EnvironmentDataset"][];
+            /** Finished At */
+            finished_at: string | null;
+            /** Id */
+            id: string;
+            /** Kind */
+            kind: string;
+            /** Name */
+            name: string;
+            /** Parameters */
+            parameters: {
+                [key: string]: unknown;
+            };
+            /**
+             * Phase
+             * @description While it is being made: writing its files, or taking its rows in as datasets.
+             */
+            phase: ("files" | "rows") | null;
+            /**
+             * Reason
+             * @description Why it could not be made, in one sentence.
+             */
+            reason: string | null;
+            /**
+             * Sha256
+             * @description Of its files: the same parameters give the same hash.
+             */
+            sha256: string | null;
+            /** Size Bytes */
+            size_bytes: number;
+            /** Started At */
+            started_at: string | null;
+            state: components["schemas"]["EnvironmentState"];
+            /** Tools */
+            tools: components["schemas"]["ToolSchema"][];
+            /**
+             * Used By
+             * @description Names of what is under way in it.
+             */
+            used_by: string[];
+        };
+        /**
+         * EnvironmentState
+         * @description Whether an environment can be used.
+         * @enum {string}
+         */
+        EnvironmentState: "queued" | "making" | "ready" | "failed";
+        /**
          * ErrorBody
          * @description How every error looks to a client.
          */
@@ -4857,6 +5274,85 @@ export interface components {
              * @description Of the validation dataset; without one, of the training dataset, by default the version that is trained on.
              */
             validation_version?: string | null;
+        };
+        /**
+         * JobPipelineCreate
+         * @description Stages to run as jobs, each when those that it needs have finished.
+         */
+        JobPipelineCreate: {
+            /**
+             * Description
+             * @default
+             */
+            description: string;
+            /** Name */
+            name: string;
+            /** Stages */
+            stages: components["schemas"]["StageCreate"][];
+            /**
+             * Start
+             * @description Begin at once; otherwise when it is started.
+             * @default true
+             */
+            start: boolean;
+        };
+        /**
+         * JobPipelineRead
+         * @description A pipeline as it stands.
+         */
+        JobPipelineRead: {
+            /** Can Delete */
+            can_delete: boolean;
+            /** Can Start */
+            can_start: boolean;
+            /** Can Stop */
+            can_stop: boolean;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Description */
+            description: string;
+            /** Finished At */
+            finished_at: string | null;
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /**
+             * Stages
+             * @description In the order in which they were given.
+             */
+            stages: components["schemas"]["StageRead"][];
+            /** Started At */
+            started_at: string | null;
+            state: components["schemas"]["PipelineState"];
+        };
+        /**
+         * JobPipelineTemplate
+         * @description A pipeline to begin with.
+         */
+        JobPipelineTemplate: {
+            description: components["schemas"]["Text"];
+            /** Id */
+            id: string;
+            /**
+             * Missing Recipes
+             * @description That this platform has not; the template cannot be used.
+             */
+            missing_recipes?: string[];
+            /** Stages */
+            stages: components["schemas"]["TemplateStage"][];
+            title: components["schemas"]["Text"];
+        };
+        /**
+         * JobPipelineTemplateList
+         * @description All templates.
+         */
+        JobPipelineTemplateList: {
+            /** Items */
+            items: components["schemas"]["JobPipelineTemplate"][];
         };
         /**
          * JobPreview
@@ -6081,10 +6577,30 @@ export interface components {
              */
             next_cursor?: string | null;
         };
+        /** Page[EnvironmentRead] */
+        Page_EnvironmentRead_: {
+            /** Items */
+            items: components["schemas"]["EnvironmentRead"][];
+            /**
+             * Next Cursor
+             * @description Give as `cursor` for the next page; null at the end.
+             */
+            next_cursor?: string | null;
+        };
         /** Page[EvaluationRead] */
         Page_EvaluationRead_: {
             /** Items */
             items: components["schemas"]["EvaluationRead"][];
+            /**
+             * Next Cursor
+             * @description Give as `cursor` for the next page; null at the end.
+             */
+            next_cursor?: string | null;
+        };
+        /** Page[JobPipelineRead] */
+        Page_JobPipelineRead_: {
+            /** Items */
+            items: components["schemas"]["JobPipelineRead"][];
             /**
              * Next Cursor
              * @description Give as `cursor` for the next page; null at the end.
@@ -6325,6 +6841,12 @@ export interface components {
             pipeline: components["schemas"]["Pipeline"];
         };
         /**
+         * PipelineState
+         * @description Where a pipeline is, all in all.
+         * @enum {string}
+         */
+        PipelineState: "idle" | "running" | "stopping" | "succeeded" | "failed" | "stopped";
+        /**
          * PipelineVersionList
          * @description All versions of a pipeline, newest first.
          */
@@ -6361,7 +6883,7 @@ export interface components {
              * Id
              * @enum {string}
              */
-            id: "cpu-tiny" | "gpu-24gb" | "gpu-80gb" | "gpu-8x80gb";
+            id: "cpu-tiny" | "gpu-24gb" | "gpu-80gb" | "gpu-8x80gb" | "development" | "production";
             /** Overrides */
             overrides?: {
                 [key: string]: unknown;
@@ -7139,6 +7661,11 @@ export interface components {
              * @description Responses to one prompt share it.
              */
             group: string;
+            /**
+             * Id
+             * @description Of the response, among all of the job.
+             */
+            id: number;
             /** Is Truncated */
             is_truncated: boolean;
             /** Prompt */
@@ -7153,6 +7680,18 @@ export interface components {
             };
             /** Score */
             score: number | null;
+            /**
+             * Stop Reason
+             * @description Why the episode ended: answered, turns, context ...
+             */
+            stop_reason: string | null;
+            /** @description Turn by turn; null where it is no agent's, and in lists that did not ask for it. */
+            trajectory: components["schemas"]["Trajectory"] | null;
+            /**
+             * Turn Count
+             * @description Messages of the episode; null where it is none of an agent.
+             */
+            turn_count: number | null;
         };
         /**
          * RolloutStep
@@ -7211,6 +7750,13 @@ export interface components {
             split: "train" | "validation";
             /** Step */
             step: number;
+            /**
+             * Stop Reasons
+             * @description How many of the step's episodes ended why, whatever the filter.
+             */
+            stop_reasons: {
+                [key: string]: number;
+            };
         };
         /**
          * RolloutsSampled
@@ -7710,6 +8256,193 @@ export interface components {
             used: number;
         };
         /**
+         * StageCreate
+         * @description One stage: a training as a launch would take it, or an evaluation.
+         */
+        StageCreate: {
+            /**
+             * Benchmarks
+             * @description Of an evaluation.
+             */
+            benchmarks?: (components["schemas"]["Gsm8kOrder"] | components["schemas"]["MathOrder"] | components["schemas"]["HumanEvalOrder"] | components["schemas"]["MmluOrder"] | components["schemas"]["CustomOrder"] | components["schemas"]["HarnessOrder"])[] | null;
+            /**
+             * Best By
+             * @description Export the checkpoint that is best by this metric; default the last one.
+             */
+            best_by?: string | null;
+            /** Columns */
+            columns?: {
+                [key: string]: string;
+            };
+            data_format?: components["schemas"]["DataFormat"] | null;
+            /**
+             * Dataset
+             * @description Of a training: id of a dataset (ds_...).
+             */
+            dataset?: string | null;
+            /** Dataset Split */
+            dataset_split?: string | null;
+            /** Dataset Version */
+            dataset_version?: string | null;
+            /** @description Of an evaluation. */
+            engine?: components["schemas"]["EngineSettings"];
+            /**
+             * Exports
+             * @description A training's checkpoint becomes a model at its end.
+             * @default true
+             */
+            exports: boolean;
+            /** Id */
+            id: string;
+            /**
+             * Kind
+             * @default train
+             * @enum {string}
+             */
+            kind: "train" | "evaluate";
+            /**
+             * Mode
+             * @description Default as suits the metric.
+             */
+            mode?: ("max" | "min") | null;
+            model: components["schemas"]["StageModel"];
+            /**
+             * Needs
+             * @description Stages that have to finish first; the one that the model comes from always has to.
+             */
+            needs?: string[];
+            /**
+             * Overrides
+             * @description Dotted engine keys and values.
+             */
+            overrides?: {
+                [key: string]: unknown;
+            };
+            /**
+             * Params
+             * @description Knobs of the recipe.
+             */
+            params?: {
+                [key: string]: unknown;
+            };
+            /** Preset */
+            preset?: string | null;
+            /**
+             * Priority
+             * @default 0
+             */
+            priority: number;
+            /**
+             * Recipe
+             * @description Of a training.
+             */
+            recipe?: string | null;
+            resources?: components["schemas"]["Resources"];
+            /**
+             * Seed
+             * @default 1
+             */
+            seed: number;
+            /** Title */
+            title?: string | null;
+            /** Validation Dataset */
+            validation_dataset?: string | null;
+            /** Validation Split */
+            validation_split?: string | null;
+            /** Validation Version */
+            validation_version?: string | null;
+        };
+        /**
+         * StageJob
+         * @description The job that carries a stage out.
+         */
+        StageJob: {
+            /** Eta S */
+            eta_s: number | null;
+            /** Id */
+            id: string;
+            /**
+             * Name
+             * @description Null where it was deleted.
+             */
+            name: string | null;
+            progress: components["schemas"]["Progress"] | null;
+            state: components["schemas"]["JobState"] | null;
+        };
+        /**
+         * StageModel
+         * @description The model that a stage starts from: one that is registered, or what another stage made.
+         */
+        StageModel: {
+            /**
+             * Base
+             * @description Id of a registered model (mdl_...).
+             */
+            base?: string | null;
+            /**
+             * Stage
+             * @description A stage that exports its model.
+             */
+            stage?: string | null;
+        };
+        /**
+         * StageRead
+         * @description A stage as it stands.
+         */
+        StageRead: {
+            /** Can Rerun */
+            can_rerun: boolean;
+            /** Cause */
+            cause: string | null;
+            /** Evaluation Id */
+            evaluation_id: string | null;
+            /** @description Writes the model of a training that has succeeded. */
+            export_job: components["schemas"]["StageJob"] | null;
+            /**
+             * Fingerprint
+             * @description Of all that it was made from, when it began.
+             */
+            fingerprint: string | null;
+            /** Finished At */
+            finished_at: string | null;
+            /** @description What to try, for a known cause. */
+            hint: components["schemas"]["Text"] | null;
+            /** Id */
+            id: string;
+            job: components["schemas"]["StageJob"] | null;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "train" | "evaluate";
+            /** @description The model that came of it. */
+            model: components["schemas"]["NamedReference"] | null;
+            /**
+             * Needs
+             * @description That of the model included.
+             */
+            needs: string[];
+            /** Reason */
+            reason: string | null;
+            /** Recipe */
+            recipe: string | null;
+            /** @description As it was asked for. */
+            request: components["schemas"]["StageCreate"];
+            /** @description Of a skipped stage: the pipeline in which the same was done. */
+            reused_from: components["schemas"]["NamedReference"] | null;
+            /** Started At */
+            started_at: string | null;
+            state: components["schemas"]["StageState"];
+            /** Title */
+            title: string;
+        };
+        /**
+         * StageState
+         * @description Where a stage is.
+         * @enum {string}
+         */
+        StageState: "waiting" | "running" | "succeeded" | "failed" | "stopped" | "skipped" | "blocked";
+        /**
          * StateChanged
          * @description The job is in another state, or in the same state for another reason: read it again for the actions.
          */
@@ -7886,6 +8619,56 @@ export interface components {
             target: components["schemas"]["ModelTarget"] | components["schemas"]["CheckpointTarget"];
         };
         /**
+         * TemplateStage
+         * @description A stage of a template: what is fixed, and what a person has to choose.
+         */
+        TemplateStage: {
+            /**
+             * Benchmarks
+             * @description Orders of an evaluation; dataset ids are left to choose.
+             */
+            benchmarks?: {
+                [key: string]: unknown;
+            }[];
+            /** @description What rows it needs. */
+            dataset?: components["schemas"]["Text"] | null;
+            /** Dataset Split */
+            dataset_split?: string | null;
+            /**
+             * Exports
+             * @default true
+             */
+            exports: boolean;
+            /** Id */
+            id: string;
+            /**
+             * Is Optional
+             * @default false
+             */
+            is_optional: boolean;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "train" | "evaluate";
+            /**
+             * Model Stage
+             * @description Where its model comes from; null: the base.
+             */
+            model_stage?: string | null;
+            /** Needs */
+            needs?: string[];
+            /** Params */
+            params?: {
+                [key: string]: unknown;
+            };
+            /** Preset */
+            preset?: string | null;
+            /** Recipe */
+            recipe?: string | null;
+            title: components["schemas"]["Text"];
+        };
+        /**
          * Text
          * @description A sentence for users, in both languages of the product.
          */
@@ -8053,23 +8836,107 @@ export interface components {
              * @default 0
              */
             duration_s: number;
-            /**
-             * Error
-             * @default null
-             */
-            error: string | null;
+            /** Error */
+            error?: string | null;
             /** Name */
             name: string;
+            /** Result */
+            result?: string | null;
+            /** Result Count */
+            result_count?: number | null;
+        };
+        /**
+         * ToolCallCreate
+         * @description A tool to try by hand.
+         */
+        ToolCallCreate: {
+            /** Arguments */
+            arguments?: {
+                [key: string]: unknown;
+            };
+            /** Tool */
+            tool: string;
+        };
+        /**
+         * ToolCallRead
+         * @description A call, and what the model would have been shown.
+         */
+        ToolCallRead: {
+            /** Arguments */
+            arguments: {
+                [key: string]: unknown;
+            };
+            /** Cause */
+            cause: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Duration S
+             * @description Of the tool itself.
+             */
+            duration_s: number | null;
+            /**
+             * Ends Episode
+             * @description In an episode, this call would have been the last.
+             */
+            ends_episode: boolean;
+            /** Environment */
+            environment: string;
+            /**
+             * Error
+             * @description Code with which the tool refused, e.g. DENIED or TIMEOUT.
+             */
+            error: string | null;
+            /** Finished At */
+            finished_at: string | null;
+            /** Id */
+            id: string;
+            /**
+             * Reason
+             * @description Why the call could not be carried out.
+             */
+            reason: string | null;
             /**
              * Result
-             * @default null
+             * @description Null until it has succeeded.
              */
-            result: string | null;
+            result: unknown;
             /**
              * Result Count
-             * @default null
+             * @description Rows or items of the result.
              */
             result_count: number | null;
+            state: components["schemas"]["ToolCallState"];
+            /** Tool */
+            tool: string;
+        };
+        /**
+         * ToolCallState
+         * @description Where a call by hand is in its life. One that a tool refuses has succeeded, with an error.
+         * @enum {string}
+         */
+        ToolCallState: "queued" | "running" | "succeeded" | "failed";
+        /**
+         * ToolSchema
+         * @description A tool as the model is told of it: a function of OpenAI's form, without the envelope.
+         */
+        ToolSchema: {
+            /** Description */
+            description: string;
+            /**
+             * Ends Episode
+             * @default false
+             */
+            ends_episode: boolean;
+            /** Name */
+            name: string;
+            /** Parameters */
+            parameters: {
+                [key: string]: unknown;
+            };
         };
         /**
          * Training
@@ -8132,11 +8999,8 @@ export interface components {
         Turn: {
             /** Calls */
             calls?: components["schemas"]["ToolCall"][];
-            /**
-             * Duration S
-             * @default null
-             */
-            duration_s: number | null;
+            /** Duration S */
+            duration_s?: number | null;
             /** Is Trained */
             is_trained: boolean;
             /**
@@ -11165,6 +12029,615 @@ export interface operations {
             };
         };
     };
+    list_environments_api_v1_environments_get: {
+        parameters: {
+            query?: {
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_EnvironmentRead_"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    create_environment_api_v1_environments_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EnvironmentCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EnvironmentRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_environment_kinds_api_v1_environments_kinds_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EnvironmentKindList"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_environment_api_v1_environments__environment_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                environment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EnvironmentRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_environment_api_v1_environments__environment_id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                environment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_tool_calls_api_v1_environments__environment_id__calls_get: {
+        parameters: {
+            query?: {
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                environment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolCallRead"][];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    call_tool_api_v1_environments__environment_id__calls_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                environment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ToolCallCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolCallRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_tool_call_api_v1_environments__environment_id__calls__call_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                environment_id: string;
+                call_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolCallRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    retry_environment_api_v1_environments__environment_id__retry_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                environment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EnvironmentRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     list_evaluations_api_v1_evaluations_get: {
         parameters: {
             query?: {
@@ -12237,6 +13710,542 @@ export interface operations {
             };
             /** @description Not logged in */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_job_pipelines_api_v1_job_pipelines_get: {
+        parameters: {
+            query?: {
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_JobPipelineRead_"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    create_job_pipeline_api_v1_job_pipelines_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JobPipelineCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobPipelineRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_job_pipeline_templates_api_v1_job_pipelines_templates_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobPipelineTemplateList"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_job_pipeline_api_v1_job_pipelines__job_pipeline_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_pipeline_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobPipelineRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_job_pipeline_api_v1_job_pipelines__job_pipeline_id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_pipeline_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    rerun_stage_api_v1_job_pipelines__job_pipeline_id__stages__stage_id__rerun_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_pipeline_id: string;
+                stage_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobPipelineRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    start_job_pipeline_api_v1_job_pipelines__job_pipeline_id__start_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_pipeline_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobPipelineRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    stop_job_pipeline_api_v1_job_pipelines__job_pipeline_id__stop_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_pipeline_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobPipelineRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -13367,6 +15376,10 @@ export interface operations {
                 /** @description Default the newest one. */
                 step?: number | null;
                 split?: "train" | "validation";
+                /** @description Episodes that ended so. */
+                stop_reason?: string | null;
+                /** @description With every turn of episodes; otherwise read them one by one. */
+                trajectories?: boolean;
             };
             header?: never;
             path: {
@@ -13384,6 +15397,66 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RolloutsRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_rollout_api_v1_jobs__job_id__rollouts__rollout_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the job. */
+                job_id: string;
+                rollout_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RolloutRead"];
                 };
             };
             /** @description Not logged in */

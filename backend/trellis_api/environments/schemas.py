@@ -1,0 +1,102 @@
+"""Environments as clients ask for them and see them."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from trellis_contracts.agents import ToolSchema
+from trellis_contracts.environments import EnvironmentKind, EnvironmentState, ToolCallState
+
+from trellis_api.core.texts import NO_NUL, Name, storable_tree
+from trellis_api.jobs.schemas import Choices, NamedReference
+
+#: Of the arguments of a call, as JSON.
+MAX_ARGUMENT_CHARACTERS = 20_000
+
+
+def _check_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
+    if storable_tree(arguments) != arguments:
+        raise ValueError("holds characters or numbers that cannot be kept")
+    if len(str(arguments)) > MAX_ARGUMENT_CHARACTERS:
+        raise ValueError(f"is longer than {MAX_ARGUMENT_CHARACTERS} characters")
+    return arguments
+
+
+class EnvironmentKindList(BaseModel):
+    """All kinds of environments that can be made."""
+
+    items: list[EnvironmentKind]
+
+
+class EnvironmentCreate(BaseModel):
+    """An environment to make."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Name
+    kind: Annotated[str, StringConstraints(max_length=64, pattern=NO_NUL)]
+    parameters: Choices = Field(default_factory=dict, description="Of the kind; others have their defaults.")
+
+
+class EnvironmentDataset(BaseModel):
+    """Rows of an environment, as a dataset of the platform."""
+
+    name: str = Field(description="Within the environment; empty for its main rows.")
+    dataset: NamedReference
+    splits: dict[str, int] = Field(description="Rows by split; empty until they have arrived.")
+
+
+class EnvironmentRead(BaseModel):
+    """An environment as it stands."""
+
+    id: str
+    name: str
+    kind: str
+    parameters: dict[str, Any]
+    state: EnvironmentState
+    phase: Literal["files", "rows"] | None = Field(
+        description="While it is being made: writing its files, or taking its rows in as datasets."
+    )
+    reason: str | None = Field(description="Why it could not be made, in one sentence.")
+    cause: str | None = Field(description="Code of that reason.")
+    attempt: int = Field(description="How often a worker has taken it up.")
+    counts: dict[str, int] = Field(description="What is in it, by name.")
+    tools: list[ToolSchema]
+    datasets: list[EnvironmentDataset]
+    sha256: str | None = Field(description="Of its files: the same parameters give the same hash.")
+    size_bytes: int
+    used_by: list[str] = Field(description="Names of what is under way in it.")
+    can_call: bool
+    can_retry: bool
+    can_delete: bool
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+class ToolCallCreate(BaseModel):
+    """A tool to try by hand."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    tool: Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=NO_NUL)]
+    arguments: Annotated[dict[str, Any], AfterValidator(_check_arguments)] = Field(default_factory=dict)
+
+
+class ToolCallRead(BaseModel):
+    """A call, and what the model would have been shown."""
+
+    id: str
+    environment: str
+    tool: str
+    arguments: dict[str, Any]
+    state: ToolCallState
+    result: Any = Field(description="Null until it has succeeded.")
+    result_count: int | None = Field(description="Rows or items of the result.")
+    error: str | None = Field(description="Code with which the tool refused, e.g. DENIED or TIMEOUT.")
+    ends_episode: bool = Field(description="In an episode, this call would have been the last.")
+    duration_s: float | None = Field(description="Of the tool itself.")
+    reason: str | None = Field(description="Why the call could not be carried out.")
+    cause: str | None
+    created_at: datetime
+    finished_at: datetime | None

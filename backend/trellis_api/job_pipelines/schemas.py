@@ -1,0 +1,205 @@
+"""Pipelines of jobs as clients ask for them and see them."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from trellis_contracts.evaluation import EngineSettings
+from trellis_contracts.recipe import DataFormat, Text
+from trellis_contracts.states import JobState
+
+from trellis_api.core.texts import NO_NUL, Description, Name
+from trellis_api.evaluations.orders import Orders
+from trellis_api.job_pipelines.states import PipelineState, StageState
+from trellis_api.jobs.schemas import (
+    Choices,
+    DataColumns,
+    JobName,
+    MetricKeyText,
+    Mode,
+    NamedReference,
+    Progress,
+    Resources,
+    RevisionText,
+)
+
+MAX_STAGES = 32
+StageId = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
+Reference = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=NO_NUL)]
+
+
+class StageModel(BaseModel):
+    """The model that a stage starts from: one that is registered, or what another stage made."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    base: Reference | None = Field(default=None, description="Id of a registered model (mdl_...).")
+    stage: StageId | None = Field(default=None, description="A stage that exports its model.")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.base is None) == (self.stage is None):
+            raise ValueError("give base or stage")
+        return self
+
+
+class StageCreate(BaseModel):
+    """One stage: a training as a launch would take it, or an evaluation."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: StageId
+    title: JobName | None = None
+    kind: Literal["train", "evaluate"] = "train"
+    needs: list[StageId] = Field(
+        default_factory=list,
+        max_length=MAX_STAGES,
+        description="Stages that have to finish first; the one that the model comes from always has to.",
+    )
+    model: StageModel
+    seed: int = Field(default=1, ge=0, lt=2**31)
+    priority: int = Field(default=0, ge=-100, le=100)
+
+    recipe: Reference | None = Field(default=None, description="Of a training.")
+    preset: Reference | None = None
+    dataset: Reference | None = Field(default=None, description="Of a training: id of a dataset (ds_...).")
+    dataset_version: RevisionText | None = None
+    dataset_split: RevisionText | None = None
+    validation_dataset: Reference | None = None
+    validation_version: RevisionText | None = None
+    validation_split: RevisionText | None = None
+    columns: DataColumns = Field(default_factory=dict)
+    data_format: DataFormat | None = None
+    params: Choices = Field(default_factory=dict, description="Knobs of the recipe.")
+    overrides: Choices = Field(default_factory=dict, description="Dotted engine keys and values.")
+    resources: Resources = Field(default_factory=Resources)
+    exports: bool = Field(default=True, description="A training's checkpoint becomes a model at its end.")
+    best_by: MetricKeyText | None = Field(
+        default=None, description="Export the checkpoint that is best by this metric; default the last one."
+    )
+    mode: Mode | None = Field(default=None, description="Default as suits the metric.")
+
+    benchmarks: Orders | None = Field(default=None, description="Of an evaluation.")
+    engine: EngineSettings = Field(default_factory=EngineSettings, description="Of an evaluation.")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.kind == "evaluate":
+            if self.benchmarks is None:
+                raise ValueError("an evaluation needs benchmarks")
+            if self.recipe is not None or self.dataset is not None:
+                raise ValueError("an evaluation has neither recipe nor dataset")
+            return self
+        if self.recipe is None or self.dataset is None:
+            raise ValueError("a training needs recipe and dataset")
+        if self.benchmarks is not None:
+            raise ValueError("a training has no benchmarks; measure its model in a stage of its own")
+        if self.validation_version and not (self.validation_dataset or self.validation_split):
+            raise ValueError("validation_version needs validation_dataset or validation_split")
+        return self
+
+    @property
+    def all_needs(self) -> list[str]:
+        """Stages that have to finish first, each once."""
+        return list(dict.fromkeys([*([self.model.stage] if self.model.stage else []), *self.needs]))
+
+
+class JobPipelineCreate(BaseModel):
+    """Stages to run as jobs, each when those that it needs have finished."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Name
+    description: Description = ""
+    stages: list[StageCreate] = Field(min_length=1, max_length=MAX_STAGES)
+    start: bool = Field(default=True, description="Begin at once; otherwise when it is started.")
+
+
+class StageJob(BaseModel):
+    """The job that carries a stage out."""
+
+    id: str
+    name: str | None = Field(description="Null where it was deleted.")
+    state: JobState | None
+    progress: Progress | None
+    eta_s: float | None
+
+
+class StageRead(BaseModel):
+    """A stage as it stands."""
+
+    id: str
+    title: str
+    kind: Literal["train", "evaluate"]
+    state: StageState
+    needs: list[str] = Field(description="That of the model included.")
+    recipe: str | None
+    request: StageCreate = Field(description="As it was asked for.")
+    job: StageJob | None
+    export_job: StageJob | None = Field(description="Writes the model of a training that has succeeded.")
+    evaluation_id: str | None
+    model: NamedReference | None = Field(description="The model that came of it.")
+    fingerprint: str | None = Field(description="Of all that it was made from, when it began.")
+    reused_from: NamedReference | None = Field(
+        description="Of a skipped stage: the pipeline in which the same was done."
+    )
+    reason: str | None
+    cause: str | None
+    hint: Text | None = Field(description="What to try, for a known cause.")
+    started_at: datetime | None
+    finished_at: datetime | None
+    can_rerun: bool
+
+
+class JobPipelineRead(BaseModel):
+    """A pipeline as it stands."""
+
+    id: str
+    name: str
+    description: str
+    state: PipelineState
+    stages: list[StageRead] = Field(description="In the order in which they were given.")
+    can_start: bool
+    can_stop: bool
+    can_delete: bool
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+class TemplateStage(BaseModel):
+    """A stage of a template: what is fixed, and what a person has to choose."""
+
+    id: str
+    title: Text
+    kind: Literal["train", "evaluate"]
+    needs: list[str] = Field(default_factory=list)
+    model_stage: str | None = Field(default=None, description="Where its model comes from; null: the base.")
+    recipe: str | None = None
+    preset: str | None = None
+    params: dict[str, Any] = Field(default_factory=dict)
+    exports: bool = True
+    dataset_split: str | None = None
+    dataset: Text | None = Field(default=None, description="What rows it needs.")
+    benchmarks: list[dict[str, Any]] = Field(
+        default_factory=list, description="Orders of an evaluation; dataset ids are left to choose."
+    )
+    is_optional: bool = False
+
+
+class JobPipelineTemplate(BaseModel):
+    """A pipeline to begin with."""
+
+    id: str
+    title: Text
+    description: Text
+    stages: list[TemplateStage]
+    missing_recipes: list[str] = Field(
+        default_factory=list, description="That this platform has not; the template cannot be used."
+    )
+
+
+class JobPipelineTemplateList(BaseModel):
+    """All templates."""
+
+    items: list[JobPipelineTemplate]

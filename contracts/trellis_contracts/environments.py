@@ -1,0 +1,57 @@
+"""Environments of agents: the kinds that can be made, and what trying a tool by hand answers."""
+
+from enum import StrEnum
+from typing import Any
+
+from pydantic import Field
+
+from trellis_contracts.recipe import Knob, Strict, Text
+
+#: Of the commands of ``trellis_train.agents.environments``: what was asked for cannot be done, and the last
+#: line of standard error says why.
+EXIT_BAD_REQUEST = 65  # EX_DATAERR
+#: In the folder of an environment; it appears last, when all else is there.
+MANIFEST_FILE = "environment.json"
+#: Between the name of a dataset and that of a split, in the manifest's ``datasets``: rows of another dataset
+#: than the environment's main one.
+DATASET_SEPARATOR = "/"
+
+
+class EnvironmentState(StrEnum):
+    """Whether an environment can be used."""
+
+    QUEUED = "queued"
+    MAKING = "making"
+    READY = "ready"
+    FAILED = "failed"
+
+
+class ToolCallState(StrEnum):
+    """Where a call by hand is in its life. One that a tool refuses has succeeded, with an error."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
+class EnvironmentKind(Strict):
+    """What an environment can be made of: what the form shows, and what it can be told."""
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    title: Text
+    help: Text
+    #: Of the types int, float, bool, str and choice.
+    parameters: list[Knob] = Field(default_factory=list)
+
+
+class CallAnswer(Strict):
+    """What ``call`` prints: what the model would have been shown."""
+
+    result: Any
+    #: Rows or items of the result, where a count means something.
+    result_count: int | None = None
+    #: Code of the failure (``DENIED``, ``TIMEOUT``, ``UNKNOWN_TOOL`` ...).
+    error: str | None = None
+    duration_s: float = Field(ge=0)
+    ends_episode: bool = False

@@ -1,0 +1,58 @@
+"""The kinds of environments that can be made, and the check of their parameters."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import TypeAdapter
+from trellis_contracts.environments import EnvironmentKind
+
+from trellis_recipes.issues import Issue, nearest
+from trellis_recipes.knobs import check_value
+
+CATALOGUE_FILE = Path(__file__).parent / "environment_kinds.yaml"
+
+
+@lru_cache(maxsize=1)
+def environment_kinds() -> dict[str, EnvironmentKind]:
+    """All kinds by name, in the order of the form."""
+    entries = yaml.safe_load(CATALOGUE_FILE.read_text(encoding="utf-8"))
+    kinds = TypeAdapter(list[EnvironmentKind]).validate_python(entries)
+    return {kind.name: kind for kind in kinds}
+
+
+def check_parameters(
+    name: str, given: Mapping[str, Any], *, field: str = "parameters"
+) -> tuple[dict[str, Any], list[Issue]]:
+    """All parameters of the kind with their defaults filled in, and what is wrong."""
+    kind = environment_kinds().get(name)
+    if kind is None:
+        suggestion = nearest(name, environment_kinds())
+        message = (
+            f"There is no kind of environment '{name[:80]}'. Kinds: {', '.join(sorted(environment_kinds()))}."
+        )
+        return {}, [
+            Issue(code="unknown_environment_kind", field="kind", message=message, suggestion=suggestion)
+        ]
+    known = {parameter.name: parameter for parameter in kind.parameters}
+    values: dict[str, Any] = {parameter.name: parameter.default for parameter in kind.parameters}
+    issues: list[Issue] = []
+    for parameter_name, value in given.items():
+        place = f"{field}.{parameter_name}"
+        parameter = known.get(parameter_name)
+        if parameter is None:
+            suggestion = nearest(parameter_name, known)
+            hint = f" Did you mean '{suggestion}'?" if suggestion else ""
+            message = f"The kind '{name}' has no parameter '{parameter_name[:80]}'.{hint}"
+            issues.append(
+                Issue(code="unknown_parameter", field=place, message=message, suggestion=suggestion)
+            )
+            continue
+        checked, problem = check_value(parameter, value)
+        if problem is None:
+            values[parameter_name] = checked
+        else:
+            issues.append(Issue(code="invalid_value", field=place, message=problem))
+    return values, issues

@@ -1,4 +1,5 @@
 /** Texts of the jobs domain. */
+import agents from './parts/agents.en'
 import episodes from './parts/episodes.en'
 import evaluating from './parts/evaluating.en'
 import fit from './parts/fit.en'
@@ -9,6 +10,7 @@ import revision from './parts/revision.en'
 export default {
   recipes,
   episodes,
+  ...agents,
   ...evaluating,
   ...fit,
   ...life,
@@ -243,6 +245,7 @@ export default {
     remove: 'Remove the chart of {key}',
     onTraining: 'training',
     onHeldOut: 'held out',
+    beforeTraining: 'before training',
     zoomHint: 'Drag to zoom, double-click to reset.',
     empty: 'No metrics',
     emptyActive: 'The first values come with the first step.',
@@ -292,6 +295,8 @@ export default {
     seconds: 's',
     milliseconds: 'ms',
     gigabytes: 'GB',
+    turns: 'turns',
+    calls: 'calls',
   },
   logs: {
     label: 'Output of the job',

@@ -1,4 +1,5 @@
 /** 任务相关的文字。 */
+import agents from './parts/agents.zh'
 import episodes from './parts/episodes.zh'
 import evaluating from './parts/evaluating.zh'
 import fit from './parts/fit.zh'
@@ -9,6 +10,7 @@ import revision from './parts/revision.zh'
 export default {
   recipes,
   episodes,
+  ...agents,
   ...evaluating,
   ...fit,
   ...life,
@@ -242,6 +244,7 @@ export default {
     remove: '移除 {key} 的图表',
     onTraining: '训练',
     onHeldOut: '留出集',
+    beforeTraining: '训练前',
     zoomHint: '拖动可缩放，双击重置。',
     empty: '没有指标',
     emptyActive: '第一步完成后会出现第一批数值。',
@@ -291,6 +294,8 @@ export default {
     seconds: '秒',
     milliseconds: '毫秒',
     gigabytes: 'GB',
+    turns: '回合',
+    calls: '次',
   },
   logs: {
     label: '任务的输出',

@@ -1,4 +1,5 @@
 /** What the dashboard knows about the engine's metrics: a name, a unit, and which are charted unasked. */
+import { agentMetric } from './agentMetrics'
 
 interface MetricEntry {
   /** Locale key under jobs.metric. */
@@ -85,7 +86,7 @@ export function metricName(key: string): string | null {
 }
 
 export function metricUnit(key: string): string | null {
-  const entry = ENTRIES.find((one) => one.matches.test(key))
+  const entry = agentMetric(key) ?? ENTRIES.find((one) => one.matches.test(key))
   return entry?.unit ?? UNITS.find(([pattern]) => pattern.test(key))?.[1] ?? null
 }
 

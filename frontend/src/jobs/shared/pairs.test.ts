@@ -25,6 +25,15 @@ describe('metrics of training and held-out rows', () => {
     ])
   })
 
+  it('stand beside what was measured before training', () => {
+    const reported = ['baseline/accuracy', 'eval/accuracy', 'train/accuracy', 'baseline/avg_hits']
+
+    expect(groupKeys(reported, reported)).toEqual([
+      { key: 'train/accuracy', title: 'accuracy', keys: ['train/accuracy', 'eval/accuracy', 'baseline/accuracy'] },
+      { key: 'baseline/avg_hits', title: 'baseline/avg_hits', keys: ['baseline/avg_hits'] },
+    ])
+  })
+
   it('stand alone where the run reports only one of them', () => {
     expect(groupKeys(['val/loss'], ['val/loss'])).toEqual([{ key: 'val/loss', title: 'val/loss', keys: ['val/loss'] }])
   })

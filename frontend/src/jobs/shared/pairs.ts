@@ -3,14 +3,20 @@
 /** Prefixes by which engines tell the two apart: verl writes `train/loss` and `val/loss`, TRL `loss` and `eval_loss`. */
 const TRAINING = /^train[/_]/
 const EVALUATION = /^(?:eval[/_]|val\/)/
+/** The same on held-out rows before the first step: what training is compared with. */
+const BASELINE = /^baseline\//
 
 export function isEvaluation(key: string): boolean {
   return EVALUATION.test(key)
 }
 
+export function isBaseline(key: string): boolean {
+  return BASELINE.test(key)
+}
+
 /** The metric's name without the rows that it was measured on. */
 export function stemOf(key: string): string {
-  return key.replace(EVALUATION, '').replace(TRAINING, '')
+  return key.replace(BASELINE, '').replace(EVALUATION, '').replace(TRAINING, '')
 }
 
 export interface MetricGroup {
@@ -26,9 +32,10 @@ export function groupKeys(shown: readonly string[], reported: readonly string[])
   const groups = new Map<string, MetricGroup>()
   for (const key of shown) {
     const stem = stemOf(key)
-    const training = reported.find((one) => !isEvaluation(one) && stemOf(one) === stem)
-    const evaluation = reported.find((one) => isEvaluation(one) && stemOf(one) === stem)
-    const keys = training === undefined || evaluation === undefined ? [key] : [training, evaluation]
+    const same = reported.filter((one) => stemOf(one) === stem)
+    const training = same.find((one) => !isEvaluation(one) && !isBaseline(one))
+    const found = [training, same.find(isEvaluation), same.find(isBaseline)].flatMap((one) => one ?? [])
+    const keys = found.length > 1 ? found : [key]
     const id = keys[0] ?? key
     if (!groups.has(id)) groups.set(id, { key: id, title: keys.length > 1 ? stem : key, keys })
   }

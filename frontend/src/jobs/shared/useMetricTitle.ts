@@ -4,6 +4,7 @@ import { useI18n } from 'vue-i18n'
 import { useNames } from '@/evaluations/shared/names'
 
 import { scoreOf } from '../page/evaluating/scores'
+import { agentMetric } from './agentMetrics'
 import { metricName, metricUnit } from './metricCatalogue'
 
 /** `labels` are those of the benchmarks that the job's checkpoints are measured on. */
@@ -13,6 +14,8 @@ export function useMetricTitle(labels: () => readonly string[] = () => []): (key
   return (key) => {
     const score = scoreOf(key, labels())
     if (score !== null) return `${names.benchmarkName(score.label)} · ${names.metricName(score.metric)}`
+    const ofAgent = agentMetric(key)
+    if (ofAgent !== null) return t(`jobs.agentMetric.${ofAgent.name}.title`)
     const name = metricName(key)
     return name === null ? key : t(`jobs.metric.${name}`)
   }
@@ -23,5 +26,14 @@ export function useMetricUnit(): (key: string) => string | null {
   return (key) => {
     const unit = metricUnit(key)
     return unit === null ? null : t(`jobs.unit.${unit}`)
+  }
+}
+
+/** A sentence on what a metric measures; undefined where its name says it all. */
+export function useMetricHelp(): (key: string) => string | undefined {
+  const { t } = useI18n()
+  return (key) => {
+    const ofAgent = agentMetric(key)
+    return ofAgent === null ? undefined : t(`jobs.agentMetric.${ofAgent.name}.help`)
   }
 }

@@ -1,0 +1,35 @@
+import { describe, expect, it } from 'vitest'
+
+import en from '../locales/en'
+import { agentKeys, agentMetric } from './agentMetrics'
+import { metricUnit } from './metricCatalogue'
+
+describe('the metrics of an agent', () => {
+  it('stand together, the telling ones first', () => {
+    const reported = ['actor/entropy', 'agent/turns/mean', 'baseline/accuracy', 'eval/accuracy', 'train/loss', 'agent/own/mean']
+
+    expect(agentKeys(reported)).toEqual(['baseline/accuracy', 'eval/accuracy', 'agent/turns/mean', 'agent/own/mean', 'train/loss'])
+  })
+
+  it('are none where a run trains no agent', () => {
+    expect(agentKeys(['train/loss', 'eval/loss', 'train/lr'])).toEqual([])
+  })
+
+  it.each([
+    ['eval/accuracy', 'accuracy', null],
+    ['accuracy', null, null],
+    ['eval/avg_turns', 'turns', 'turns'],
+    ['agent/episode_s/mean', 'episodeTime', 'seconds'],
+    ['agent/calls/mean', 'calls', 'calls'],
+    ['agent/own/mean', null, null],
+  ])('%s', (key, name, unit) => {
+    expect(agentMetric(key)?.name ?? null).toBe(name)
+    expect(metricUnit(key)).toBe(unit)
+  })
+
+  it('have a title and a help each', () => {
+    const keys = ['eval/accuracy', 'eval/avg_score', 'eval/avg_reward', 'eval/avg_hits', 'eval/avg_turns', 'train/policy_loss', 'agent/calls/mean', 'agent/call_errors/mean', 'agent/episode_s/mean', 'agent/answered/mean', 'agent/malformed/mean', 'agent/workflow_error/mean']
+
+    expect(keys.map((key) => agentMetric(key)?.name)).toEqual(Object.keys(en.agentMetric))
+  })
+})

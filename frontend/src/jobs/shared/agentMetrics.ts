@@ -1,0 +1,43 @@
+/** Metrics of agents: which of a run's are theirs, and what each is called. */
+
+/** Only runs of agents report any of these. */
+const TELLING = /^(agent|baseline)\/|^(train|eval)\/avg_/
+/** What stands together with them, such as the loss of the same run. */
+const TOGETHER = /^(agent|train|eval|baseline)\//
+
+interface AgentMetric {
+  /** Locale key under jobs.agentMetric. */
+  name: string
+  /** Locale key under jobs.unit, or null for a pure number. */
+  unit: string | null
+  matches: RegExp
+}
+
+const METRICS: readonly AgentMetric[] = [
+  { name: 'accuracy', unit: null, matches: /^(train|eval|baseline)\/accuracy$/ },
+  { name: 'score', unit: null, matches: /^(train|eval|baseline)\/avg_score$/ },
+  { name: 'reward', unit: null, matches: /^(train|eval|baseline)\/avg_reward$/ },
+  { name: 'hits', unit: null, matches: /^(train|eval|baseline)\/avg_hits$/ },
+  { name: 'turns', unit: 'turns', matches: /^(agent\/turns\/mean|(train|eval|baseline)\/avg_turns)$/ },
+  { name: 'policyLoss', unit: null, matches: /^train\/policy_loss$/ },
+  { name: 'calls', unit: 'calls', matches: /^agent\/calls\/mean$/ },
+  { name: 'callErrors', unit: 'calls', matches: /^agent\/call_errors\/mean$/ },
+  { name: 'episodeTime', unit: 'seconds', matches: /^agent\/episode_s\/mean$/ },
+  { name: 'answered', unit: null, matches: /^agent\/answered\/mean$/ },
+  { name: 'malformed', unit: null, matches: /^agent\/malformed\/mean$/ },
+  { name: 'workflowErrors', unit: null, matches: /^agent\/workflow_error(s)?\/mean$/ },
+]
+
+/** The run's metrics of its agent, those that say most first; none where it trains no agent. */
+export function agentKeys(reported: readonly string[]): string[] {
+  if (!reported.some((key) => TELLING.test(key))) return []
+  const rank = (key: string) => {
+    const at = METRICS.findIndex((metric) => metric.matches.test(key))
+    return at < 0 ? METRICS.length : at
+  }
+  return reported.filter((key) => TOGETHER.test(key)).sort((a, b) => rank(a) - rank(b) || a.localeCompare(b))
+}
+
+export function agentMetric(key: string): AgentMetric | null {
+  return METRICS.find((metric) => metric.matches.test(key)) ?? null
+}

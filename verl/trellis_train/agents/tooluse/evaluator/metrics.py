@@ -1,0 +1,89 @@
+"""The five metrics of tool use for one response, and their mean, spread and count over many."""
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+
+from trellis_train.agents.tooluse.data.simulator import Toolbox, answer_of
+from trellis_train.agents.tooluse.scoring import components
+from trellis_train.agents.tooluse.scoring.response import Response, read_response
+from trellis_train.agents.tooluse.scoring.truth import GroundTruth
+
+OVERALL = "overall"
+WEIGHTS = {
+    "tool_selection_accuracy": 0.30,
+    "plan_success_rate": 0.25,
+    "step_efficiency": 0.15,
+    "timing_precision": 0.10,
+    "end_to_end_success": 0.20,
+}
+METRICS = (OVERALL, *WEIGHTS)
+
+
+def measure(text: str, truth: GroundTruth, toolbox: Toolbox) -> dict[str, float]:
+    """All metrics of a response, each from 0 to 1, ``overall`` (their weighted mean) first."""
+    response = read_response(text)
+    values = {
+        "tool_selection_accuracy": components.tool_f1(response, truth),
+        "plan_success_rate": float(is_plan_right(response, truth, toolbox)),
+        "step_efficiency": step_efficiency(response, truth),
+        "timing_precision": components.timing(response, truth),
+        "end_to_end_success": float(comes_to_the_answer(response, truth, toolbox)),
+    }
+    overall = math.fsum(WEIGHTS[name] * value for name, value in values.items())
+    return {OVERALL: overall, **values}
+
+
+def is_plan_right(response: Response, truth: GroundTruth, toolbox: Toolbox) -> bool:
+    """The reference's tools are called in its order, all tools exist, and there are not too many calls.
+
+    Other calls may stand between. Where no tool is wanted, none may be called.
+    """
+    names = [call.name for call in response.calls]
+    if not truth.steps:
+        return not names
+    if len(names) > truth.step_limit or any(name not in toolbox.tools for name in names):
+        return False
+    following = iter(names)
+    return all(name in following for name in truth.names)
+
+
+def step_efficiency(response: Response, truth: GroundTruth) -> float:
+    """As the reward has it, but 0 where calls are wanted and none is made: nothing done is no saving."""
+    if truth.steps and not response.calls:
+        return 0.0
+    return components.efficiency(response, truth)
+
+
+def comes_to_the_answer(response: Response, truth: GroundTruth, toolbox: Toolbox) -> bool:
+    """Every call runs in the simulator, the last one gives the reference's result, and the prose its answer.
+
+    A call that cannot be read counts as one that fails. Where no tool is wanted, calling one is a failure.
+    """
+    if response.bad_calls or response.is_unbalanced or bool(response.calls) != bool(truth.steps):
+        return False
+    if truth.answer is not None and not components.holds_answer(response.prose, truth.answer):
+        return False
+    result = ""
+    for call in response.calls:
+        outcome = toolbox.call(call.name, call.arguments)
+        if not outcome["success"]:
+            return False
+        result = answer_of(toolbox.tools[call.name], outcome)
+    return truth.result is None or result == truth.result
+
+
+def summarise(
+    measured: Iterable[Mapping[str, float]], names: Sequence[str] = METRICS
+) -> dict[str, dict[str, float]]:
+    """``{metric: {mean, std, count}}``; std is that of a sample (n - 1), 0 of a single value."""
+    rows = list(measured)
+    summary = {}
+    for name in names:
+        values = [row[name] for row in rows]
+        summary[name] = {
+            "mean": statistics.fmean(values) if values else 0.0,
+            "std": statistics.stdev(values) if len(values) > 1 else 0.0,
+            "count": len(values),
+        }
+    return summary

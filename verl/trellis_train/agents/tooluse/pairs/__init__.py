@@ -1,0 +1,1 @@
+"""Preference pairs from a model's own responses, ordered by the reward of tool use."""

@@ -1,0 +1,62 @@
+"""Pairs from a model's responses: ``python -m trellis_train.agents.tooluse.pairs --model DIR ...``."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from trellis_train.agents.tooluse.command import add_sampling_options, prepare_process, read_sampling
+from trellis_train.agents.tooluse.pairs.making import MIN_MARGIN, SAMPLES_PER_PROMPT, PairReport, make_pairs
+from trellis_train.agents.tooluse.sampling import Sampler, model_sampler
+from trellis_train.agents.tooluse.tasks import BadTask, load_tasks
+
+EXIT_BAD_INPUT = 65  # EX_DATAERR
+TEMPERATURE = 1.0
+
+
+def main(arguments: Sequence[str], sampler: Sampler | None = None) -> int:
+    """Write the pairs and print a summary as JSON; ``sampler`` stands for the model in tests."""
+    options = _read_options(arguments)
+    try:
+        tasks = load_tasks(options.data, options.limit)
+        sampling = read_sampling(options)
+        if sampler is None:
+            prepare_process(options.platform)
+            sampler = model_sampler(
+                options.model, platform=options.platform, max_model_len=options.max_model_len
+            )
+        report = make_pairs(tasks, sampler(tasks, sampling), min_margin=options.min_margin)
+    except BadTask as error:
+        print(error, file=sys.stderr)
+        return EXIT_BAD_INPUT
+    write_pairs(report, options.output)
+    print(json.dumps({**report.summary(), "output": str(options.output)}))
+    return 0
+
+
+def write_pairs(report: PairReport, output: Path) -> None:
+    """JSON lines, one a pair; the file appears complete or not at all."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    staging = output.with_name(f".{output.name}.partial")
+    lines = (json.dumps(pair.as_row(), ensure_ascii=False) for pair in report.pairs)
+    staging.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    os.replace(staging, output)
+
+
+def _read_options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m trellis_train.agents.tooluse.pairs")
+    add_sampling_options(parser, samples=SAMPLES_PER_PROMPT, temperature=TEMPERATURE)
+    parser.add_argument("--output", type=Path, required=True, help="the file of JSON lines to write")
+    parser.add_argument("--min-margin", type=float, default=MIN_MARGIN)
+    options = parser.parse_args(arguments)
+    if options.samples < 2:
+        parser.error("a pair needs at least two samples of each prompt")
+    if not options.min_margin > 0:
+        parser.error("the margin of a pair must be above 0")
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,99 @@
+"""Rows that ask for tool calls, as sampling, pairs and evaluation read them: prompt, reference, tools."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from trellis_train.agents.tooluse.data.simulator import Toolbox
+from trellis_train.agents.tooluse.scoring.truth import BadTruth, GroundTruth
+
+Message = dict[str, str]
+
+
+class BadTask(ValueError):
+    """A row cannot be used; the message names it and says why."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One request."""
+
+    id: str
+    prompt: list[Message]
+    truth: GroundTruth
+    #: Rows of the offered tools, for the simulator; None where the row has none.
+    tools: list[dict[str, Any]] | None = None
+
+    @property
+    def toolbox(self) -> Toolbox:
+        """The tools, ready to be called; ``BadTask`` without any."""
+        if self.tools is None:
+            raise BadTask(f"{self.id}: extra_info.tools is missing, so no call can be simulated")
+        return Toolbox(self.tools)
+
+
+def read_task(row: Mapping[str, Any], place: str) -> Task:
+    """A row of verl's form (``verl-rl``). ``BadTask`` names ``place``."""
+    prompt = row.get("prompt")
+    if not isinstance(prompt, list) or not prompt or not all(_is_message(message) for message in prompt):
+        raise BadTask(f"{place}: 'prompt' is no list of messages")
+    model = row.get("reward_model")
+    text = model.get("ground_truth") if isinstance(model, Mapping) else None
+    if not isinstance(text, str):
+        raise BadTask(f"{place}: reward_model.ground_truth is missing")
+    try:
+        truth = GroundTruth.parse(text)
+    except BadTruth as error:
+        raise BadTask(f"{place}: {error}") from error
+    info = row.get("extra_info")
+    info = info if isinstance(info, Mapping) else {}
+    name = str(info.get("id") or info.get("index") or place)
+    messages = [{"role": str(each["role"]), "content": str(each["content"])} for each in prompt]
+    return Task(name, messages, truth, _read_tools(info.get("tools"), place))
+
+
+def load_tasks(path: Path, limit: int | None = None) -> list[Task]:
+    """The rows of a file of JSON lines or of Parquet, the first ``limit`` of them. Raises ``BadTask``."""
+    tasks = []
+    for number, row in enumerate(_read_rows(path), start=1):
+        if limit is not None and number > limit:
+            break
+        tasks.append(read_task(row, f"row {number} of {path.name}"))
+    if not tasks:
+        raise BadTask(f"{path.name} holds no row")
+    return tasks
+
+
+def _read_rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    try:
+        if path.suffix == ".parquet":
+            yield from pq.read_table(path).to_pylist()
+            return
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            row = json.loads(line)
+            if not isinstance(row, Mapping):
+                raise BadTask(f"line {number} of {path.name} is no object")
+            yield row
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, pa.ArrowException) as error:
+        raise BadTask(f"{path} cannot be read: {error}") from error
+
+
+def _read_tools(text: object, place: str) -> list[dict[str, Any]] | None:
+    if text is None:
+        return None
+    try:
+        tools = json.loads(text) if isinstance(text, str) else text
+    except ValueError as error:
+        raise BadTask(f"{place}: extra_info.tools is no JSON: {error}") from error
+    if not isinstance(tools, list) or not all(isinstance(tool, dict) and "name" in tool for tool in tools):
+        raise BadTask(f"{place}: extra_info.tools is no list of tools")
+    return tools
+
+
+def _is_message(message: object) -> bool:
+    return isinstance(message, Mapping) and "role" in message and isinstance(message.get("content"), str)

@@ -87,7 +87,8 @@ class Knob(Strict):
 class Preset(Strict):
     """Knob values and engine overrides that suit one size of machine."""
 
-    id: Literal["cpu-tiny", "gpu-24gb", "gpu-80gb", "gpu-8x80gb"]
+    #: Of a machine; or of a size of model, beside those (the recipes for agents).
+    id: Literal["cpu-tiny", "gpu-24gb", "gpu-80gb", "gpu-8x80gb", "development", "production"]
     title: Text
     gpus: int = Field(ge=1)
     params: dict[str, Any] = Field(default_factory=dict)

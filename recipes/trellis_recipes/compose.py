@@ -98,6 +98,7 @@ def _settings(
         **recipe.fixed,
         **mapping.engine_settings(recipe.engine, knobs),
         **mapping.plain_settings(recipe, knobs),
+        **mapping.algorithm_settings(knobs),
         **mapping.run_settings(recipe.engine, knobs, validation_path is not None),
         **(preset.overrides if preset else {}),
         **platform_defaults.engine_defaults(recipe.engine, request.platform),

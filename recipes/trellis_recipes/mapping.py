@@ -29,6 +29,8 @@ SEEDS = {
     ),
     Engine.VERL_SFT: ("engine.seed", "trainer.seed"),
 }
+#: Our own estimator: a response's reward is its advantage (``trellis_train.hooks.reward_alone``).
+REWARD_ALONE = "reward_alone"
 #: Imported by verl's reward workers, never by the API.
 REWARD_MODULE = "pkg://trellis_train.rewards.verl_adapter"
 
@@ -43,6 +45,18 @@ def plain_settings(recipe: Recipe, knobs: dict[str, Value]) -> Settings:
         for key in knob.engine_keys
         if knobs[knob.name] is not None
     }
+
+
+def algorithm_settings(knobs: dict[str, Value]) -> Settings:
+    """Knobs of the agent recipes that stand for something else in the engine's terms."""
+    settings: Settings = {}
+    if knobs.get("use_advantage") is False:
+        settings["algorithm.adv_estimator"] = REWARD_ALONE
+    if weight := _number(knobs, "value_coefficient"):
+        # AdamW moves a separate critic the same way whatever its loss is multiplied by; only the limit of
+        # the gradient's norm heeds it.
+        settings["critic.optim.clip_grad"] = _number(knobs, "critic_grad_clip") / weight
+    return settings
 
 
 def platform_settings(engine: Engine, request: ComposeRequest, validation_path: str | None) -> Settings:

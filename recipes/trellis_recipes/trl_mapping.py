@@ -9,6 +9,11 @@ from trellis_recipes.mapping import AT_THE_END, Settings, plain_settings
 from trellis_recipes.request import ComposeRequest
 from trellis_recipes.trl_schema import TRAIN_FILE_KEY, VALIDATION_FILE_KEY
 
+#: Recipes of TRL's DPO trainer, which takes a list of losses.
+DPO_RECIPES = frozenset({"agent_dpo", "dpo"})
+_BITS = {"none": 0, "8bit": 8, "4bit": 4}
+#: PEFT's own name for every linear layer.
+ALL_LINEAR = "all-linear"
 #: Robust DPO is the sigmoid loss that allows for labels which are wrong; with no such labels, the same.
 ROBUST = "robust"
 
@@ -37,12 +42,40 @@ def settings_of(
 
 def count_accumulations(request: ComposeRequest, knobs: dict[str, Value]) -> int:
     """Passes of a step on each GPU; where they do not come out even, the checks say so."""
-    return max(1, whole(knobs["batch_size"], 1) // (request.gpus * whole(knobs["micro_batch_size"], 1)))
+    if "gradient_accumulation" in knobs:
+        return whole(knobs["gradient_accumulation"], 1)
+    return max(1, whole(knobs["batch_size"], 1) // (request.gpus * rows_per_pass(knobs)))
+
+
+def rows_per_pass(knobs: dict[str, Value]) -> int:
+    """Rows in one pass on one GPU: recipes that name the passes of a step count their batch by pass."""
+    is_by_pass = "gradient_accumulation" in knobs
+    return whole(knobs["batch_size" if is_by_pass else "micro_batch_size"], 1)
+
+
+def rows_per_step(request: ComposeRequest, knobs: dict[str, Value]) -> int:
+    """Rows of one update, over all GPUs."""
+    if "gradient_accumulation" in knobs:
+        return rows_per_pass(knobs) * count_accumulations(request, knobs) * request.gpus
+    return whole(knobs["batch_size"], 1)
+
+
+def bits_of_base(knobs: dict[str, Value]) -> int:
+    """Bits in which a frozen base is held; 0 where it is not quantised."""
+    if "quantization" in knobs:
+        return _BITS[str(knobs["quantization"])]
+    return 4 if knobs.get("quantize_base") else 0
+
+
+def adapted_modules(knobs: dict[str, Value]) -> list[str]:
+    """Names of the layers that get an adapter."""
+    given = knobs.get("lora_targets", ALL_LINEAR)
+    return [name.strip() for name in str(given).split(",") if name.strip()]
 
 
 def _loss(recipe: Recipe, knobs: dict[str, Value]) -> Settings:
     """DPO takes a list of losses."""
-    if recipe.id != "dpo":
+    if recipe.id not in DPO_RECIPES:
         return {}
     is_robust = knobs["loss_type"] == "sigmoid" and knobs["label_smoothing"]
     return {"loss_type": [ROBUST if is_robust else knobs["loss_type"]]}
@@ -58,12 +91,19 @@ def _model(recipe: Recipe, request: ComposeRequest, knobs: dict[str, Value]) -> 
     settings: Settings = {"dtype": "bfloat16" if is_gpu and is_adapter else "float32", "bf16": is_gpu}
     if not is_adapter:
         return settings
-    settings |= {"use_peft": True, "lora_r": knobs["lora_rank"], "lora_target_modules": ["all-linear"]}
+    settings |= {
+        "use_peft": True,
+        "lora_r": knobs["lora_rank"],
+        "lora_target_modules": adapted_modules(knobs),
+    }
     if recipe.id == "reward_model":
         # The head that scores is new: it has to be trained whole, and saved with the adapter.
         settings |= {"lora_task_type": "SEQ_CLS", "lora_modules_to_save": ["score"]}
-    if knobs["quantize_base"]:
+    bits = bits_of_base(knobs)
+    if bits == 4:
         settings |= {"load_in_4bit": True, "use_bnb_nested_quant": True}
+    elif bits == 8:
+        settings |= {"load_in_8bit": True}
     return settings
 
 
@@ -85,7 +125,7 @@ def _run(request: ComposeRequest, knobs: dict[str, Value], *, has_validation: bo
 
 def _platform(request: ComposeRequest, knobs: dict[str, Value], validation_path: str | None) -> Settings:
     """Where things lie and where the run takes place; no person can change these."""
-    micro = whole(knobs["micro_batch_size"], 1)
+    micro = rows_per_pass(knobs)
     is_cpu = request.platform == "cpu"
     return {
         "model_name_or_path": request.model_path,

@@ -17,6 +17,8 @@ from trellis_recipes.schema import EngineNotInstalled, EngineSchema
 
 #: Config class of each recipe, and the module that defines it.
 CONFIG_CLASSES = {
+    "agent_dpo": ("trl.trainer.dpo_config", "DPOConfig"),
+    "agent_sft": ("trl.trainer.sft_config", "SFTConfig"),
     "dpo": ("trl.trainer.dpo_config", "DPOConfig"),
     "kto": ("trl.trainer.kto_config", "KTOConfig"),
     "reward_model": ("trl.trainer.reward_config", "RewardConfig"),
@@ -37,6 +39,8 @@ class Traits(NamedTuple):
 
 
 TRAITS = {
+    "agent_dpo": Traits(has_reference=True),
+    "agent_sft": Traits(texts_per_row=1),
     "dpo": Traits(has_reference=True),
     "kto": Traits(texts_per_row=1, has_reference=True),
     "reward_model": Traits(is_scorer=True),
@@ -51,6 +55,9 @@ _OWN = {
     TRAIN_FILE_KEY: FieldType(frozenset({"str"})),
     VALIDATION_FILE_KEY: FieldType(frozenset({"str", "none"})),
 }
+#: What single recipes take besides. ``reference_free`` was TRL's own until it was dropped there.
+REFERENCE_FREE_KEY = "reference_free"
+_OWN_OF = {"agent_dpo": {REFERENCE_FREE_KEY: FieldType(frozenset({"bool"}))}}
 
 
 @cache
@@ -60,8 +67,9 @@ def load_trl_schema(recipe_id: str) -> EngineSchema:
     classes = _classes(module)
     fields = {**classes.fields(MODEL_CLASS[1]), **classes.fields(name)}
     defaults = {**classes.defaults(MODEL_CLASS[1]), **classes.defaults(name)}
-    tree = {key: defaults[key] for key in fields} | dict.fromkeys(_OWN)
-    return EngineSchema(Engine.TRL, tree, _Flat(fields | _OWN))
+    own = {**_OWN, **_OWN_OF.get(recipe_id, {})}
+    tree = {key: defaults[key] for key in fields} | dict.fromkeys(own)
+    return EngineSchema(Engine.TRL, tree, _Flat(fields | own))
 
 
 class _Flat:

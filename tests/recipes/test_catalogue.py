@@ -9,6 +9,8 @@ from trellis_recipes.knobs import check_value
 from trellis_recipes.schemas import schema_of
 
 RECIPES = list_recipes()
+#: They have presets for sizes of models besides those for machines.
+OF_THE_AGENT_PIPELINE = {"agent_dpo", "agent_grpo", "agent_ppo", "agent_sft"}
 
 
 def texts(recipe: Recipe):
@@ -32,7 +34,10 @@ def test_an_unknown_recipe_is_named() -> None:
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.id)
 class TestEveryRecipe:
     def test_has_the_four_presets(self, recipe: Recipe) -> None:
-        assert [preset.id for preset in recipe.presets] == ["cpu-tiny", "gpu-24gb", "gpu-80gb", "gpu-8x80gb"]
+        sizes = ["development", "production"] if recipe.id in OF_THE_AGENT_PIPELINE else []
+        machines = ["cpu-tiny", "gpu-24gb", "gpu-80gb", "gpu-8x80gb"]
+
+        assert [preset.id for preset in recipe.presets] == [*machines, *sizes]
 
     def test_is_written_in_both_languages(self, recipe: Recipe) -> None:
         for text in texts(recipe):

@@ -17,6 +17,7 @@ from trellis_recipes.checks.supervised import check_supervised
 from trellis_recipes.findings import Findings
 from trellis_recipes.knobs import Value
 from trellis_recipes.request import ComposeRequest
+from trellis_recipes.trl_mapping import rows_per_step
 
 __all__ = ["Findings", "check_config"]
 
@@ -32,7 +33,7 @@ def check_config(
     """Findings on a resolved configuration; ``holds_out`` where validation rows come off the training."""
     findings = Findings()
     held_out = knobs.get("validation_rows") if holds_out else 0
-    batch = knobs["batch_size"] if engine is Engine.TRL else config["data"]["train_batch_size"]
+    batch = rows_per_step(request, knobs) if engine is Engine.TRL else config["data"]["train_batch_size"]
     if isinstance(batch, int):
         check_rows(findings, request, batch=batch, held_out=held_out if isinstance(held_out, int) else 0)
     if engine is Engine.VERL_PPO:

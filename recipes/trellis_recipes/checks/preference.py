@@ -1,4 +1,4 @@
-"""Checks of the preference recipes: what TRL would refuse after loading, and what rarely works."""
+"""Checks of the recipes that run on TRL: what TRL would refuse after loading, and what rarely works."""
 
 import importlib.util
 from typing import Any
@@ -7,7 +7,7 @@ from trellis_recipes.checks.rows import check_split
 from trellis_recipes.findings import Findings, warn_of_adapter
 from trellis_recipes.knobs import Value
 from trellis_recipes.request import ComposeRequest
-from trellis_recipes.trl_mapping import whole
+from trellis_recipes.trl_mapping import DPO_RECIPES, adapted_modules, bits_of_base, rows_per_step
 
 #: Above these, pairs are mostly unlearned together; models small enough for a CPU bear more.
 HIGH_LEARNING_RATE = {"cuda": 1e-4, "cpu": 1e-2}
@@ -23,7 +23,7 @@ def check_preference(
     request: ComposeRequest,
 ) -> None:
     """Findings on the resolved settings of one of TRL's trainers."""
-    batch, micro = whole(knobs["batch_size"], 1), config["per_device_train_batch_size"]
+    batch, micro = rows_per_step(request, knobs), config["per_device_train_batch_size"]
     check_split(findings, batch=batch, micro=micro, gpus=request.gpus, unit="rows")
     _check_loss(findings, config, knobs, request)
     _check_model(findings, config, knobs, request)
@@ -39,7 +39,7 @@ def _check_loss(
             "KTO measures the divergence on the answers of other rows in the same pass, so a pass needs two.",
             "2",
         )
-    if request.recipe == "dpo" and knobs["label_smoothing"] and knobs["loss_type"] != "sigmoid":
+    if request.recipe in DPO_RECIPES and knobs["label_smoothing"] and knobs["loss_type"] != "sigmoid":
         findings.error(
             "label_smoothing_without_effect",
             "params.label_smoothing",
@@ -48,7 +48,7 @@ def _check_loss(
         )
     low, high = USUAL_BETA
     is_usual = knobs.get("loss_type") == "ipo" or low <= config.get("beta", low) <= high
-    if request.recipe in ("dpo", "kto") and not is_usual:
+    if request.recipe in DPO_RECIPES | {"kto"} and not is_usual:
         findings.warn(
             "unusual_beta",
             "params.beta",
@@ -58,7 +58,7 @@ def _check_loss(
         )
     limits = HIGH_LORA_LEARNING_RATE if config["use_peft"] else HIGH_LEARNING_RATE
     limit = limits[request.platform]
-    if config["learning_rate"] > limit:
+    if request.recipe != "agent_sft" and config["learning_rate"] > limit:
         findings.warn(
             "high_learning_rate",
             "params.learning_rate",
@@ -73,23 +73,36 @@ def _check_model(
 ) -> None:
     if config["use_peft"]:
         warn_of_adapter(findings)
-    if not knobs["quantize_base"]:
-        return
+        if not adapted_modules(knobs):
+            findings.error(
+                "adapter_without_modules",
+                "params.lora_targets",
+                "An adapter needs at least one module; all-linear takes every linear layer.",
+                "all-linear",
+            )
+    if bits := bits_of_base(knobs):
+        _check_quantisation(findings, bits, knobs, request)
+
+
+def _check_quantisation(
+    findings: Findings, bits: int, knobs: dict[str, Value], request: ComposeRequest
+) -> None:
+    field = "params.quantization" if "quantization" in knobs else "params.quantize_base"
     if not knobs["lora_rank"]:
         findings.error(
             "quantization_needs_adapter",
-            "params.quantize_base",
-            "Weights in 4 bits cannot be trained; set a LoRA rank to train an adapter on them.",
+            field,
+            f"Weights in {bits} bits cannot be trained; set a LoRA rank to train an adapter on them.",
         )
     if request.platform == "cpu":
         findings.error(
             "quantization_needs_gpu",
-            "params.quantize_base",
-            "Weights in 4 bits need an NVIDIA GPU; this platform runs on a CPU.",
+            field,
+            f"Weights in {bits} bits need an NVIDIA GPU; this platform runs on a CPU.",
         )
     elif importlib.util.find_spec("bitsandbytes") is None:
         findings.error(
             "quantization_not_installed",
-            "params.quantize_base",
-            "Weights in 4 bits need the package 'bitsandbytes', which is not installed.",
+            field,
+            f"Weights in {bits} bits need the package 'bitsandbytes', which is not installed.",
         )

@@ -12,6 +12,7 @@ ADAM_BYTES = 8
 #: Blocks of 64 weights share a constant, whose own constants are quantised once more: 4.127 bits
 #: (QLoRA, arXiv:2305.14314, section 3).
 NF4_BYTES = 4.127 / 8
+INT8_BYTES = 1.0
 
 
 def kv_bytes_per_token(architecture: Architecture, element: int) -> int:
@@ -51,8 +52,9 @@ def logits_bytes_per_token(architecture: Architecture, element: int, *, is_train
     return architecture.vocabulary * copies
 
 
-def quantised_bytes(architecture: Architecture, parameters: int) -> int:
-    """A 4-bit base: linear layers in NF4; embeddings, head and norms in 16 bits."""
+def quantised_bytes(architecture: Architecture, parameters: int, bits: int) -> int:
+    """A 4- or 8-bit base: linear layers in NF4 or int8; embeddings, head and norms in 16 bits."""
     linear = architecture.layers * sum(a * b for a, b in architecture.linear_shapes.values())
     linear = min(linear, parameters)
-    return int(linear * NF4_BYTES) + 2 * (parameters - linear)
+    each = NF4_BYTES if bits == 4 else INT8_BYTES
+    return int(linear * each) + 2 * (parameters - linear)

@@ -16,9 +16,10 @@ CONTEXT_BYTES = 1024**3
 def weights(architecture: Architecture, training: Training, parameters: int) -> MemoryPart:
     """The stored weights; those of an adapter are in full precision."""
     adapter = _adapter(architecture, training)
-    if training.is_quantised:
-        base = formulas.quantised_bytes(architecture, parameters)
-        how = f"{parameters:,} × 4.127 / 8 B (NF4; 2 B outside linear layers) + LoRA {adapter:,} × 4 B"
+    if training.base_bits:
+        base = formulas.quantised_bytes(architecture, parameters, training.base_bits)
+        each = "4.127 / 8 B (NF4" if training.base_bits == 4 else "1 B (LLM.int8"
+        how = f"{parameters:,} × {each}; 2 B outside linear layers) + LoRA {adapter:,} × 4 B"
     else:
         base = parameters * training.weight_bytes // training.shards
         how = f"{parameters:,} × {training.weight_bytes} B{_split(training.shards)}"

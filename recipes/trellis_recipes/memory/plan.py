@@ -37,7 +37,8 @@ class Training:
     lora_rank: int = 0
     #: Modules with an adapter; None for all linear ones.
     lora_targets: frozenset[str] | None = None
-    is_quantised: bool = False
+    #: In which a frozen base is held; 0 where it is not quantised.
+    base_bits: int = 0
     #: Whether it scores the vocabulary (a critic or reward model gives one number instead).
     has_logits: bool = True
     #: Moved to the host while another phase runs.
@@ -258,7 +259,7 @@ def _read_trl(config: Tree, recipe: str, platform: str, gpus: int) -> Plan:
         is_checkpointed=bool(config.get("gradient_checkpointing")),
         lora_rank=_whole(config.get("lora_r"), 0) if is_adapter else 0,
         lora_targets=_targets(config.get("lora_target_modules")),
-        is_quantised=bool(config.get("load_in_4bit")),
+        base_bits=4 if config.get("load_in_4bit") else 8 if config.get("load_in_8bit") else 0,
         has_logits=not traits.is_scorer,
     )
     return Plan(

@@ -3,10 +3,13 @@
 from pathlib import Path
 from typing import Any
 
+from trellis_train.preference.conversations import encode_rows
 from trellis_train.preference.settings import Settings
 
 #: Beside the prepared files: what TRL makes of the rows (tokens, log-probabilities of the reference).
 CACHE_FOLDER = "cache"
+#: Recipes whose rows the trainer gets as tokens.
+ENCODED_HERE = frozenset({"agent_sft"})
 
 
 def locate_cache(settings: Settings) -> Path:
@@ -14,12 +17,16 @@ def locate_cache(settings: Settings) -> Path:
     return Path(settings.train_file).parent / CACHE_FOLDER
 
 
-def load_datasets(settings: Settings) -> tuple[Any, Any]:
+def load_datasets(settings: Settings, tokenizer: Any) -> tuple[Any, Any]:
     """Rows to train on, and rows to measure on (None without)."""
     from datasets import Dataset
 
     cache = str(locate_cache(settings))
     train = Dataset.from_parquet(settings.train_file, cache_dir=cache)
+    if settings.recipe in ENCODED_HERE:
+        validation = settings.validation_file
+        measured = None if validation is None else Dataset.from_parquet(validation, cache_dir=cache)
+        return encode_rows(train, tokenizer), None if measured is None else encode_rows(measured, tokenizer)
     if settings.recipe == "kto":
         # Its trainer goes through the rows in their order, and measures the divergence among neighbours.
         train = train.shuffle(seed=settings.arguments.seed)

@@ -12,6 +12,8 @@ from trellis_train.preference.model import load_model, load_tokenizer
 from trellis_train.preference.settings import Settings
 
 TRAINERS = {
+    "agent_dpo": ("trl.trainer.dpo_trainer", "DPOTrainer"),
+    "agent_sft": ("trl.trainer.sft_trainer", "SFTTrainer"),
     "dpo": ("trl.trainer.dpo_trainer", "DPOTrainer"),
     "kto": ("trl.trainer.kto_trainer", "KTOTrainer"),
     "reward_model": ("trl.trainer.reward_trainer", "RewardTrainer"),
@@ -44,12 +46,15 @@ def build_trainer(settings: Settings, spool: Spool | None, attempt_dir: str | No
     """The trainer with its model, tokenizer and rows, ready to run."""
     from trl import get_peft_config
 
+    from trellis_train.preference.reference_free import without_reference
     from trellis_train.preference.reporting import with_reporting
 
     module, name = TRAINERS[settings.recipe]
     trainer_class = getattr(importlib.import_module(module), name)
+    if settings.is_reference_free:
+        trainer_class = without_reference(trainer_class)
     tokenizer, model = load_tokenizer(settings), load_model(settings)
-    train, validation = load_datasets(settings)
+    train, validation = load_datasets(settings, tokenizer)
     trainer = with_reporting(trainer_class, spool, attempt_dir)(
         model=model,
         args=settings.arguments,

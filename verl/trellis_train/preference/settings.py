@@ -7,10 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from trellis_recipes.trl_schema import CONFIG_CLASSES, MODEL_CLASS, TRAIN_FILE_KEY, VALIDATION_FILE_KEY
+from trellis_recipes.trl_schema import (
+    CONFIG_CLASSES,
+    MODEL_CLASS,
+    REFERENCE_FREE_KEY,
+    TRAIN_FILE_KEY,
+    VALIDATION_FILE_KEY,
+)
 
 #: Trainers that load their reference model themselves, with the config's ``model_init_kwargs``.
-WITH_REFERENCE = frozenset({"dpo", "kto"})
+WITH_REFERENCE = frozenset({"agent_dpo", "dpo", "kto"})
 
 
 @dataclass(frozen=True)
@@ -24,6 +30,8 @@ class Settings:
     model: Any
     train_file: str
     validation_file: str | None
+    #: DPO against a model that finds everything equally likely, in the place of the one at the start.
+    is_reference_free: bool = False
 
 
 def parse_overrides(lines: Iterable[str]) -> dict[str, Any]:
@@ -37,10 +45,14 @@ def make_settings(recipe: str, values: dict[str, Any]) -> Settings:
     config_class, model_class = _load(*CONFIG_CLASSES[recipe]), _load(*MODEL_CLASS)
     arguments = {name: values[name] for name in _names(config_class) if name in values}
     model = {name: values[name] for name in _names(model_class) if name in values}
-    files = {TRAIN_FILE_KEY, VALIDATION_FILE_KEY}
-    unknown = set(values) - set(arguments) - set(model) - files
+    own = {TRAIN_FILE_KEY, VALIDATION_FILE_KEY, REFERENCE_FREE_KEY}
+    unknown = set(values) - set(arguments) - set(model) - own
     if unknown:
         raise ValueError(f"The installed TRL has no setting {', '.join(sorted(unknown))} for '{recipe}'.")
+    is_reference_free = bool(values.get(REFERENCE_FREE_KEY))
+    if is_reference_free:
+        # The trainer then asks for what the reference says of the rows, and keeps none.
+        arguments["precompute_ref_log_probs"] = True
     if recipe in WITH_REFERENCE:
         arguments["model_init_kwargs"] = {"dtype": values.get("dtype", "float32")}
     return Settings(
@@ -49,6 +61,7 @@ def make_settings(recipe: str, values: dict[str, Any]) -> Settings:
         model=model_class(**model),
         train_file=values[TRAIN_FILE_KEY],
         validation_file=values.get(VALIDATION_FILE_KEY),
+        is_reference_free=is_reference_free,
     )
 
 

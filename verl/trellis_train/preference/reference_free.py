@@ -1,0 +1,29 @@
+"""DPO without a reference (``reference_free``), which TRL had until its first version.
+
+The reference finds every answer equally likely: its log-probabilities are 0 everywhere, so the margin is
+that of the policy alone (https://arxiv.org/abs/2305.18290, equation 7 with a uniform reference).
+"""
+
+from typing import Any, cast
+
+#: The trainer's method that adds what the reference says of each row.
+_ASK = "_precompute_ref_logps"
+
+
+class NoPlaceForReference(RuntimeError):
+    """The installed TRL gets the reference's log-probabilities in another way."""
+
+
+def without_reference(trainer_class: type[Any]) -> type[Any]:
+    """A DPO trainer whose reference says 0 of everything; its settings must precompute the reference."""
+    if not hasattr(trainer_class, _ASK):
+        raise NoPlaceForReference(
+            f"The installed TRL's {trainer_class.__name__} has no {_ASK}; reference_free needs TRL 1.x."
+        )
+
+    def say_nothing(_trainer: Any, dataset: Any, _name: str, _batch_size: int) -> Any:
+        zeros = [0.0] * len(dataset)
+        return dataset.add_column("ref_chosen_logps", zeros).add_column("ref_rejected_logps", zeros)
+
+    name = f"ReferenceFree{trainer_class.__name__}"
+    return cast("type[Any]", type(name, (trainer_class,), {_ASK: say_nothing}))

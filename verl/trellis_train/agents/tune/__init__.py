@@ -1,0 +1,1 @@
+"""Trains a person's workflow: any async function that runs an agent and returns a reward."""

@@ -1,0 +1,189 @@
+"""Runs a workflow in the sandbox, step by step; imports nothing of ours (``program`` assembles the whole).
+
+The engine's side calls ``begin(task)`` and then ``resume(replies)``; each runs the workflow until it waits
+for the model, and says what it asks, or how it ended. So a model call needs no connection of its own.
+"""
+
+import asyncio
+import base64
+import inspect
+import itertools
+import math
+import sys
+import traceback
+import types
+from typing import Any
+
+#: Filled in by ``program``: sources of the modules that lie inside, and the person's own.
+MODULES: dict[str, str] = {}
+CODE = ""
+IS_PICKLE = False
+FUNCTION = ""
+WORKFLOW_FILE = "workflow.py"
+#: How often others may run before a step ends that waits for the model only.
+_SPINS = 20
+_SHOWN = 500
+
+_workflow: Any = None
+_judge: Any = None
+_loop = asyncio.new_event_loop()
+_numbers = itertools.count(1)
+_session: "asyncio.Task[Any] | None" = None
+_asked: "list[dict[str, Any]]" = []
+_waiting: "dict[int, asyncio.Future[Any]]" = {}
+
+
+def provide_modules() -> None:
+    """Make the modules importable under their names, and the contract's as ``trellis``."""
+    for name, source in MODULES.items():
+        module = types.ModuleType(name)
+        sys.modules[name] = module
+        exec(compile(source, f"<{name}>", "exec"), module.__dict__)  # noqa: S102 - our own
+        if name == "trellis_contracts.workflows":
+            sys.modules["trellis"] = module
+            package = types.ModuleType("trellis_contracts")
+            package.__path__ = []
+            package.workflows = module  # type: ignore[attr-defined]
+            sys.modules["trellis_contracts"] = package
+
+
+def start() -> None:
+    """Load the person's code; called once, when everything above is filled in."""
+    global _workflow, _judge
+    provide_modules()
+    _workflow, _judge = load_functions()
+
+
+def load_functions() -> "tuple[Any, Any]":
+    """The person's workflow and judge (None where there is none)."""
+    code = base64.b64decode(CODE)
+    if IS_PICKLE:
+        import cloudpickle
+
+        functions = cloudpickle.loads(code)
+        return functions["workflow"], functions["judge"]
+    module = types.ModuleType("workflow")
+    module.__file__ = WORKFLOW_FILE
+    sys.modules["workflow"] = module
+    exec(compile(code, WORKFLOW_FILE, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - what this is for
+    names = module.__dict__
+    if not inspect.iscoroutinefunction(names.get(FUNCTION)):
+        raise TypeError(f"there is no async function {FUNCTION}(task, model)")
+    return names[FUNCTION], names.get("judge")
+
+
+def make_model() -> Any:
+    """The model as the workflow sees it: its calls wait until the other side has the reply."""
+    ours = sys.modules["trellis"]
+
+    class Model(ours.TunableChatModel):  # type: ignore[name-defined]
+        async def _ask(self, messages: Any, tools: Any, options: Any) -> Any:
+            number = next(_numbers)
+            _asked.append({"call": number, "messages": messages, "tools": tools, "options": options})
+            _waiting[number] = _loop.create_future()
+            reply = await _waiting[number]
+            if "error" in reply:
+                raise getattr(ours, reply["kind"])(reply["error"])
+            return reply
+
+    return Model()
+
+
+async def run_session(task: "dict[str, Any]") -> "dict[str, Any]":
+    """The workflow, and the judge where it gave no reward."""
+    ours = sys.modules["trellis"]
+    found = await _workflow(task, make_model())
+    metrics: dict[str, Any] = {}
+    response = None
+    reward = found
+    if isinstance(found, ours.WorkflowOutput):
+        reward, response = found.reward, found.response
+        metrics.update(found.metrics)
+        if reward is None:
+            if _judge is None:
+                raise TypeError("the workflow returned no reward, and there is no judge(task, response)")
+            judged = await _judge(task, found.response)
+            if not isinstance(judged, ours.JudgeOutput):
+                raise TypeError(f"judge returned {type(judged).__name__}, not a JudgeOutput")
+            reward = judged.reward
+            metrics.update(judged.metrics)
+    return {
+        "reward": as_number(reward, "the reward"),
+        "metrics": {str(name): as_number(value, f"the metric {name}") for name, value in metrics.items()},
+        "response": None if response is None else str(response)[: 10 * _SHOWN],
+    }
+
+
+def as_number(value: Any, what: str) -> float:
+    """A finite float; ``TypeError`` or ``ValueError`` for anything else."""
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
+        raise TypeError(f"{what} is {type(value).__name__}, not a number")
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{what} is {number}, which is no finite number")
+    return number
+
+
+def begin(task: "dict[str, Any]") -> "dict[str, Any]":
+    """Start a session; what it asks or how it ended."""
+    global _session
+    _asked.clear()
+    _waiting.clear()
+    _session = _loop.create_task(run_session(task))
+    return _step()
+
+
+def resume(replies: "dict[int, Any]") -> "dict[str, Any]":
+    """Hand over replies by the numbers of their calls; what it asks next or how it ended."""
+    for number, reply in replies.items():
+        waiting = _waiting.pop(number, None)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(reply)
+    return _step()
+
+
+def _step() -> "dict[str, Any]":
+    """Run the session until it has ended, asks for something, or waits for replies only."""
+    _loop.run_until_complete(_run_until_it_waits())
+    calls = list(_asked)
+    _asked.clear()
+    if _session is None or not _session.done():
+        return {"calls": calls}
+    try:
+        return {"done": _session.result()}
+    except BaseException as error:  # noqa: BLE001 - sys.exit() included: a person's code must not choose the end
+        return {"raised": describe(error)}
+    finally:
+        for other in asyncio.all_tasks(_loop):
+            other.cancel()
+
+
+async def _run_until_it_waits() -> None:
+    spins = 0
+    while _session is not None and not _session.done():
+        if _waiting:
+            # Others that are ready may ask, too; what they wait for besides goes on in the next step.
+            spins += 1
+            if spins > _SPINS:
+                return
+            await asyncio.sleep(0)
+        else:
+            await asyncio.sleep(0.001)
+
+
+def describe(error: BaseException) -> str:
+    """The error in a line, with the line of the workflow where it was raised."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if is_theirs(frame.filename)]
+    try:
+        message = str(error)
+    except BaseException:  # noqa: BLE001 - the error's own code may fail too
+        message = "(the error has no readable message)"
+    text = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    return text[:_SHOWN].replace("\n", " ") + (f" (line {lines[-1]})" if lines else "")
+
+
+def is_theirs(filename: str) -> bool:
+    """Whether a frame is of the person's own code."""
+    if IS_PICKLE:
+        return not filename.startswith(("<", "/sandbox", "/usr", sys.prefix, sys.base_prefix))
+    return filename == WORKFLOW_FILE

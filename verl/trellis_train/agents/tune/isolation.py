@@ -1,0 +1,231 @@
+"""Workflows in the sandbox: a process each while they run, model calls handed over between steps.
+
+A process that did something wrong is ended, and the next session gets a new one; whatever a workflow
+does, its session ends with a result or a ``SessionFailed`` that says why.
+"""
+
+import asyncio
+import math
+import queue
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from trellis_contracts.workflows import ContextExceeded, ModelError
+
+from trellis_train.agents.tune.model import RecordingChatModel
+from trellis_train.agents.tune.program import WorkflowSource, WorkflowUnusable
+from trellis_train.sandbox.command import require_sandbox
+from trellis_train.sandbox.errors import CodeNotLoaded, SandboxError, SandboxUnavailable
+from trellis_train.sandbox.limits import MIB, Limits
+from trellis_train.sandbox.plain_data import NotPlain, dump, load
+from trellis_train.sandbox.session import SandboxSession
+
+#: Conversations grow: what crosses in a step may be larger than a reward's answer.
+_ANSWER_BYTES = 16 * MIB
+#: A process is made anew after so many sessions, before its processor time is used up.
+_PROCESS_LASTS = 200
+_CPU_S = 3600
+#: Calls that one session may make, side by side or one after the other.
+MAX_CALLS = 1000
+
+
+class SessionFailed(RuntimeError):
+    """The workflow gave no reward: it raised, hung, died, or returned something else."""
+
+    def __init__(self, message: str, *, is_timeout: bool = False) -> None:
+        super().__init__(message)
+        self.is_timeout = is_timeout
+
+
+@dataclass(frozen=True)
+class RunnerLimits:
+    """What workflows may use."""
+
+    #: Sessions that run at a time.
+    runners: int = 16
+    #: Of a whole session, replies of the model included.
+    session_timeout_s: float = 900.0
+    #: Of the workflow's own work between two replies, and of loading it.
+    step_timeout_s: float = 30.0
+    memory_mb: int = 1024
+
+
+@dataclass(frozen=True)
+class SessionResult:
+    """How a workflow ended."""
+
+    reward: float
+    metrics: dict[str, float] = field(default_factory=dict)
+    response: str | None = None
+
+
+class WorkflowRunner:
+    """Runs sessions of one workflow, as many at a time as the limits allow."""
+
+    def __init__(self, source: WorkflowSource, limits: RunnerLimits) -> None:
+        """``WorkflowUnusable`` where code cannot be isolated on this machine."""
+        try:
+            require_sandbox()
+        except SandboxUnavailable as error:
+            raise WorkflowUnusable(str(error)) from error
+        self.limits = limits
+        self._source = source
+        self._program = source.program
+        self._threads = ThreadPoolExecutor(limits.runners, thread_name_prefix="workflow")
+        self._free: queue.LifoQueue[_Process] = queue.LifoQueue()
+        self._processes: list[_Process] = []
+        self._making = threading.Lock()
+        self._places: asyncio.Semaphore | None = None
+
+    def check(self) -> None:
+        """Load the workflow once; ``WorkflowUnusable`` where that fails."""
+        process = self._take()
+        try:
+            process.open()
+        except CodeNotLoaded as error:
+            raise WorkflowUnusable(f"The workflow '{self._source.name}' cannot be used: {error}.") from None
+        finally:
+            self._free.put(process)
+
+    async def run(self, task: dict[str, Any], model: RecordingChatModel) -> SessionResult:
+        """One session; ``SessionFailed`` where it gave no reward. Its calls are answered by ``model``."""
+        if self._places is None:
+            self._places = asyncio.Semaphore(self.limits.runners)
+        async with self._places:
+            process = self._take()
+            is_sound = False
+            try:
+                async with asyncio.timeout(self.limits.session_timeout_s):
+                    result = await self._converse(process, task, model)
+                is_sound = True
+                return result
+            except TimeoutError:
+                limit = self.limits.session_timeout_s
+                raise SessionFailed(f"the session took longer than {limit:g} s", is_timeout=True) from None
+            except _Raised as error:
+                is_sound = True
+                raise SessionFailed(str(error)) from None
+            except (SandboxError, NotPlain) as error:
+                raise SessionFailed(str(error)) from None
+            finally:
+                self._give_back(process, is_sound=is_sound)
+
+    def close(self) -> None:
+        """End all processes."""
+        for process in self._processes:
+            process.end()
+        self._threads.shutdown(wait=True)
+
+    async def _converse(
+        self, process: "_Process", task: dict[str, Any], model: RecordingChatModel
+    ) -> SessionResult:
+        pending: dict[asyncio.Task[dict[str, Any]], int] = {}
+        made = 0
+        try:
+            step = await self._call(process, "begin", task)
+            while "calls" in step:
+                for call in step["calls"]:
+                    made += 1
+                    if made > MAX_CALLS:
+                        raise SessionFailed(f"the workflow called the model more than {MAX_CALLS} times")
+                    answering = asyncio.create_task(_answer(model, call))
+                    pending[answering] = call["call"]
+                if not pending:
+                    raise SandboxError("the workflow waits for nothing")
+                done, _ = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+                replies = {pending.pop(each): each.result() for each in done}
+                step = await self._call(process, "resume", replies)
+        finally:
+            for each in pending:
+                each.cancel()
+        if "raised" in step:
+            raise _Raised(str(step["raised"]))
+        return read_result(step.get("done"))
+
+    async def _call(self, process: "_Process", function: str, argument: Any) -> dict[str, Any]:
+        loop = asyncio.get_running_loop()
+        step = await loop.run_in_executor(self._threads, process.call, function, argument)
+        if not isinstance(step, dict):
+            raise SandboxError("it wrote something else where the answers belong")
+        return step
+
+    def _take(self) -> "_Process":
+        with self._making:
+            if self._free.empty():
+                process = _Process(self._program, self.limits)
+                self._processes.append(process)
+                return process
+            return self._free.get_nowait()
+
+    def _give_back(self, process: "_Process", *, is_sound: bool) -> None:
+        """A process that was left in the middle of something is of no use any more."""
+        process.served += 1
+        if is_sound and process.served < _PROCESS_LASTS:
+            self._free.put(process)
+            return
+        with self._making:
+            self._processes.remove(process)
+        # Not here: a step that is out of time keeps its thread until its own limit.
+        threading.Thread(target=process.end, name="workflow-end", daemon=True).start()
+
+
+class _Raised(Exception):
+    """The workflow raised; its process is as good as before."""
+
+
+class _Process:
+    """One isolated process, for one session at a time."""
+
+    def __init__(self, program: bytes, limits: RunnerLimits) -> None:
+        bounds = Limits(
+            wall_s=limits.step_timeout_s,
+            cpu_s=_CPU_S,
+            memory_bytes=limits.memory_mb * MIB,
+            answer_bytes=_ANSWER_BYTES,
+        )
+        self._sandbox = SandboxSession(program, mode="function", limits=bounds)
+        self.served = 0
+
+    def open(self) -> None:
+        self._sandbox.open()
+
+    def call(self, function: str, argument: Any) -> Any:
+        """What the function inside returns for the argument; ``SandboxError``, ``NotPlain``."""
+        reply = self._sandbox.call({"function": function, "arguments": dump(((argument,), {}))})
+        return load(str(reply.get("value")))
+
+    def end(self) -> None:
+        self._sandbox.close()
+
+
+async def _answer(model: RecordingChatModel, call: dict[str, Any]) -> dict[str, Any]:
+    """The reply, or an error that the workflow may deal with."""
+    started = time.monotonic()
+    try:
+        return await model.answer(call["messages"], call["tools"], call["options"])
+    except ContextExceeded as error:
+        return {"kind": "ContextExceeded", "error": str(error)}
+    except (ModelError, KeyError, TypeError, ValueError, AttributeError) as error:
+        return {"kind": "ModelError", "error": f"{error} (after {time.monotonic() - started:.1f} s)"}
+
+
+def read_result(done: Any) -> SessionResult:
+    """The finite numbers in a result, whatever the process claims; ``SandboxError`` for anything else."""
+
+    def is_number(value: Any) -> bool:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+    if not isinstance(done, dict) or not is_number(done.get("reward")):
+        raise SandboxError("the workflow returned no finite reward")
+    metrics = done.get("metrics") or {}
+    if not isinstance(metrics, dict) or not all(map(is_number, metrics.values())):
+        raise SandboxError("the workflow returned metrics that are no finite numbers")
+    response = done.get("response")
+    return SessionResult(
+        reward=float(done["reward"]),
+        metrics={str(name): float(value) for name, value in metrics.items()},
+        response=None if response is None else str(response),
+    )

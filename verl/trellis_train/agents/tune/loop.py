@@ -1,0 +1,132 @@
+"""A person's workflow as an agent loop of verl: one session, one training sample for each of its branches.
+
+A session that fails teaches nothing: its one sample has no trained token, and no part in its group's
+baseline (``hooks.branches``).
+"""
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput
+
+from trellis_train.agents.episode.transcript import PromptTooLong, Transcript
+from trellis_train.agents.tune.isolation import SessionFailed, SessionResult, WorkflowRunner
+from trellis_train.agents.tune.model import RecordingChatModel
+from trellis_train.agents.tune.options import Options
+from trellis_train.agents.tune.program import WorkflowSource
+from trellis_train.agents.tune.tasks import read_task
+from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE
+from trellis_train.rewards.error_notes import ErrorNotes
+from trellis_train.rewards.mixture import ERROR_KEY
+from trellis_train.rollout.inline import Inline
+
+#: Characters of a session that travel with its samples.
+MAX_TRAJECTORY_CHARACTERS = 24_000
+NO_CALL = "the workflow never called the model, so there is nothing to learn"
+
+
+class TuneLoop(AgentLoopBase):
+    """Runs the sessions of one workflow."""
+
+    #: Made once a worker (``rollout.worker``): the sandbox's processes serve many sessions.
+    is_shared = True
+
+    def __init__(
+        self, *args: Any, workflow_path: str, options: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> None:
+        for name in ("environment_path", "log_folder"):  # of other agents
+            kwargs.pop(name, None)
+        super().__init__(*args, **kwargs)
+        self.loop = Inline()
+        limits = Options.parse(options or {}).as_limits()
+        self._runner = WorkflowRunner(WorkflowSource.read(workflow_path), limits)
+        attempt = os.environ.get(ATTEMPT_DIR_VARIABLE)
+        self._notes = ErrorNotes(Path(attempt) if attempt else None)
+
+    async def run(self, sampling_params: dict[str, Any], **row: Any) -> list[AgentLoopOutput]:
+        """One session; its samples, the one of the branch that was completed last at the end."""
+        model = RecordingChatModel(self, sampling_params)
+        blank = Transcript(self)  # for its clock, and for a session that leaves nothing else
+        try:
+            result = await self._runner.run(read_task(row), model)
+            if not model.trained_branches:
+                raise SessionFailed(NO_CALL)
+        except SessionFailed as error:
+            self._notes.add("workflow", str(error))
+            return [await self._settle_failed(blank, model, error, row)]
+        return self._settle(blank, model, result)
+
+    def close(self) -> None:
+        """End the sandbox's processes."""
+        self._runner.close()
+
+    def _settle(
+        self, blank: Transcript, model: RecordingChatModel, result: SessionResult
+    ) -> list[AgentLoopOutput]:
+        branches = model.trained_branches
+        agent = _count(model, blank.duration_s)
+        agent |= {f"workflow/{name}": value for name, value in result.metrics.items()}
+        outputs = []
+        for branch in branches:
+            extra: dict[str, Any] = {
+                "reward_extra_info": _report(result.reward, branches=len(branches)),
+                "agent": agent,
+                "trajectory": None,
+            }
+            if branch is branches[-1]:
+                extra["trajectory"] = _tell(branch.transcript, "answered")
+            generated = model.waited_s if branch is branches[-1] else 0.0
+            outputs.append(
+                branch.transcript.to_output(
+                    reward=result.reward, extra_fields=extra, generation_s=generated,
+                    tools_s=max(0.0, blank.duration_s - model.waited_s) if generated else 0.0,
+                )
+            )  # fmt: skip
+        return outputs
+
+    async def _settle_failed(
+        self, blank: Transcript, model: RecordingChatModel, error: SessionFailed, row: Mapping[str, Any]
+    ) -> AgentLoopOutput:
+        last = model.last_branch
+        transcript = blank if last is None else last.transcript
+        if last is None:
+            # Its end is kept, which is enough for a sample that nobody learns from.
+            with suppress(PromptTooLong):
+                await transcript.begin([dict(message) for message in row["raw_prompt"]])
+        reason = "timeout" if error.is_timeout else "workflow_error"
+        report = _report(0.0, branches=0) | {"workflow_error": 1.0, ERROR_KEY: 1.0}
+        output = transcript.to_output(
+            reward=0.0,
+            extra_fields={
+                "reward_extra_info": report,
+                "agent": _count(model, blank.duration_s) | {"answered": 0.0},
+                "trajectory": _tell(transcript, reason),
+            },
+        )
+        output.response_mask = [0] * len(output.response_mask)
+        return output
+
+
+def _report(reward: float, *, branches: int) -> dict[str, float]:
+    """Beside the reward; the same keys for every sample of a run, as verl demands."""
+    return {"score": reward, "branches": float(branches), "workflow_error": 0.0, ERROR_KEY: 0.0}
+
+
+def _count(model: RecordingChatModel, duration_s: float) -> dict[str, float]:
+    """For the metrics of agents."""
+    spans = [span for branch in model.branches for span in branch.transcript.spans]
+    return {
+        "turns": float(sum(span.is_sampled for span in spans)),
+        "calls": float(sum(len(span.calls) for span in spans)),
+        "branches": float(len(model.branches)),
+        "episode_s": duration_s,
+        "answered": 1.0,
+    }
+
+
+def _tell(transcript: Transcript, reason: str) -> dict[str, Any]:
+    whole = transcript.trajectory(reason, most_characters=MAX_TRAJECTORY_CHARACTERS)
+    return whole.model_dump(mode="json")

@@ -1,0 +1,46 @@
+"""What a run may choose of its sessions: the recipe's knobs of group ``agent``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from trellis_train.agents.tune.isolation import RunnerLimits
+
+#: Resolved by the platform, not options of the loop.
+_REFERENCES = ("workflow", "environment")
+
+
+class BadOptions(ValueError):
+    """An option is unknown or has a value that cannot be."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of a run's sessions."""
+
+    #: Sessions that run at a time.
+    runners: int = 16
+    session_timeout: float = 900.0
+    step_timeout: float = 30.0
+    memory_mb: int = 1024
+
+    @classmethod
+    def parse(cls, given: Mapping[str, Any]) -> "Options":
+        """Raises ``BadOptions``."""
+        chosen = {name: value for name, value in given.items() if name not in _REFERENCES}
+        known = {field.name for field in fields(cls)}
+        if unknown := sorted(set(chosen) - known):
+            raise BadOptions(f"tune has no option {', '.join(unknown)}; it has {', '.join(sorted(known))}")
+        for name, value in chosen.items():
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+                raise BadOptions(f"{name} must be a number above 0, not {value!r}")
+        return cls(**chosen)
+
+    def as_limits(self) -> RunnerLimits:
+        """For the runner."""
+        return RunnerLimits(
+            runners=int(self.runners),
+            session_timeout_s=float(self.session_timeout),
+            step_timeout_s=float(self.step_timeout),
+            memory_mb=int(self.memory_mb),
+        )

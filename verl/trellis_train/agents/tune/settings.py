@@ -1,0 +1,240 @@
+"""The YAML of ``tune``: its keys, types and defaults.
+
+A key that is not here and a value of another type are refused, each with its place. What verl has no
+use for is accepted, because such files come from other trainers, and named once (``mapping``).
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from omegaconf import MISSING, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+
+@dataclass
+class Optimizer:
+    lr: float = 1.0e-6
+
+
+@dataclass
+class Algorithm:
+    algorithm_type: str = "multi_step_grpo"
+    #: Sessions to each task.
+    repeat_times: int = 8
+    optimizer: Optimizer = field(default_factory=Optimizer)
+
+
+@dataclass
+class Model:
+    model_path: str = MISSING
+    max_prompt_tokens: int = 2048
+    max_response_tokens: int = 2048
+    #: Of one branch: prompt and everything after it. None: the two together.
+    max_model_len: int | None = None
+
+
+@dataclass
+class Cluster:
+    node_num: int = 1
+    gpu_per_node: int = 1
+
+
+@dataclass
+class Format:
+    prompt_key: str = "question"
+    response_key: str = "answer"
+
+
+@dataclass
+class RolloutArgs:
+    temperature: float = 1.0
+    top_p: float = 1.0
+    max_tokens: int | None = None
+    logprobs: int = 0
+
+
+@dataclass
+class Taskset:
+    name: str = "taskset"
+    #: ``file``: JSON lines or Parquet.
+    storage_type: str = "file"
+    path: str = MISSING
+    subset_name: str | None = None
+    split: str = "train"
+    format: Format = field(default_factory=Format)
+    rollout_args: RolloutArgs = field(default_factory=RolloutArgs)
+
+
+@dataclass
+class ExplorerInput:
+    taskset: Taskset = field(default_factory=Taskset)
+    eval_tasksets: list[Taskset] = field(default_factory=list)
+
+
+@dataclass
+class Buffer:
+    total_epochs: int = 1
+    total_steps: int | None = None
+    #: Tasks of a step.
+    batch_size: int = 32
+    #: Sessions of one update; None: all of a step.
+    train_batch_size: int | None = None
+    explorer_input: ExplorerInput = field(default_factory=ExplorerInput)
+
+
+@dataclass
+class RolloutModel:
+    engine_num: int = 1
+    tensor_parallel_size: int = 1
+    enable_prefix_caching: bool = True
+    enforce_eager: bool = False
+    enable_openai_api: bool = True
+    enable_history: bool = True
+    enable_auto_tool_choice: bool = True
+    tool_call_parser: str = "hermes"
+    reasoning_parser: str | None = None
+    enable_thinking: bool = False
+    dtype: str = "bfloat16"
+    seed: int = 42
+
+
+@dataclass
+class Explorer:
+    #: Sessions that run at a time.
+    runner_per_model: int = 16
+    #: Seconds that a session may take.
+    max_timeout: float = 900.0
+    eval_interval: int = 100
+    rollout_model: RolloutModel = field(default_factory=RolloutModel)
+    auxiliary_models: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass
+class Synchronizer:
+    sync_style: str = "fixed"
+    sync_method: str = "nccl"
+    sync_interval: int = 1
+    sync_timeout: float = 3600.0
+
+
+@dataclass
+class Trainer:
+    save_interval: int = 100
+    use_dynamic_bsz: bool = True
+    max_token_len_per_gpu: int = 16384
+    ulysses_sequence_parallel_size: int = 1
+
+
+@dataclass
+class Monitor:
+    monitor_type: str = "tensorboard"
+
+
+@dataclass
+class TuneConfig:
+    project: str = "trellis"
+    name: str = "tune"
+    checkpoint_root_dir: str = "checkpoints"
+    algorithm: Algorithm = field(default_factory=Algorithm)
+    model: Model = field(default_factory=Model)
+    cluster: Cluster = field(default_factory=Cluster)
+    buffer: Buffer = field(default_factory=Buffer)
+    explorer: Explorer = field(default_factory=Explorer)
+    synchronizer: Synchronizer = field(default_factory=Synchronizer)
+    trainer: Trainer = field(default_factory=Trainer)
+    monitor: Monitor = field(default_factory=Monitor)
+
+
+#: What verl and this platform can do, of keys whose values other trainers have more of.
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "algorithm.algorithm_type": ("multi_step_grpo",),
+    "buffer.explorer_input.taskset.storage_type": ("file",),
+    "explorer.rollout_model.tool_call_parser": ("hermes",),
+    "explorer.rollout_model.dtype": ("bfloat16", "float16", "float32"),
+    "synchronizer.sync_style": ("fixed",),
+}
+_POSITIVE = (
+    "algorithm.repeat_times", "algorithm.optimizer.lr", "model.max_prompt_tokens",
+    "model.max_response_tokens",
+    "cluster.node_num", "cluster.gpu_per_node", "buffer.batch_size", "buffer.total_epochs",
+    "explorer.runner_per_model", "explorer.max_timeout", "explorer.rollout_model.tensor_parallel_size",
+)  # fmt: skip
+
+
+def load_config(path: Path | str) -> tuple[TuneConfig, frozenset[str]]:
+    """The configuration in a file, and the dotted keys that it sets; ``ValueError`` for what is wrong."""
+    try:
+        written = OmegaConf.load(path)
+    except FileNotFoundError:
+        raise ValueError(f"Invalid configuration: there is no file {path}") from None
+    except (OSError, OmegaConfBaseException, ValueError, yaml.YAMLError) as error:
+        raise ValueError(f"Invalid configuration: {path} cannot be read ({_first_line(error)})") from error
+    return read_config(written)
+
+
+def read_config(written: Any) -> tuple[TuneConfig, frozenset[str]]:
+    """A mapping as a configuration, and the dotted keys that it sets; ``ValueError`` for what is wrong."""
+    try:
+        plain = OmegaConf.to_container(OmegaConf.create(written), resolve=False)
+        if not isinstance(plain, dict):
+            raise ValueError("the file must hold keys with values")
+        merged = OmegaConf.merge(OmegaConf.structured(TuneConfig), plain)
+        config = OmegaConf.to_object(merged)
+    except (OmegaConfBaseException, ValueError, AssertionError, TypeError) as error:
+        raise ValueError(f"Invalid configuration: {_explain(error)}") from error
+    assert isinstance(config, TuneConfig)  # noqa: S101 - what to_object makes of the schema
+    set_keys = frozenset(_list_keys(plain))
+    _check_values(config)
+    return config, set_keys
+
+
+def value_of(config: Any, dotted: str) -> Any:
+    """The value at a dotted key."""
+    for name in dotted.split("."):
+        config = getattr(config, name)
+    return config
+
+
+def _check_values(config: TuneConfig) -> None:
+    problems = [
+        f"{key} must be {' or '.join(allowed)}, not {value_of(config, key)!r}"
+        for key, allowed in _CHOICES.items()
+        if value_of(config, key) not in allowed
+    ]
+    problems += [
+        f"{key} must be more than 0, not {value_of(config, key)}"
+        for key in _POSITIVE
+        if not value_of(config, key) > 0
+    ]
+    if len(config.buffer.explorer_input.eval_tasksets) > 1:
+        problems.append("buffer.explorer_input.eval_tasksets may hold one taskset")
+    sessions = config.buffer.batch_size * config.algorithm.repeat_times
+    update = config.buffer.train_batch_size
+    if update is not None and (update < 1 or sessions % update or update % config.algorithm.repeat_times):
+        problems.append(
+            f"buffer.train_batch_size ({update}) must divide batch_size * repeat_times ({sessions}) "
+            f"and be a multiple of repeat_times ({config.algorithm.repeat_times})"
+        )
+    if problems:
+        raise ValueError("Invalid configuration: " + "; ".join(problems))
+
+
+def _list_keys(tree: dict[Any, Any], prefix: str = "") -> list[str]:
+    keys = []
+    for name, value in tree.items():
+        dotted = f"{prefix}{name}"
+        keys += _list_keys(value, f"{dotted}.") if isinstance(value, dict) else [dotted]
+    return keys
+
+
+def _explain(error: BaseException) -> str:
+    """OmegaConf's sentence, with the key that it is about."""
+    key = getattr(error, "full_key", None)
+    line = _first_line(error)
+    return f"{key}: {line}" if key and key not in line else line
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]

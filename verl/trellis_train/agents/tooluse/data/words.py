@@ -117,6 +117,11 @@ def say_value(kind: str, value: str | int, language: Language) -> str:
     return str(vocabulary()["kinds"][kind][language]).format(value=value)
 
 
+def say_measure(name: str, language: Language) -> str:
+    """A field of results in words."""
+    return str(vocabulary()["measures"][name][0 if language == "en" else 1])
+
+
 def _read(name: str) -> dict[str, Any]:
     text = resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
     words: dict[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506

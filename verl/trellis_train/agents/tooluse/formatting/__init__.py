@@ -1,0 +1,1 @@
+"""Dialogs as rows to train on, and how many of each task."""

@@ -1,0 +1,54 @@
+"""Tools, calls and results as text, in the form that Hermes and Qwen models are trained on.
+
+Written into the contents of messages, they are what Qwen's chat template makes of ``tools`` and
+``tool_calls``, token for token; and every trainer takes plain roles and texts.
+https://github.com/NousResearch/Hermes-Function-Calling
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+_BEFORE_TOOLS = (
+    "\n\n# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
+    "You are provided with function signatures within <tools></tools> XML tags:\n<tools>"
+)
+_AFTER_TOOLS = (
+    "\n</tools>\n\nFor each function call, return a json object with function name and arguments within "
+    "<tool_call></tool_call> XML tags:\n<tool_call>\n"
+    '{"name": <function-name>, "arguments": <args-json-object>}\n</tool_call>'
+)
+#: Between the results of calls that were made in one turn: templates write those into one message.
+_BETWEEN_RESULTS = "\n</tool_response>\n<tool_response>\n"
+
+
+def write_system(text: str, tools: Iterable[Mapping[str, Any]]) -> str:
+    """The system's message with the tools that can be called (rows with name, description, parameters)."""
+    written = "".join("\n" + _to_json(as_function(tool)) for tool in tools)
+    return f"{text}{_BEFORE_TOOLS}{written}{_AFTER_TOOLS}" if written else text
+
+
+def write_turn(text: str, calls: Sequence[Mapping[str, Any]]) -> str:
+    """An assistant's message: its text, then its calls (each with name and arguments)."""
+    written = [
+        f'<tool_call>\n{{"name": "{call["name"]}", "arguments": {_to_json(call["arguments"])}}}\n</tool_call>'
+        for call in calls
+    ]
+    return "\n".join([text, *written] if text else written)
+
+
+def join_results(results: Sequence[str]) -> str:
+    """One message for the results of the calls of one turn."""
+    return _BETWEEN_RESULTS.join(results)
+
+
+def as_function(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """A tool as OpenAI's API names it; what only the simulator knows is left out."""
+    return {
+        "type": "function",
+        "function": {name: tool[name] for name in ("name", "description", "parameters")},
+    }
+
+
+def _to_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

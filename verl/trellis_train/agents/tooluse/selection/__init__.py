@@ -1,0 +1,1 @@
+"""Which dialogs are worth training on, and which old ones are trained on again."""

@@ -8,6 +8,8 @@ from typing import Any
 import yaml
 from trellis_contracts.recipe import Recipe
 
+from trellis_recipes.agents import AGENTS
+
 CATALOGUE = Path(__file__).parent / "catalogue"
 
 
@@ -43,6 +45,8 @@ def _load(path: Path) -> Recipe:
     recipe = Recipe.model_validate(reduce(_merge, _layers(path), base))
     if recipe.id != path.stem:
         raise ValueError(f"{path.name} holds the recipe '{recipe.id}'; file and id must agree.")
+    if recipe.agent is not None and recipe.agent not in AGENTS:
+        raise ValueError(f"{path.name} names the agent '{recipe.agent}'; there are {', '.join(AGENTS)}.")
     return recipe
 
 

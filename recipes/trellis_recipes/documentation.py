@@ -9,6 +9,8 @@ FAMILIES = {
     "supervised": "Supervised",
     "rl": "Reinforcement learning",
     "preference": "Preferences and rewards",
+    "agent": "Agents",
+    "agent": "Agents",
 }
 HEADER = """# Recipes
 

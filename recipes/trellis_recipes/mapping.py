@@ -112,23 +112,31 @@ def engine_settings(engine: Engine, knobs: dict[str, Value]) -> Settings:
     contents = CHECKPOINT_CONTENTS if not knobs.get("lora_rank") else CHECKPOINT_CONTENTS[:-1]
     if engine is Engine.VERL_SFT:
         return {"checkpoint.save_contents": contents, "engine.strategy": "fsdp2"}
-    return {
+    settings: Settings = {
         "actor_rollout_ref.actor.checkpoint.save_contents": contents,
         "actor_rollout_ref.actor.strategy": "fsdp2",
         "actor_rollout_ref.rollout.name": "vllm",
         "critic.strategy": "fsdp2",
         "data.filter_overlong_prompts": True,
-        "reward.custom_reward_function.name": "compute_score",
-        "reward.custom_reward_function.path": REWARD_MODULE,
-        "reward.custom_reward_function.reward_kwargs": {"rewards": reward_mixture(knobs)},
     }
+    # An agent's loop scores its episodes itself.
+    if mixture := reward_mixture(knobs):
+        settings["reward.custom_reward_function.name"] = "compute_score"
+        settings["reward.custom_reward_function.path"] = REWARD_MODULE
+        settings["reward.custom_reward_function.reward_kwargs"] = {"rewards": mixture}
+    return settings
 
 
 def reward_mixture(knobs: dict[str, Value]) -> list[dict[str, Any]]:
-    """The weighted rewards of the run; the first one decides whether a response is correct."""
+    """The weighted rewards of the run; the first one decides whether a response is correct.
+
+    None where the recipe has no knobs for them.
+    """
     if isinstance(given := knobs.get("rewards"), list):
         terms, issues = check_mixture(given)
         return given if issues else [term.model_dump() for term in terms]
+    if "reward" not in knobs:
+        return []
     format_weight = _number(knobs, "format_weight")
     options = {"pattern": knobs["reward_pattern"]} if knobs["reward"] == "regex" else {}
     mixture: list[dict[str, Any]] = [

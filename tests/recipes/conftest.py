@@ -4,7 +4,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from trellis_recipes.agents import RESOURCES
+from trellis_recipes.catalogue import get_recipe, list_recipes
 from trellis_recipes.compose import ComposeRequest
+
+
+def _resources(recipe: str) -> dict[str, str]:
+    """What the recipe needs of the platform, where there is such a recipe."""
+    if recipe not in {each.id for each in list_recipes()}:
+        return {}
+    return {knob.name: f"{knob.type}_1" for knob in get_recipe(recipe).knobs if knob.type in RESOURCES}
 
 
 @pytest.fixture(scope="session")
@@ -19,6 +28,8 @@ def request_for() -> Callable[..., ComposeRequest]:
             "checkpoint_dir": "/data/jobs/job_1/checkpoints",
             "seed": 7,
         }
-        return ComposeRequest(**{**complete, **choices})
+        request = ComposeRequest(**{**complete, **choices})
+        request.params = {**_resources(request.recipe), **request.params}
+        return request
 
     return build

@@ -7,6 +7,8 @@ from typing import Any
 
 from trellis_contracts.recipe import Engine
 
+from trellis_recipes.catalogue import get_recipe
+from trellis_recipes.checks.agent import check_agent
 from trellis_recipes.checks.algorithm import check_algorithm
 from trellis_recipes.checks.batches import check_batches, check_lengths
 from trellis_recipes.checks.model import check_rl_model
@@ -42,6 +44,7 @@ def check_config(
         check_algorithm(findings, config, request)
         check_reward(findings, config, knobs)
         check_rl_model(findings, config, request.gpus)
+        check_agent(findings, get_recipe(request.recipe), config, knobs)
     elif engine is Engine.VERL_SFT:
         check_supervised(findings, config, request)
     elif engine is Engine.TRL:

@@ -13,7 +13,7 @@ from trellis_train.rewards.resources import ScoringPlace
 
 def check_rewards(spec: JobSpec) -> None:
     """Raise ``RewardUnusable`` where a reward of the run could score nothing."""
-    if spec.engine is Engine.VERL_PPO:
+    if spec.engine is Engine.VERL_PPO and reward_mixture(spec.params):
         asyncio.run(_load(spec))
 
 

@@ -1,0 +1,40 @@
+"""Recipes whose rollouts are episodes of an agent: what their knobs tell the agent's loop."""
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+from trellis_contracts.agents import AgentKind, AgentTask
+from trellis_contracts.recipe import Recipe
+
+#: The agents that a recipe may name.
+AGENTS: tuple[str, ...] = get_args(AgentKind)
+#: Knobs that name something of the platform; a loop is told the path of it instead.
+RESOURCES = frozenset({"environment", "workflow"})
+
+
+def make_agent_task(
+    recipe: Recipe,
+    params: Mapping[str, Any],
+    *,
+    environment_path: str | None = None,
+    workflow_path: str | None = None,
+) -> AgentTask | None:
+    """What a job of ``recipe`` is told of its episodes, given the values of all knobs; None for no agent.
+
+    The options are the knobs of group ``agent``.
+    """
+    if recipe.agent is None:
+        return None
+    options = {
+        knob.name: params[knob.name]
+        for knob in recipe.knobs
+        if knob.group == "agent" and knob.type not in RESOURCES
+    }
+    return AgentTask.model_validate(
+        {
+            "kind": recipe.agent,
+            "environment_path": environment_path,
+            "workflow_path": workflow_path,
+            "options": options,
+        }
+    )

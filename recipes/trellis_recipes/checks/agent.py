@@ -1,0 +1,51 @@
+"""Checks what an agent's episodes need: somewhere to act, and room for their turns."""
+
+from typing import Any
+
+from trellis_contracts.recipe import Recipe
+
+from trellis_recipes.agents import RESOURCES
+from trellis_recipes.findings import Findings
+from trellis_recipes.knobs import Value
+
+#: A short call and its answer; with less, the last turns could never be played.
+TOKENS_PER_TURN = 32
+#: A search with its rows; with less, most episodes end for want of room.
+USUAL_TOKENS_PER_TURN = 128
+#: Resources that an agent can do without.
+_OPTIONAL = frozenset({("tune", "environment")})
+
+
+def check_agent(findings: Findings, recipe: Recipe, config: dict[str, Any], knobs: dict[str, Value]) -> None:
+    """The environment or workflow, and the turns of an episode against its longest response."""
+    if recipe.agent is None:
+        return
+    for knob in recipe.knobs:
+        is_needed = knob.type in RESOURCES and (recipe.agent, knob.type) not in _OPTIONAL
+        if is_needed and not knobs.get(knob.name):
+            article = "an" if knob.type == "environment" else "a"
+            message = f"'{recipe.id}' needs {article} {knob.type}."
+            findings.error(f"{knob.type}_missing", f"params.{knob.name}", message)
+    turns = knobs.get("max_turns")
+    if isinstance(turns, int) and knobs.get("mode") != "simple":
+        _check_room(findings, turns, config["data"]["max_response_length"])
+
+
+def _check_room(findings: Findings, turns: int, tokens: int) -> None:
+    field, share = "params.max_response_length", tokens // turns
+    if share < TOKENS_PER_TURN:
+        findings.error(
+            "turns_do_not_fit",
+            field,
+            f"{turns} turns do not fit into an episode of {tokens} tokens: a turn and its answer take"
+            f" {TOKENS_PER_TURN} at least.",
+            str(turns * USUAL_TOKENS_PER_TURN),
+        )
+    elif share < USUAL_TOKENS_PER_TURN:
+        findings.warn(
+            "turns_are_short",
+            field,
+            f"{turns} turns in {tokens} tokens leave {share} for a turn and its answer; many episodes will"
+            " end for want of room.",
+            str(turns * USUAL_TOKENS_PER_TURN),
+        )

@@ -12,6 +12,7 @@ export default {
   none: 'No episode matches',
   noneText: 'Choose another reason or a wider range of scores.',
   turns: 'no turn | {n} turn | {n} turns',
+  messages: 'no message | {n} message | {n} messages',
   calls: 'no call | {n} call | {n} calls',
   failedCalls: '{n} failed',
   trainedTokens: '{trained} of {total} tokens trained on ({share})',

@@ -12,6 +12,7 @@ export default {
   none: '没有符合条件的轨迹',
   noneText: '请换一个结束原因，或放宽得分范围。',
   turns: '0 个回合 | {n} 个回合 | {n} 个回合',
+  messages: '没有消息 | {n} 条消息 | {n} 条消息',
   calls: '没有调用 | {n} 次调用 | {n} 次调用',
   failedCalls: '{n} 次失败',
   trainedTokens: '{total} 个词元中有 {trained} 个参与训练（{share}）',

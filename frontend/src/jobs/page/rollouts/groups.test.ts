@@ -6,7 +6,7 @@ import { groupRollouts, orderGroups, position } from './groups'
 function rollout(group: string, score: number | null, part: Partial<Rollout> = {}): Rollout {
   return {
     group, prompt: `prompt ${group}`, response: '', ground_truth: null, score, reward_parts: {}, response_tokens: 1,
-    advantage: null, is_truncated: false, ...part,
+    advantage: null, is_truncated: false, id: 1, turn_count: null, stop_reason: null, trajectory: null, ...part,
   }
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import type { Rollout } from '../../../types'
-import { episodesOf, filterEpisodes, isToldByCalls, neighbour, NO_FILTER, rewardBars, stopReasons, sumsOf } from './episodes'
+import { filterEpisodes, isEpisode, isToldByCalls, neighbour, NO_FILTER, rewardBars, stopReasons, sumsOf } from './episodes'
 import type { Turn } from './types'
 
 function turn(role: Turn['role'], part: Partial<Turn> = {}): Turn {
@@ -12,28 +12,28 @@ function call(result: string | null, error: string | null = null) {
   return { name: 'search', arguments: {}, result, result_count: null, error, duration_s: 0.1 }
 }
 
-function rollout(score: number | null, stop: string | null): Rollout {
+function rollout(id: number, score: number | null, stop: string | null): Rollout {
   return {
-    group: 'g', prompt: 'p', response: '', ground_truth: null, score, reward_parts: {}, response_tokens: 1, advantage: null, is_truncated: false,
-    trajectory: stop === null ? null : { turns: [turn('user'), turn('assistant')], stop_reason: stop, duration_s: 1, is_shortened: false },
+    id, group: 'g', prompt: 'p', response: '', ground_truth: null, score, reward_parts: {}, response_tokens: 1, advantage: null, is_truncated: false,
+    turn_count: stop === null ? null : 2, stop_reason: stop, trajectory: null,
   }
 }
 
 describe('the episodes of a step', () => {
-  const episodes = episodesOf([rollout(0.2, 'turns'), rollout(1, null), rollout(2.5, 'answered'), rollout(null, 'answered')])
+  const episodes = [rollout(7, 0.2, 'turns'), rollout(8, 1, null), rollout(9, 2.5, 'answered'), rollout(10, null, 'answered')].filter(isEpisode)
 
-  it('keep the place that they have among all samples', () => {
-    expect(episodes.map((one) => one.at)).toEqual([0, 2, 3])
+  it('are the responses of an agent', () => {
+    expect(episodes.map((one) => one.id)).toEqual([7, 9, 10])
   })
 
   it.each([
-    [NO_FILTER, [0, 2, 3]],
-    [{ ...NO_FILTER, stopReason: 'answered' }, [2, 3]],
-    [{ ...NO_FILTER, from: 0.2 }, [0, 2]],
-    [{ ...NO_FILTER, from: 0, to: 1 }, [0]],
+    [NO_FILTER, [7, 9, 10]],
+    [{ ...NO_FILTER, stopReason: 'answered' }, [9, 10]],
+    [{ ...NO_FILTER, from: 0.2 }, [7, 9]],
+    [{ ...NO_FILTER, from: 0, to: 1 }, [7]],
     [{ stopReason: 'turns', from: 1, to: null }, []],
   ])('are filtered by %j', (filter, expected) => {
-    expect(filterEpisodes(episodes, filter).map((one) => one.at)).toEqual(expected)
+    expect(filterEpisodes(episodes, filter).map((one) => one.id)).toEqual(expected)
   })
 
   it('tell their reasons to end, the most frequent first', () => {
@@ -41,9 +41,9 @@ describe('the episodes of a step', () => {
   })
 
   it('are walked through within the filter, and no further than its ends', () => {
-    expect(neighbour(episodes, 0, 1)?.at).toBe(2)
-    expect(neighbour(episodes, 3, 1)).toBeNull()
-    expect(neighbour(episodes, 99, -1)?.at).toBe(0)
+    expect(neighbour(episodes, 7, 1)?.id).toBe(9)
+    expect(neighbour(episodes, 10, 1)).toBeNull()
+    expect(neighbour(episodes, 99, -1)?.id).toBe(7)
   })
 })
 

@@ -11,28 +11,28 @@ export interface EpisodeFilter {
 
 export const NO_FILTER: EpisodeFilter = { stopReason: null, from: null, to: null }
 
-export function episodesOf(rollouts: readonly Rollout[]): Episode[] {
-  return rollouts.flatMap((rollout, at) => (rollout.trajectory == null ? [] : [{ at, rollout, trajectory: rollout.trajectory }]))
+export function isEpisode(rollout: Rollout): rollout is Episode {
+  return rollout.stop_reason !== null
 }
 
 export function filterEpisodes(episodes: readonly Episode[], { stopReason, from, to }: EpisodeFilter): Episode[] {
-  return episodes.filter(({ rollout, trajectory }) => {
-    if (stopReason !== null && trajectory.stop_reason !== stopReason) return false
+  return episodes.filter(({ score, stop_reason: reason }) => {
+    if (stopReason !== null && reason !== stopReason) return false
     if (from === null && to === null) return true
-    return rollout.score !== null && rollout.score >= (from ?? -Infinity) && rollout.score <= (to ?? Infinity)
+    return score !== null && score >= (from ?? -Infinity) && score <= (to ?? Infinity)
   })
 }
 
 /** Why the episodes ended, the most frequent first. */
 export function stopReasons(episodes: readonly Episode[]): { reason: string; count: number }[] {
   const counts = new Map<string, number>()
-  for (const { trajectory } of episodes) counts.set(trajectory.stop_reason, (counts.get(trajectory.stop_reason) ?? 0) + 1)
+  for (const { stop_reason: reason } of episodes) counts.set(reason, (counts.get(reason) ?? 0) + 1)
   return [...counts].map(([reason, count]) => ({ reason, count })).sort((a, b) => b.count - a.count || a.reason.localeCompare(b.reason))
 }
 
-/** The neighbour in a list, by its place in the sample; null at the end. */
-export function neighbour(episodes: readonly Episode[], at: number | null, step: 1 | -1): Episode | null {
-  const here = episodes.findIndex((one) => one.at === at)
+/** The neighbour in a list; null at its end, the first where the episode is not in it. */
+export function neighbour(episodes: readonly Episode[], id: number | null, step: 1 | -1): Episode | null {
+  const here = episodes.findIndex((one) => one.id === id)
   return here < 0 ? (episodes[0] ?? null) : (episodes[here + step] ?? null)
 }
 

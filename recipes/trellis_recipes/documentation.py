@@ -10,7 +10,6 @@ FAMILIES = {
     "rl": "Reinforcement learning",
     "preference": "Preferences and rewards",
     "agent": "Agents",
-    "agent": "Agents",
 }
 HEADER = """# Recipes
 

@@ -1,0 +1,169 @@
+"""Makes environments and tries their tools, each kind by a module of its own.
+
+``python -m trellis_train.agents.environments make KIND FOLDER --parameters JSON``
+``python -m trellis_train.agents.environments call FOLDER TOOL ARGUMENTS``
+
+Both print JSON. Bad input leaves with 65 and a sentence on standard error. The manifest is written last: a
+folder that has one is whole. A kind's module has ``make(folder, parameters)``, which returns what ``Made``
+holds, and ``call(folder, tool, arguments)``, which answers like the tool does in an episode.
+"""
+
+import argparse
+import hashlib
+import importlib
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from pydantic import ValidationError
+from trellis_contracts.agents import EnvironmentManifest, ToolSchema
+from trellis_contracts.environments import EXIT_BAD_REQUEST, MANIFEST_FILE, CallAnswer
+from trellis_recipes.environments import check_parameters
+
+#: By kind, the module that makes it. They load without torch.
+MODULES = {"linksearch": "trellis_train.agents.linksearch.environment"}
+_BLOCK_BYTES = 1024**2
+
+
+class BadRequest(ValueError):
+    """What was asked for cannot be done; the message is for the person who asked."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a kind's ``make`` has written."""
+
+    counts: dict[str, int]
+    tools: list[ToolSchema]
+    #: Files of rows by split, or by ``dataset/split``, relative to the folder.
+    datasets: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a tool answers: what the model would have been shown."""
+
+    result: Any
+    result_count: int | None = None
+    error: str | None = None
+
+
+class Kind(Protocol):
+    """A kind's module."""
+
+    def make(self, folder: Path, parameters: dict[str, Any]) -> Made:
+        """Write the files, the same bytes for the same parameters. Raises ``BadRequest``."""
+
+    def call(self, folder: Path, tool: str, arguments: dict[str, Any]) -> Answer:
+        """Call a tool that the environment has; what the tool refuses is in the answer."""
+
+
+def make(kind: str, folder: Path, parameters: Mapping[str, Any]) -> EnvironmentManifest:
+    """Make an environment in a folder; its manifest. Raises ``BadRequest``."""
+    values, issues = check_parameters(kind, parameters)
+    if issues:
+        raise BadRequest(" ".join(issue.message for issue in issues))
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MANIFEST_FILE).unlink(missing_ok=True)
+    made = _module(kind).make(folder, values)
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    manifest = EnvironmentManifest(
+        kind=kind,
+        parameters=values,
+        counts=made.counts,
+        tools=made.tools,
+        datasets=made.datasets,
+        sha256={path.relative_to(folder).as_posix(): _hash(path) for path in files},
+    )
+    staging = folder / f".{MANIFEST_FILE}.writing"
+    staging.write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    os.replace(staging, folder / MANIFEST_FILE)
+    return manifest
+
+
+def call(folder: Path, tool: str, arguments: dict[str, Any]) -> CallAnswer:
+    """Try a tool of an environment. Raises ``BadRequest`` where the folder holds none."""
+    manifest = read_manifest(folder)
+    schema = next((each for each in manifest.tools if each.name == tool), None)
+    if schema is None:
+        names = ", ".join(each.name for each in manifest.tools)
+        raise BadRequest(f"There is no tool '{tool[:100]}'; there are {names}.")
+    started = time.monotonic()
+    answer = _module(manifest.kind).call(folder, tool, arguments)
+    return CallAnswer(
+        result=answer.result,
+        result_count=answer.result_count,
+        error=answer.error,
+        duration_s=time.monotonic() - started,
+        ends_episode=schema.ends_episode and answer.error is None,
+    )
+
+
+def read_manifest(folder: Path) -> EnvironmentManifest:
+    """What the folder holds. Raises ``BadRequest`` where that is no environment."""
+    try:
+        return EnvironmentManifest.model_validate_json((folder / MANIFEST_FILE).read_bytes())
+    except FileNotFoundError:
+        raise BadRequest(f"{folder} is no environment: it has no {MANIFEST_FILE}.") from None
+    except (OSError, ValidationError) as error:
+        raise BadRequest(f"The {MANIFEST_FILE} of {folder} cannot be read: {error}") from error
+
+
+def _module(kind: str) -> Kind:
+    if kind not in MODULES:
+        raise BadRequest(f"There is no kind of environment '{kind[:80]}'; there are {', '.join(MODULES)}.")
+    return cast(Kind, importlib.import_module(MODULES[kind]))
+
+
+def _hash(path: Path) -> str:
+    total = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK_BYTES):
+            total.update(block)
+    return total.hexdigest()
+
+
+def _parse_object(text: str, what: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise BadRequest(f"{what} are no JSON: {error}.") from error
+    if not isinstance(found, dict):
+        raise BadRequest(f"{what} have to be a JSON object.")
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    """Make or call; the exit code of the process."""
+    parser = argparse.ArgumentParser(prog="python -m trellis_train.agents.environments")
+    commands = parser.add_subparsers(dest="command", required=True)
+    making = commands.add_parser("make")
+    making.add_argument("kind")
+    making.add_argument("folder", type=Path)
+    making.add_argument("--parameters", default="{}")
+    calling = commands.add_parser("call")
+    calling.add_argument("folder", type=Path)
+    calling.add_argument("tool")
+    calling.add_argument("arguments")
+    given = parser.parse_args(arguments)
+    try:
+        if given.command == "make":
+            parameters = _parse_object(given.parameters, "The parameters")
+            print(make(given.kind, given.folder, parameters).model_dump_json())
+        else:
+            named = _parse_object(given.arguments, "The arguments")
+            print(call(given.folder, given.tool, named).model_dump_json())
+    except BadRequest as error:
+        print(error, file=sys.stderr)
+        return EXIT_BAD_REQUEST
+    return 0
+
+
+if __name__ == "__main__":
+    # Under its own name, which the kinds' modules know it by: classes of ``__main__`` would be others.
+    sys.exit(importlib.import_module("trellis_train.agents.environments").main(sys.argv[1:]))

@@ -41,13 +41,15 @@ class TuneLoop(AgentLoopBase):
             kwargs.pop(name, None)
         super().__init__(*args, **kwargs)
         self.loop = Inline()
-        limits = Options.parse(options or {}).as_limits()
-        self._runner = WorkflowRunner(WorkflowSource.read(workflow_path), limits)
+        self._options = Options.parse(options or {})
+        self._runner = WorkflowRunner(WorkflowSource.read(workflow_path), self._options.as_limits())
         attempt = os.environ.get(ATTEMPT_DIR_VARIABLE)
         self._notes = ErrorNotes(Path(attempt) if attempt else None)
 
     async def run(self, sampling_params: dict[str, Any], **row: Any) -> list[AgentLoopOutput]:
         """One session; its samples, the one of the branch that was completed last at the end."""
+        if self._options.reply_tokens is not None:
+            sampling_params = {**sampling_params, "max_tokens": self._options.reply_tokens}
         model = RecordingChatModel(self, sampling_params)
         blank = Transcript(self)  # for its clock, and for a session that leaves nothing else
         try:

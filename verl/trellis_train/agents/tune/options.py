@@ -23,11 +23,15 @@ class Options:
     session_timeout: float = 900.0
     step_timeout: float = 30.0
     memory_mb: int = 1024
+    #: Of a reply whose call says nothing of its length.
+    reply_tokens: int | None = None
 
     @classmethod
     def parse(cls, given: Mapping[str, Any]) -> "Options":
         """Raises ``BadOptions``."""
-        chosen = {name: value for name, value in given.items() if name not in _REFERENCES}
+        chosen = {
+            name: value for name, value in given.items() if name not in _REFERENCES and value is not None
+        }
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(chosen) - known):
             raise BadOptions(f"tune has no option {', '.join(unknown)}; it has {', '.join(sorted(known))}")

@@ -26,8 +26,13 @@ from trellis_contracts.environments import EXIT_BAD_REQUEST, MANIFEST_FILE, Call
 from trellis_recipes.environments import check_parameters
 
 #: By kind, the module that makes it. They load without torch.
-MODULES = {"linksearch": "trellis_train.agents.linksearch.environment"}
+MODULES = {
+    "linksearch": "trellis_train.agents.linksearch.environment",
+    "toolbox": "trellis_train.agents.tooluse.environment",
+}
 _BLOCK_BYTES = 1024**2
+#: Names that a refusal lists.
+_NAMED_TOOLS = 20
 
 
 class BadRequest(ValueError):
@@ -91,8 +96,9 @@ def call(folder: Path, tool: str, arguments: dict[str, Any]) -> CallAnswer:
     manifest = read_manifest(folder)
     schema = next((each for each in manifest.tools if each.name == tool), None)
     if schema is None:
-        names = ", ".join(each.name for each in manifest.tools)
-        raise BadRequest(f"There is no tool '{tool[:100]}'; there are {names}.")
+        names = ", ".join(each.name for each in manifest.tools[:_NAMED_TOOLS])
+        more = f" and {len(manifest.tools) - _NAMED_TOOLS} more" if len(manifest.tools) > _NAMED_TOOLS else ""
+        raise BadRequest(f"There is no tool '{tool[:100]}'; there are {names}{more}.")
     started = time.monotonic()
     answer = _module(manifest.kind).call(folder, tool, arguments)
     return CallAnswer(

@@ -6,6 +6,7 @@ import typer
 from rich.markup import escape
 
 from trellis_cli import (
+    agent,
     benchmarks,
     data,
     datasets,
@@ -59,6 +60,7 @@ app.add_typer(rewards.app, name="rewards", help="What responses can earn, and dr
 app.add_typer(evaluations.app, name="eval", help="Measure models and checkpoints on benchmarks.")
 app.add_typer(benchmarks.app, name="benchmarks", help="What models can be measured on.")
 app.add_typer(reports.app, name="reports", help="Evaluations as Markdown, HTML and PDF.")
+app.add_typer(agent.app, name="agent", help="Teach a model to use tools: data, training, evaluation.")
 platform_commands.register(app)
 quality.register(app)
 

@@ -45,7 +45,7 @@ def generate(
     seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 42,
     as_json: Json = False,
 ) -> None:
-    """Make the data of the pipeline: 1,200 tools, 5,000 dialogs, 1,100 samples to measure with, tool queries."""
+    """Make the data of the pipeline: tools, dialogs, samples to measure with and queries for tools."""
     started = time.monotonic()
     command = python_command("-m", GENERATOR, str(output), "--kind", kind.value, "--seed", str(seed))
     manifest = _follow(command)

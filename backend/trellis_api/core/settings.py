@@ -87,6 +87,13 @@ class Settings(BaseSettings):
     )
     dry_run_timeout_s: float = Field(600, gt=0, description="Time that a dry run of rewards may take.")
 
+    environment_timeout_s: float = Field(
+        1800, gt=0, description="Time that making an environment for agents may take."
+    )
+    tool_call_timeout_s: float = Field(
+        20, gt=0, description="Time that a call of an environment's tool by hand may take."
+    )
+
     data_processes: int | None = Field(
         None, ge=1, description="Processes of a pipeline's run; default one a core of the machine."
     )

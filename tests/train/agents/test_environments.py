@@ -113,7 +113,13 @@ def test_the_commands_print_json_and_load_no_torch(folder: Path, tmp_path: Path)
         (("make", "linksearch", "e", "--parameters", '{"people": 1}'), "no parameter 'people'"),
         (("make", "linksearch", "e", "--parameters", "[1]"), "JSON object"),
         (
-            ("make", "linksearch", "e", "--parameters", '{"profiles": 20, "train": 90000}'),
+            (
+                "make",
+                "linksearch",
+                "e",
+                "--parameters",
+                '{"profiles": 20, "train": 5000, "most_constraints": 1}',
+            ),
             "or make more",
         ),
         (("make", "castle", "e"), "no kind of environment"),

@@ -23,6 +23,7 @@ _INSTALL_INTERVAL_S = 5.0
 _REPORTS_INTERVAL_S = 5.0
 _DRY_RUNS_SWEEP_INTERVAL_S = 5.0
 _DATA_SWEEP_INTERVAL_S = 5.0
+_ENVIRONMENTS_INTERVAL_S = 3.0
 _TIDY_INTERVAL_S = 600.0
 
 
@@ -69,6 +70,9 @@ def build_configuration() -> dict[str, Any]:
             "dry-runs": _every(_DRY_RUNS_SWEEP_INTERVAL_S, tasks.RUN_DRY_RUNS),
             "data-tasks": _every(_DATA_SWEEP_INTERVAL_S, tasks.RUN_DATA_TASKS),
             "previews": _every(_DATA_SWEEP_INTERVAL_S, tasks.RUN_PREVIEWS),
+            "environments": _every(_ENVIRONMENTS_INTERVAL_S, tasks.MAKE_ENVIRONMENTS),
+            "tool-calls": _every(_ENVIRONMENTS_INTERVAL_S, tasks.CALL_TOOLS),
+            "job-pipelines": _every(interval_s, tasks.ADVANCE_JOB_PIPELINES),
             "tidy-data": _every(_TIDY_INTERVAL_S, tasks.TIDY_DATA),
             "fetch-models": _every(_MODELS_SWEEP_INTERVAL_S, tasks.FETCH_PENDING_MODELS),
         },
@@ -88,6 +92,7 @@ app = Celery(
         "trellis_workers.models.tasks",
         "trellis_workers.rewards.tasks",
         "trellis_workers.data.tasks",
+        "trellis_workers.environments.tasks",
     ],
 )
 app.add_defaults(build_configuration)

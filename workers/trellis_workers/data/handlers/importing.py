@@ -17,7 +17,7 @@ from trellis_data.versions.rows import files_of
 from trellis_data.versions.store import Store
 
 from trellis_workers.data.files import DRAFT, ChildTask
-from trellis_workers.data.handlers.source_splits import Part, part_by_split
+from trellis_workers.data.handlers.source_splits import Part, part_by_file, part_by_split
 from trellis_workers.data.recording import Content, Splits, recognise, record
 from trellis_workers.data.tools import Tools
 
@@ -79,7 +79,9 @@ def _read(
     """The rows as Parquet by split, and one report of all."""
     splits: dict[str, list[Path]] = {}
     reports: list[ImportReport] = []
-    for split, files in part_by_split(source.list_files(), request.split).items():
+    found = source.list_files()
+    parts = part_by_file(found) if request.is_split_by_file else part_by_split(found, request.split)
+    for split, files in parts.items():
         folder = work / split
         report = import_rows(
             Part(source, files), folder, mixed=request.mixed, progress=_teller(tools, reports)

@@ -51,6 +51,14 @@ def part_by_split(files: Sequence[SourceFile], default: str) -> dict[str, list[S
     return parted
 
 
+def part_by_file(files: Sequence[SourceFile]) -> dict[str, list[SourceFile]]:
+    """Every file as a split that is called as the file is, without its suffixes."""
+    parted: dict[str, list[SourceFile]] = {}
+    for file in files:
+        parted.setdefault(PurePosixPath(file.name).name.split(".")[0], []).append(file)
+    return parted
+
+
 def _split_of(name: str) -> str | None:
     """By the file's own name first, then by the folders that it lies in, the innermost first."""
     path = PurePosixPath(name.lower())

@@ -1,0 +1,1 @@
+"""Environments of agents: made and tried in child processes."""

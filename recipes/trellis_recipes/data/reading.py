@@ -10,8 +10,12 @@ from typing import Any, NamedTuple
 from trellis_contracts.recipe import DataFormat
 from trellis_contracts.rows import ROLES, role_of
 
+from trellis_recipes.data.tool_calls import BadCalls, offer_tools, write_calls
+
 Row = Mapping[str, Any]
 Message = dict[str, str]
+#: Beside a conversation: the functions that its assistant may call.
+TOOLS_COLUMN = "tools"
 _TRUE, _FALSE = ("true", "1"), ("false", "0")
 
 
@@ -42,6 +46,7 @@ class RowReader:
         """``read_messages`` reads a conversation; by default what trainers take: roles and texts."""
         self._format = data_format
         self.columns = columns
+        self._reads_otherwise = read_messages is not None
         self._messages_in: Callable[[Cell], list[Any]] = read_messages or messages_in
 
     def is_named(self, role: str) -> bool:
@@ -106,7 +111,16 @@ class RowReader:
         messages = self._messages_in(cell)
         if not any(message["role"] == "assistant" for message in messages):
             raise BadRow(f"'{cell.column}' has no turn of the assistant", "no_answer")
-        return messages
+        return self._with_tools(row, messages)
+
+    def _with_tools(self, row: Row, messages: list[Message]) -> list[Message]:
+        """The model is told of the tools of a row (column ``tools``) where the conversation does not."""
+        if self._reads_otherwise or not row.get(TOOLS_COLUMN):
+            return messages
+        try:
+            return offer_tools(messages, row[TOOLS_COLUMN])
+        except BadCalls as error:
+            raise BadRow(f"'{TOOLS_COLUMN}': {error}", "bad_tools") from error
 
     def text(self, row: Row) -> str:
         """A document."""
@@ -178,6 +192,12 @@ def messages_in(cell: Cell) -> list[Message]:
         role, content = message.get("role"), message.get("content")
         if not isinstance(role, str) or role not in ROLES:
             raise BadRow(f"message {number} of '{cell.column}' has the role {role!r}", "unknown_role")
+        calls = message.get("tool_calls")
+        if calls and role == "assistant":
+            try:
+                content = write_calls(content if isinstance(content, str) else "", calls)
+            except BadCalls as error:
+                raise BadRow(f"message {number} of '{cell.column}': {error}", "bad_tool_call") from error
         if not isinstance(content, str):
             raise BadRow(f"message {number} of '{cell.column}' has no text in 'content'", "no_text")
         messages.append({"role": role, "content": content})

@@ -3,6 +3,7 @@
 Rows are read and written in batches, so that a dataset may be larger than memory.
 """
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,9 +16,17 @@ import pyarrow.parquet as pq
 from trellis_contracts.attempt import PREPARED_FOLDER, TRAIN_FILE, VALIDATION_FILE
 from trellis_contracts.recipe import DataFormat
 from trellis_contracts.spec import DataSource, JobSpec
-from trellis_recipes.data.conversion import NoConversion, Place, choose_conversion, rename
+from trellis_recipes.data.conversion import Convert, NoConversion, Place, choose_conversion, rename
 from trellis_recipes.data.reading import BadRow
 
+from trellis_train.agents.tooluse.training.rows import (
+    MIX_FILE,
+    BadSelection,
+    choose_rows,
+    count_kinds,
+    describe_row,
+)
+from trellis_train.agents.tooluse.training.rows import RECIPE as CHOOSING_RECIPE
 from trellis_train.data.sources import list_groups, read_rows, unite_schemas
 
 BATCH_ROWS = 2048
@@ -79,7 +88,10 @@ def prepare(spec: JobSpec, out_dir: str | Path | None = None) -> PreparedData:
         raise BadData(f"{held_out} rows cannot be held out for validation: the dataset has {total}.")
     train_path, validation_path = folder / TRAIN_FILE, folder / VALIDATION_FILE
     kept = total - held_out
-    train_rows = _convert(form, spec.train_data, train_path, "train", 0, kept)
+    if spec.recipe == CHOOSING_RECIPE:
+        train_rows = _convert_chosen(spec, spec.train_data, train_path, kept)
+    else:
+        train_rows = _convert(form, spec.train_data, train_path, "train", 0, kept)
     validation_rows = 0
     if spec.validation_data is not None:
         count = _count_rows(spec.validation_data)
@@ -89,12 +101,42 @@ def prepare(spec: JobSpec, out_dir: str | Path | None = None) -> PreparedData:
     return PreparedData(train_path, train_rows, validation_path if validation_rows else None, validation_rows)
 
 
-def _convert(form: DataFormat, source: DataSource, target: Path, split: str, start: int, stop: int) -> int:
-    """Convert rows ``start`` to ``stop`` of the dataset into the target file; how many it then holds."""
+def _convert_chosen(spec: JobSpec, source: DataSource, target: Path, stop: int) -> int:
+    """Rows of an agent's supervised training, chosen as its knobs say; all of them are held in memory."""
+    convert = _choose_conversion(DataFormat.MESSAGES, source)
+    rows = []
+    for first, batch in _read(source, 0, stop):
+        for index, row in enumerate(batch, start=first):
+            try:
+                (converted,) = convert(row, Place(index, "train"))
+                rows.append(describe_row(row, converted["messages"], f"{source.sha256[:12]}-{index}"))
+            except (BadRow, BadSelection) as error:
+                raise BadData(f"Row {index + 1} of dataset {source.dataset_id}: {error}.") from error
     try:
-        convert = choose_conversion(source.format, form, source.columns)
+        chosen = choose_rows(rows, spec)
+    except BadSelection as error:
+        raise BadData(f"Rows of dataset {source.dataset_id} cannot be chosen: {error}.") from error
+    mix = {"rows": len(chosen), "task_types": count_kinds(chosen)}
+    target.with_name(MIX_FILE).write_text(json.dumps(mix))
+    table = pa.Table.from_pylist(
+        [{"messages": row["messages"]} for row in chosen], SCHEMAS[DataFormat.MESSAGES]
+    )
+    draft = target.with_suffix(".tmp")
+    pq.write_table(table, draft)
+    os.replace(draft, target)
+    return len(chosen)
+
+
+def _choose_conversion(form: DataFormat, source: DataSource) -> Convert:
+    try:
+        return choose_conversion(source.format, form, source.columns)
     except NoConversion as error:
         raise BadData(str(error)) from error
+
+
+def _convert(form: DataFormat, source: DataSource, target: Path, split: str, start: int, stop: int) -> int:
+    """Convert rows ``start`` to ``stop`` of the dataset into the target file; how many it then holds."""
+    convert = _choose_conversion(form, source)
     schema = _choose_schema(form, source)
     # Under another name until it is complete: an attempt may be killed here.
     draft = target.with_suffix(".tmp")

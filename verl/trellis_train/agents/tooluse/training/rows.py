@@ -1,0 +1,161 @@
+"""Which rows an agent's supervised training learns, as its recipe's knobs say.
+
+In this order: only some kinds of tasks (``focus_tags``), a mix by kind (``weight_*``), the most useful
+ones (coreset), and rows of earlier runs beside them (replay). Each step sees what the one before left.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from trellis_contracts.spec import JobSpec
+
+from trellis_train.agents.tooluse.formatting.sampling import (
+    TASK_TYPES,
+    BadWeights,
+    TaskType,
+    largest_exact_count,
+    sample_by_weights,
+)
+from trellis_train.agents.tooluse.formatting.task_types import BadDialog, decide_task_type
+from trellis_train.agents.tooluse.selection.replay import BadBuffer, ReplayBuffer
+from trellis_train.agents.tooluse.selection.rows import select_rows
+
+RECIPE = "agent_sft"
+#: Beside the jobs' folders, so that the next job finds it.
+REPLAY_FOLDER = "replay"
+#: In the job's folder: what was replayed to its first attempt is replayed to all of them.
+REPLAYED_FILE = "replayed.json"
+#: In the attempt's folder of prepared files: how many rows of which kind are learned.
+MIX_FILE = "mix.json"
+_CALL_NAME = re.compile(r'<tool_call>\s*\{\s*"name"\s*:\s*"([^"]+)"')
+_BUFFER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+Row = dict[str, Any]
+
+
+class BadSelection(ValueError):
+    """The rows cannot be chosen as asked; says why."""
+
+
+def describe_row(source: Mapping[str, Any], messages: Sequence[Mapping[str, str]], fallback_id: str) -> Row:
+    """A converted row with what it is chosen by: an id, its kind of task and its metadata.
+
+    What the dataset does not tell (``task_type``, ``metadata``) is read from the conversation. Raises
+    ``BadSelection`` for a kind of task that does not exist.
+    """
+    metadata = _as_mapping(source.get("metadata"))
+    told = source.get("task_type") or metadata.get("task_type")
+    spoken = [each for each in messages if each["role"] not in ("system", "developer")]
+    said = [each["content"] for each in messages if each["role"] == "assistant"]
+    calls = [name for text in said for name in _CALL_NAME.findall(text)]
+    goal = next((each["content"] for each in spoken if each["role"] == "user"), "")
+    try:
+        kind = decide_task_type(
+            metadata={**metadata, "task_type": told} if told else metadata,
+            tools=calls,
+            turns=len(spoken),
+            goal=goal,
+        )
+    except BadDialog as error:
+        raise BadSelection(str(error)) from error
+    loss = metadata.get("loss")
+    return {
+        "id": str(source.get("id") or fallback_id),
+        "task_type": kind,
+        "metadata": {"loss": loss} if isinstance(loss, int | float) else {},
+        "messages": [dict(each) for each in messages],
+    }
+
+
+def choose_rows(rows: Sequence[Row], spec: JobSpec) -> list[Row]:
+    """The rows to train on, in the order drawn by the seed. Raises ``BadSelection``."""
+    knobs, seed = spec.params, int(spec.params.get("seed") or spec.seed)
+    try:
+        chosen = _mix(_focus(_with_own_ids(rows), knobs), knobs, seed)
+        if knobs.get("use_coreset_selection"):
+            size, strategy = int(knobs["coreset_target_size"]), knobs["coreset_strategy"]
+            chosen = cast("list[Row]", select_rows(chosen, size, strategy, seed=seed))
+        if knobs.get("use_online_continual"):
+            chosen = chosen + _replay(chosen, spec, seed)
+    except (BadWeights, BadBuffer, ValueError) as error:
+        raise BadSelection(str(error)) from error
+    if not chosen:
+        raise BadSelection("no row is left to train on: none is of the kinds that are asked for")
+    return chosen
+
+
+def count_kinds(rows: Sequence[Row]) -> dict[str, int]:
+    """How many rows there are of each kind of task."""
+    return dict(sorted(Counter(str(row["task_type"]) for row in rows).items()))
+
+
+def _with_own_ids(rows: Sequence[Row]) -> list[Row]:
+    """Ids are what rows are told apart by; the second row of an id gets one of its own."""
+    seen: Counter[str] = Counter()
+    named = []
+    for row in rows:
+        seen[row["id"]] += 1
+        again = seen[row["id"]]
+        named.append(row if again == 1 else {**row, "id": f"{row['id']}#{again}"})
+    return named
+
+
+def _focus(rows: Sequence[Row], knobs: Mapping[str, Any]) -> list[Row]:
+    tags = [tag.strip() for tag in str(knobs.get("focus_tags") or "").split(",") if tag.strip()]
+    unknown = [tag for tag in tags if tag not in TASK_TYPES]
+    if unknown:
+        raise BadSelection(f"there is no kind of task '{unknown[0]}'; there are {', '.join(TASK_TYPES)}")
+    return [row for row in rows if not tags or row["task_type"] in tags]
+
+
+def _mix(rows: list[Row], knobs: Mapping[str, Any], seed: int) -> list[Row]:
+    """Rows in the shares of the weights; the share of a kind that the dataset lacks goes to the others."""
+    limit = knobs.get("max_samples")
+    if not knobs.get("mix_tasks", True):
+        return rows if limit is None else rows[: int(limit)]
+    available = Counter(cast("TaskType", row["task_type"]) for row in rows)
+    weights = {name: float(knobs[f"weight_{name}"]) for name in TASK_TYPES if available[name]}
+    if not any(weights.values()):
+        raise BadSelection("the weights leave no kind of task that the dataset has")
+    count = largest_exact_count(weights, available) if limit is None else int(limit)
+    return sample_by_weights(rows, weights, count=count, seed=seed)
+
+
+def _replay(new: list[Row], spec: JobSpec, seed: int) -> list[Row]:
+    """Rows of earlier runs; the buffer then holds the new ones too."""
+    job_folder = Path(spec.checkpoint_dir).parent
+    noted = job_folder / REPLAYED_FILE
+    if noted.exists():
+        kept: list[Row] = json.loads(noted.read_text(encoding="utf-8"))
+        return kept
+    name = str(spec.params["continual_buffer"])
+    if not _BUFFER_NAME.fullmatch(name):
+        raise BadSelection(f"'{name}' names no buffer: letters, digits, - and _, at most 64")
+    path = job_folder.parent / REPLAY_FOLDER / f"{name}.json"
+    buffer = ReplayBuffer.open(
+        path,
+        size=int(spec.params["continual_buffer_size"]),
+        ratio=float(spec.params["continual_replay_ratio"]),
+        strategy=spec.params["coreset_strategy"],
+        seed=seed,
+    )
+    replayed = [dict(row) for row in buffer.absorb(new)]
+    buffer.save(path)
+    job_folder.mkdir(parents=True, exist_ok=True)
+    staging = noted.with_suffix(".writing")
+    staging.write_text(json.dumps(replayed, ensure_ascii=False), encoding="utf-8")
+    staging.replace(noted)
+    return replayed
+
+
+def _as_mapping(value: Any) -> Mapping[str, Any]:
+    """A row's metadata, which files also hold as JSON text."""
+    if isinstance(value, str) and value.strip():
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return {}
+    return value if isinstance(value, Mapping) else {}

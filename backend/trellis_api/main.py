@@ -48,6 +48,7 @@ from trellis_api.reports.router import router as reports_router
 from trellis_api.rewards.router import router as rewards_router
 from trellis_api.uploads.router import router as uploads_router
 from trellis_api.uploads.service import remove_expired
+from trellis_api.workflows.router import router as workflows_router
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +60,7 @@ ROUTERS: list[APIRouter] = [
     results_router,
     recipes_router,
     rewards_router,
+    workflows_router,
     uploads_router,
     datasets_router,
     versions_router,

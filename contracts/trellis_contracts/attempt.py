@@ -12,6 +12,8 @@ REWARDS_FILE = "rewards.json"
 REWARD_KEYS_FILE = "reward-keys"
 #: Copies of persons' own reward functions.
 REWARD_FILES_FOLDER = "rewards"
+#: A person's own workflow, where the run trains one.
+WORKFLOW_FILE = "workflow.py"
 #: Created to ask the run to checkpoint and leave.
 STOP_FILE = "stop"
 #: The event spool: one or more ``<producer>.<segment>.jsonl`` a producer.

@@ -301,7 +301,7 @@ def test_nothing_but_health_and_login_answers_without_a_login(
         file_id=new_id("rwf"), dry_run_id=new_id("dry"), step=CHECKPOINT_STEP, upload_id=new_id("up"),
         task_id=new_id("dtk"), pipeline_id=new_id("ppl"), version_id="0" * 64, name=BRANCH,
         evaluation_id=new_id("ev"), benchmark_name="gsm8k", label="gsm8k", position=0, number=0,
-        report_id=new_id("rep"),
+        report_id=new_id("rep"), workflow_id=new_id("wfl"),
     )  # fmt: skip
 
     status = call(operation.method, path)

@@ -14,6 +14,7 @@ from trellis_api.core.ids import new_id
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.repository import lock_dataset
 from trellis_api.datasets.view import DatasetView
+from trellis_api.environments.resources import find_environment_problems, keep_environment
 from trellis_api.jobs import data_fit, exports, memory, repository, service
 from trellis_api.jobs.composition import Ingredients, build_compose_request
 from trellis_api.jobs.errors import (
@@ -36,6 +37,7 @@ from trellis_api.models.models import Model
 from trellis_api.models.repository import find_model, lock_model
 from trellis_api.monitoring.machine import Machine as MeasuredMachine
 from trellis_api.rewards.resources import as_terms, find_obstacles, keep_resources
+from trellis_api.workflows.service import find_workflow_problems, keep_workflow
 
 
 def submit(
@@ -183,6 +185,8 @@ def _compose(session: Session, *, job: Job, settings: Settings, is_preview: bool
         *data_problems,
         *_check_slots(job, settings),
         *find_obstacles(session, settings, rewards=job.params.get("rewards")),
+        *find_workflow_problems(session, job.params),
+        *find_environment_problems(session, recipe=job.recipe, params=job.params),
     ]
     issues = []
     for error, field in problems:
@@ -200,6 +204,8 @@ def _keep_ingredients(session: Session, *, job: Job) -> None:
         if dataset_id is not None:
             lock_dataset(session, dataset_id=dataset_id, is_shared=True)
     keep_resources(session, terms=as_terms(job.params.get("rewards")))
+    keep_workflow(session, job.params)
+    keep_environment(session, job.params)
 
 
 def find_ingredients(session: Session, settings: Settings, *, job: Job) -> Ingredients:

@@ -2256,6 +2256,54 @@ export interface paths {
         patch: operations["append_upload_api_v1_uploads__upload_id__patch"];
         trace?: never;
     };
+    "/api/v1/workflows": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Workflows
+         * @description Uploaded workflows, newest first.
+         */
+        get: operations["list_workflows_api_v1_workflows_get"];
+        put?: never;
+        /**
+         * Create Workflow
+         * @description Keep a Python file. Its functions are checked; it is run only isolated, in a job.
+         */
+        post: operations["create_workflow_api_v1_workflows_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workflows/{workflow_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Workflow
+         * @description One uploaded workflow, with its code.
+         */
+        get: operations["read_workflow_api_v1_workflows__workflow_id__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Workflow
+         * @description Forget a workflow; refused while an unfinished job trains with it.
+         */
+        delete: operations["delete_workflow_api_v1_workflows__workflow_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -5785,6 +5833,18 @@ export interface components {
              */
             dataset_version?: string | null;
             /**
+             * Environment Id
+             * @description What its agent worked in.
+             */
+            environment_id?: string | null;
+            /** Environment Name */
+            environment_name?: string | null;
+            /**
+             * Environment Sha256
+             * @description Hash of the environment's files.
+             */
+            environment_sha256?: string | null;
+            /**
              * Export Job Id
              * @description The job that wrote the files.
              */
@@ -5817,10 +5877,10 @@ export interface components {
         LineageEdge: {
             /**
              * Role
-             * @description base: the model that a job starts from; data: what it learns from; checkpoint: what became a model; measured: the model, or a checkpoint of the job, by an evaluation; report: what an evaluation is told in.
+             * @description base: the model that a job starts from; data: what it learns from; environment: what its agent works in; checkpoint: what became a model; measured: the model, or a checkpoint of the job, by an evaluation; report: what an evaluation is told in.
              * @enum {string}
              */
-            role: "base" | "data" | "checkpoint" | "measured" | "report";
+            role: "base" | "data" | "environment" | "checkpoint" | "measured" | "report";
             /** Source */
             source: string;
             /**
@@ -5833,7 +5893,7 @@ export interface components {
         };
         /**
          * LineageNode
-         * @description A model, job, dataset, evaluation or report in a lineage.
+         * @description A model, job, dataset, environment, evaluation or report in a lineage.
          */
         LineageNode: {
             /**
@@ -5852,7 +5912,7 @@ export interface components {
              * Kind
              * @enum {string}
              */
-            kind: "model" | "job" | "dataset" | "evaluation" | "report";
+            kind: "model" | "job" | "dataset" | "environment" | "evaluation" | "report";
             /** Name */
             name: string | null;
             /**
@@ -5862,7 +5922,7 @@ export interface components {
             recipe?: string | null;
             /**
              * Sha256
-             * @description Of a dataset's rows, when they were trained on.
+             * @description Of a dataset's rows or an environment's files, then.
              */
             sha256?: string | null;
             /**
@@ -6671,6 +6731,16 @@ export interface components {
         Page_VersionRead_: {
             /** Items */
             items: components["schemas"]["VersionRead"][];
+            /**
+             * Next Cursor
+             * @description Give as `cursor` for the next page; null at the end.
+             */
+            next_cursor?: string | null;
+        };
+        /** Page[WorkflowRead] */
+        Page_WorkflowRead_: {
+            /** Items */
+            items: components["schemas"]["WorkflowRead"][];
             /**
              * Next Cursor
              * @description Give as `cursor` for the next page; null at the end.
@@ -8959,6 +9029,18 @@ export interface components {
              * @description The version that it learned from.
              */
             dataset_version?: string | null;
+            /**
+             * Environment Id
+             * @description What its agent worked in.
+             */
+            environment_id?: string | null;
+            /** Environment Name */
+            environment_name?: string | null;
+            /**
+             * Environment Sha256
+             * @description Hash of the environment's files.
+             */
+            environment_sha256?: string | null;
             /** Job Id */
             job_id?: string | null;
             /** Job Name */
@@ -9267,6 +9349,68 @@ export interface components {
             name: string | null;
             /** State */
             state: string | null;
+        };
+        /**
+         * WorkflowCreate
+         * @description A Python file with `async def workflow(task, model)`, which returns the reward.
+         */
+        WorkflowCreate: {
+            /**
+             * Code
+             * @description Checked for its functions here; run only in the sandbox of a job.
+             */
+            code: string;
+            /**
+             * Function
+             * @description Name of the workflow; default workflow, or the only async function.
+             */
+            function?: string | null;
+            /** Name */
+            name: string;
+        };
+        /**
+         * WorkflowDetail
+         * @description An uploaded workflow.
+         */
+        WorkflowDetail: {
+            /** Code */
+            code: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Function */
+            function: string;
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** Sha256 */
+            sha256: string;
+            /** Size Bytes */
+            size_bytes: number;
+        };
+        /**
+         * WorkflowRead
+         * @description An uploaded workflow, without its code.
+         */
+        WorkflowRead: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Function */
+            function: string;
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** Sha256 */
+            sha256: string;
+            /** Size Bytes */
+            size_bytes: number;
         };
         /**
          * ResourcesRead
@@ -18730,6 +18874,275 @@ export interface operations {
             };
             /** @description No room on the disk */
             507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_workflows_api_v1_workflows_get: {
+        parameters: {
+            query?: {
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_WorkflowRead_"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    create_workflow_api_v1_workflows_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WorkflowCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkflowRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_workflow_api_v1_workflows__workflow_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workflow_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkflowDetail"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_workflow_api_v1_workflows__workflow_id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workflow_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };

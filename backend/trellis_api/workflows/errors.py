@@ -1,0 +1,33 @@
+"""What can go wrong with workflow files."""
+
+from trellis_api.core.errors import Conflict, InvalidRequest, NotFound
+
+
+class WorkflowNotFound(NotFound):
+    """No file has this id."""
+
+    code = "workflow_not_found"
+
+
+class WorkflowNameTaken(Conflict):
+    """Another file has this name."""
+
+    code = "workflow_name_taken"
+
+
+class WorkflowInvalid(InvalidRequest):
+    """The file is no Python, or has no workflow."""
+
+    code = "workflow_invalid"
+
+
+class WorkflowInUse(Conflict):
+    """An unfinished job trains with the file."""
+
+    code = "workflow_in_use"
+
+
+class UnknownWorkflow(InvalidRequest):
+    """A job names a file that does not exist."""
+
+    code = "unknown_workflow"

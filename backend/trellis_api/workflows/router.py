@@ -1,0 +1,42 @@
+"""``/workflows``: persons' own agents, for the recipe ``tune``."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from trellis_api.core.dependencies import ReadSession, WriteSession
+from trellis_api.core.errors import ERROR_RESPONSES
+from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
+from trellis_api.workflows import service
+from trellis_api.workflows.schemas import WorkflowCreate, WorkflowDetail, WorkflowRead
+
+router = APIRouter(prefix="/workflows", tags=["workflows"], responses=ERROR_RESPONSES)
+
+Cursor = Annotated[str | None, Query(max_length=400)]
+Limit = Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)]
+
+
+@router.get("")
+def list_workflows(
+    session: ReadSession, cursor: Cursor = None, limit: Limit = DEFAULT_PAGE_SIZE
+) -> Page[WorkflowRead]:
+    """Uploaded workflows, newest first."""
+    return service.list_workflows(session, cursor=cursor, limit=limit)
+
+
+@router.post("", status_code=201)
+def create_workflow(request: WorkflowCreate, session: WriteSession) -> WorkflowRead:
+    """Keep a Python file. Its functions are checked; it is run only isolated, in a job."""
+    return WorkflowRead.model_validate(service.add_workflow(session, request=request))
+
+
+@router.get("/{workflow_id}")
+def read_workflow(workflow_id: str, session: ReadSession) -> WorkflowDetail:
+    """One uploaded workflow, with its code."""
+    return WorkflowDetail.model_validate(service.get_workflow(session, workflow_id=workflow_id))
+
+
+@router.delete("/{workflow_id}", status_code=204)
+def delete_workflow(workflow_id: str, session: WriteSession) -> None:
+    """Forget a workflow; refused while an unfinished job trains with it."""
+    service.delete_workflow(session, workflow_id=workflow_id)

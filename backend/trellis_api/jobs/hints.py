@@ -49,6 +49,11 @@ HINTS: dict[str, Text] = {
         "names, and dry-run the rewards.",
         zh="某个奖励无法加载或使用，因此任务在第一步之前就结束了。请按原因修正，并先试运行这些奖励。",
     ),
+    "agent_unusable": Text(
+        en="The agent could not act, so the run ended before its first step. Mend what the reason names: "
+        "make the environment again, or correct the agent's options or workflow.",
+        zh="智能体无法行动，因此任务在第一步之前就结束了。请按原因修正：重新生成环境，或更正智能体的选项或工作流。",
+    ),
     "model_not_found": Text(
         en="The model's files are missing or incomplete. Register the model again.",
         zh="模型文件缺失或不完整。请重新登记该模型。",

@@ -72,6 +72,8 @@ export const zhByIssue: Readonly<Record<string, string>> = {
   too_many_gpus: '请求的槽位数超过平台拥有的数量。',
   truncated_sampling: '截断采样时，采样概率与策略的概率不一致。',
   uneven_mini_batches: '一步的提示不能平均分成小批，最后一批会被填充。',
+  turns_are_short: '每轮可用的词元较少，许多回合会因空间不足而结束。',
+  turns_do_not_fit: '最大回合长度容不下这么多轮。',
   unknown_column: '数据中没有这一列。',
   unknown_engine_key: '引擎没有这个设置。',
   unknown_judge: '没有配置这个评审端点。',

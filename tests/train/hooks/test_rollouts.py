@@ -112,3 +112,31 @@ def test_rows_that_only_fill_up_a_batch_are_not_shown(queue: dict[str, Any]) -> 
     shown = collect(["a_0_0", "pad_0_0"], [{}, {"is_padding": True}])
 
     assert [rollout.group for rollout in shown] == ["a"]
+
+
+def make_episode(text: str) -> dict[str, Any]:
+    turns = [{"role": "assistant", "text": text, "tokens": 3, "is_trained": True, "calls": []}]
+    return {"trajectory": {"turns": turns, "stop_reason": "answered", "duration_s": 1.0}}
+
+
+def test_an_episode_is_told_turn_by_turn(queue: dict[str, dict[str, Any]]) -> None:
+    queue["a_0_0"] = make_row([1], 1.0, extra_fields=make_episode("I look."))
+
+    (rollout,) = collect(["a_0_0"])
+
+    assert rollout.trajectory is not None
+    assert rollout.trajectory.turns[0].text == "I look."
+    assert rollout.trajectory.stop_reason == "answered"
+
+
+def test_many_long_episodes_stay_within_a_batch_of_the_shipper(queue: dict[str, dict[str, Any]]) -> None:
+    keys = [f"p{prompt}_{session}_0" for prompt in range(8) for session in range(16)]
+    for key in keys:
+        queue[key] = make_row([1], 1.0, extra_fields=make_episode("x" * 24_000))
+
+    shown = collect(keys)
+
+    told = [rollout for rollout in shown if rollout.trajectory is not None]
+    assert len(told) == rollouts.MAX_EPISODES
+    assert {rollout.group for rollout in told} == {f"p{prompt}" for prompt in range(8)}
+    assert sum(len(rollout.model_dump_json()) for rollout in shown) < 1_000_000

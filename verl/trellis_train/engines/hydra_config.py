@@ -7,6 +7,8 @@ from typing import Any
 from trellis_contracts.spec import JobSpec
 from trellis_recipes.hydra_text import text
 
+from trellis_train.agents.wiring import loop_overrides
+
 CONFIG_NAME = "ppo_trainer"
 AGENT_LOOP_MANAGER = "actor_rollout_ref.rollout.agent.agent_loop_manager_class"
 #: vLLM's CPU build asks for a worker process beside the engine's, to bind its threads. With one
@@ -35,8 +37,9 @@ def platform_overrides(spec: JobSpec) -> list[str]:
 
 
 def compose_config(spec: JobSpec) -> Any:
-    """The configuration that this reinforcement-learning job runs with."""
-    return compose_schema(CONFIG_NAME, [*spec.engine_overrides, *platform_overrides(spec)])
+    """The configuration that this reinforcement-learning job runs with; its agent's loop is written down."""
+    overrides = [*spec.engine_overrides, *platform_overrides(spec), *loop_overrides(spec)]
+    return compose_schema(CONFIG_NAME, overrides)
 
 
 def compose_schema(name: str, overrides: list[str]) -> Any:

@@ -66,6 +66,7 @@ def _train(config: Any, spec: JobSpec, spool: Spool) -> Any:
     from verl.trainer.main_ppo import TaskRunnerV1
     from verl.trainer.ppo.v1 import trainer_base
 
+    from trellis_train.hooks.agent_metrics import MeasuresEpisodes, derive_agent_metrics
     from trellis_train.hooks.algorithms import correct_estimators, mixins_for
     from trellis_train.hooks.balance import with_plain_numbers
     from trellis_train.hooks.metrics import report_metrics
@@ -78,10 +79,11 @@ def _train(config: Any, spec: JobSpec, spool: Spool) -> Any:
     connect(config, spec)
     early = EarlyActors(config)
     try:
-        report_metrics(spool)
+        report_metrics(spool, derive_agent_metrics if spec.agent else None)
         mode = config.trainer.v1.trainer_mode
         trainers = trainer_base.TRAINER_REGISTRY
-        trainers[mode] = with_hooks(trainer_base.get_trainer_cls(mode), spool, mixins_for(config))
+        mixins = (*mixins_for(config), *((MeasuresEpisodes,) if spec.agent else ()))
+        trainers[mode] = with_hooks(trainer_base.get_trainer_cls(mode), spool, mixins)
         correct_estimators(config)
         trainer_base.get_seqlen_balanced_partitions = with_plain_numbers(
             trainer_base.get_seqlen_balanced_partitions

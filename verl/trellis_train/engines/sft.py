@@ -67,7 +67,7 @@ def _train(config: Any, spool: Spool | None) -> bool:
     auto_set_device(config)
     initialize_global_process_group()
     if spool is not None:
-        report_metrics(spool, perplexity_of)
+        report_metrics(spool, lambda values, _step: perplexity_of(values))
     trainer = ReportingSFTTrainer(config, spool)
     trainer.run()
     # Not after a failure: the other ranks would fail for it before this one has said why.

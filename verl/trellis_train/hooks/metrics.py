@@ -23,11 +23,11 @@ def to_scalars(data: dict[str, Any]) -> dict[str, float]:
 
 
 def report_metrics(
-    spool: Spool, derive: Callable[[dict[str, float]], dict[str, float]] | None = None
+    spool: Spool, derive: Callable[[dict[str, float], int], dict[str, float]] | None = None
 ) -> None:
     """Extend ``verl.utils.tracking.Tracking`` in place: it has no registry of backends.
 
-    ``derive`` gives further metrics that follow from those of a step. The loggers that
+    ``derive`` gives further metrics that follow from those of a step and its number. The loggers that
     the configuration asks for stay as they are; the event is written before them, so
     that a failing one loses nothing.
     """
@@ -38,7 +38,8 @@ def report_metrics(
     @wraps(original)
     def log(self: Any, data: dict[str, Any], step: int, backend: Any = None) -> None:
         values = to_scalars(data)
-        spool.write(MetricsEvent(time=now(), step=step, values=values | (derive(values) if derive else {})))
+        more = derive(values, step) if derive else {}
+        spool.write(MetricsEvent(time=now(), step=step, values=values | more))
         original(self, data, step, backend)
 
     Tracking.log = log

@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from trellis_contracts.agents import Trajectory
 from trellis_contracts.events import Rollout, RolloutsEvent, Split
 
+from trellis_train.agents.episode.shortening import shorten
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.metrics import to_scalars
 from trellis_train.rewards.mixture import ERROR_KEY
@@ -16,6 +18,10 @@ MAX_GROUPS = 8
 MAX_EVENT_CHARS = 200_000
 #: No text is cut below this.
 MIN_TEXT_CHARS = 400
+#: Of an agent's episodes so many are shown: a turn takes more room than its text.
+MAX_EPISODES = 32
+#: Characters of all episodes of an event together, beside the texts.
+MAX_EPISODE_CHARS = 250_000
 FIELDS = ["prompts", "responses", "rm_scores", "advantages", "response_mask", "reward_model", "extra_fields"]
 
 
@@ -56,10 +62,13 @@ def collect_rollouts(
     )
     columns = {name: _rows(data[name]) for name in FIELDS if name in data}
     limit = max(MIN_TEXT_CHARS, MAX_EVENT_CHARS // max(1, 2 * len(samples)))
+    extra_fields = columns.get("extra_fields", [None] * len(samples))
+    shown = _choose_episodes(samples, extra_fields)
     rollouts = [
         _to_rollout(
             sample,
             {name: column[row] for name, column in columns.items()},
+            trajectory=_trajectory_of(extra_fields[row]) if row in shown else None,
             tokenizer=tokenizer,
             text_limit=limit,
             max_response_tokens=max_response_tokens,
@@ -76,8 +85,29 @@ def _rows(column: Any) -> Sequence[Any]:
     return list(column.tolist()) if hasattr(column, "tolist") else list(column)
 
 
+def _choose_episodes(samples: Sequence[SampleKey], extra_fields: Sequence[Any]) -> set[int]:
+    """Places of the episodes that are told turn by turn: of every prompt the same number, from its first."""
+    by_prompt: dict[str, list[int]] = {}
+    for place, (sample, fields) in enumerate(zip(samples, extra_fields, strict=True)):
+        if isinstance(fields, dict) and fields.get("trajectory") is not None:
+            by_prompt.setdefault(sample.uid, []).append(place)
+    each = max(1, MAX_EPISODES // max(1, len(by_prompt)))
+    return {place for places in by_prompt.values() for place in places[:each]}
+
+
+def _trajectory_of(fields: Any) -> Trajectory:
+    whole = Trajectory.model_validate(fields["trajectory"])
+    return shorten(whole, MAX_EPISODE_CHARS // MAX_EPISODES)
+
+
 def _to_rollout(
-    sample: SampleKey, row: dict[str, Any], *, tokenizer: Any, text_limit: int, max_response_tokens: int
+    sample: SampleKey,
+    row: dict[str, Any],
+    *,
+    trajectory: Trajectory | None,
+    tokenizer: Any,
+    text_limit: int,
+    max_response_tokens: int,
 ) -> Rollout:
     response = row["responses"]
     reward_model = row.get("reward_model")
@@ -92,6 +122,7 @@ def _to_rollout(
         response_tokens=int(response.numel()),
         advantage=_mean_over_mask(row.get("advantages"), row.get("response_mask")),
         is_truncated=int(response.numel()) >= max_response_tokens,
+        trajectory=trajectory,
     )
 
 

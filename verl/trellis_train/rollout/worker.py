@@ -137,7 +137,8 @@ def without_references(config: Any) -> Any:
     return OmegaConf.create(OmegaConf.to_container(config, resolve=True))
 
 
-_single_turn: SharedSingleTurnLoop | None = None
+#: Loops that serve all episodes of this process, by class.
+_shared: dict[type[Any], Any] = {}
 
 
 @cache
@@ -146,16 +147,23 @@ def _plain_target(name: str) -> Any:
 
 
 def instantiate_agent_loop(config: Any, **kwargs: Any) -> Any:
-    """``hydra.utils.instantiate``, without merging configurations where ``config`` names a class only.
+    """``hydra.utils.instantiate``, without merging configurations where ``config`` needs none.
 
-    verl's single-turn loop is made once: a worker's ``kwargs`` are always the same.
+    verl's single-turn loop, and loops of ours that keep nothing between episodes (``is_shared``), are made
+    once: a worker's ``config`` and ``kwargs`` are always the same.
     """
-    global _single_turn
-    if set(config) != {"_target_"}:
-        return instantiate(config=config, **kwargs)
     cls = _plain_target(config["_target_"])
-    if cls is not SingleTurnAgentLoop:
-        return cls(**kwargs)
-    if _single_turn is None or _single_turn.server_manager is not kwargs["server_manager"]:
-        _single_turn = SharedSingleTurnLoop(**kwargs)
-    return _single_turn
+    if cls is SingleTurnAgentLoop and set(config) == {"_target_"}:
+        return _share(SharedSingleTurnLoop, kwargs)
+    if getattr(cls, "is_shared", False):
+        return _share(cls, kwargs, config)
+    return instantiate(config=config, **kwargs) if set(config) != {"_target_"} else cls(**kwargs)
+
+
+def _share(cls: type[Any], kwargs: dict[str, Any], config: Any = None) -> Any:
+    known = _shared.get(cls)
+    if known is None or known.server_manager is not kwargs["server_manager"]:
+        plain: Any = {} if config is None else OmegaConf.to_container(config, resolve=True)
+        own = {name: value for name, value in plain.items() if name not in ("_target_", "name")}
+        known = _shared[cls] = cls(**kwargs, **own)
+    return known

@@ -13,6 +13,7 @@ from trellis_contracts.attempt import STOP_FILE
 from trellis_contracts.events import LogEvent, ManifestEvent, OutcomeEvent, ProgressEvent
 from trellis_contracts.spec import EXIT_CRASHED, EXIT_STOPPED, EXIT_SUCCEEDED, JobSpec
 
+from trellis_train.agents.unusable import AgentUnusable
 from trellis_train.hooks.checkpoints import find_step
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE, Spool, is_stop_requested
@@ -111,9 +112,11 @@ class SupervisedRun:
         # Imported here: it costs a tenth of a second, and the first event is on its way by now.
         if self._spec.train_data is None:
             return  # exports and evaluations train on nothing
+        from trellis_train.agents.preflight import check_agent
         from trellis_train.data.prepare import prepare
         from trellis_train.rewards.preflight import check_rewards
 
+        check_agent(self._spec)
         prepare(self._spec)
         check_rewards(self._spec)
 
@@ -121,6 +124,8 @@ class SupervisedRun:
         reason = self._redactor.mask(f"{error}" or type(error).__name__)
         if isinstance(error, RewardUnusable):
             return Verdict("failed", reason, "reward_unusable")
+        if isinstance(error, AgentUnusable):
+            return Verdict("failed", reason, "agent_unusable")
         self.say(f"The data could not be prepared.\n{traceback.format_exc()}")
         known = find_known_cause([reason])
         return known or Verdict("failed", reason, "bad_data")

@@ -13,11 +13,11 @@ from typing import Any, Literal
 from trellis_contracts.agents import ToolCall
 
 from trellis_train.agents.episode.tool_calls import BrokenCall, ParsedCall
+from trellis_train.agents.linksearch.generate import DATABASE_FILE
 from trellis_train.agents.linksearch.tools import SCHEMAS, ProfileTools
 
 #: Threads for SQL, each with a connection: SQLite leaves Python's lock while it works.
 THREADS = 8
-DATABASE_FILE = "profiles.db"
 FormatFault = Literal["parse", "name", "args"]
 _PARAMETERS = {schema["function"]["name"]: schema["function"]["parameters"] for schema in SCHEMAS}
 _TYPES: dict[str, type | tuple[type, ...]] = {

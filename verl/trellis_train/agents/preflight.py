@@ -1,0 +1,41 @@
+"""Looks at what an agent's episodes need before its engine starts: a mistake shows minutes earlier."""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+from trellis_contracts.agents import AgentTask
+from trellis_contracts.spec import JobSpec
+
+from trellis_train.agents.linksearch.generate import DATABASE_FILE
+from trellis_train.agents.linksearch.guard import SqlGuard
+from trellis_train.agents.linksearch.options import BadOptions, Options
+from trellis_train.agents.unusable import AgentUnusable
+
+
+def check_agent(spec: JobSpec) -> None:
+    """Raise ``AgentUnusable`` where the job's agent could not act."""
+    if spec.agent is not None and spec.agent.kind in _CHECKS:
+        _CHECKS[spec.agent.kind](spec.agent)
+
+
+def check_linksearch(task: AgentTask) -> None:
+    """Options, and a database of profiles that answers."""
+    try:
+        Options.parse(task.options)
+    except BadOptions as error:
+        raise AgentUnusable(f"The agent's options are wrong: {error}.") from error
+    if task.environment_path is None:
+        raise AgentUnusable("The agent has no environment: it needs a database of profiles.")
+    path = Path(task.environment_path) / DATABASE_FILE
+    try:
+        reply = SqlGuard(path).run("SELECT linkedin_handle FROM profiles LIMIT 1")
+    except FileNotFoundError as error:
+        raise AgentUnusable(f"The agent's database is missing: {error}.") from error
+    except sqlite3.Error as error:
+        raise AgentUnusable(f"The agent's database {path} cannot be used: {error}.") from error
+    if reply.error is not None or not reply.rows:
+        raise AgentUnusable(f"The agent's database {path} holds no profiles. {reply.message}".rstrip())
+
+
+_CHECKS: dict[str, Callable[[AgentTask], None]] = {"linksearch": check_linksearch}

@@ -1,0 +1,93 @@
+"""What is measured of an agent's episodes, beside what verl measures of every run.
+
+``agent/<number>/mean``: of each number that a loop reports in ``extra_fields["agent"]``. ``train/*``,
+``eval/*`` and ``baseline/*`` (``eval/*`` before the first step) say the same under the names of the task.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from trellis_train.hooks.metrics import to_scalars
+from trellis_train.rollout.order import SampleKey, real_keys
+
+#: Of what loops report with the reward, by the name of the metric.
+_TRAIN = {"train/accuracy": "acc", "train/avg_score": "answer_score"}
+#: Of verl's metrics of a step.
+_STEP = {
+    "train/avg_reward": "critic/score/mean",
+    "train/policy_loss": "actor/pg_loss",
+    "train/loss": "actor/loss",
+}
+#: Of what verl's validation averages (``val-core/<source>/<name>/mean@<n>``).
+_EVAL = {
+    "eval/accuracy": "acc",
+    "eval/avg_score": "answer_score",
+    "eval/avg_hits": "hits",
+    "eval/avg_reward": "reward",
+    "eval/avg_turns": "turns",
+}
+_VALIDATED = re.compile(r"val-(?:core|aux)/[^/]+/(\w+)/mean@\d+")
+
+
+class MeasuresEpisodes:
+    """Mixed in before one of verl's trainers where its rollouts are episodes."""
+
+    def _compute_metrics(self, batch: Any, metrics: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+        super()._compute_metrics(batch, metrics, *args, **kwargs)  # type: ignore[misc]
+        metrics.update(collect_agent_metrics(batch))
+
+
+def collect_agent_metrics(batch: Any) -> dict[str, float]:
+    """Means over the episodes of ``batch`` (verl's ``KVBatchMeta``); of each only its last output counts."""
+    import transfer_queue as tq
+
+    keys = list(_last_outputs(real_keys(batch)))
+    if not keys:
+        return {}
+    data = tq.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=["extra_fields"])
+    if "extra_fields" not in data:
+        return {}
+    column = data["extra_fields"]
+    return average(column.tolist() if hasattr(column, "tolist") else list(column))
+
+
+def average(extra_fields: Sequence[Any]) -> dict[str, float]:
+    """Of the extra fields of each episode, the means of what loops report."""
+    fields = [getattr(each, "data", each) for each in extra_fields]
+    numbers = [to_scalars(each.get("agent") or {}) for each in fields if isinstance(each, dict)]
+    rewards = [to_scalars(each.get("reward_extra_info") or {}) for each in fields if isinstance(each, dict)]
+    names = dict.fromkeys(name for each in numbers for name in each)
+    found = {f"agent/{name}/mean": _mean(numbers, name) for name in names}
+    if names:
+        found |= {metric: _mean(rewards, name) for metric, name in _TRAIN.items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def derive_agent_metrics(values: Mapping[str, float], step: int) -> dict[str, float]:
+    """The metrics that follow from verl's own of a step."""
+    found = {metric: values[name] for metric, name in _STEP.items() if name in values}
+    measured: dict[str, list[float]] = {}
+    for name, value in values.items():
+        if (match := _VALIDATED.fullmatch(name)) is not None:
+            measured.setdefault(match[1], []).append(value)
+    for metric, name in _EVAL.items():
+        if name in measured:
+            found[metric] = sum(measured[name]) / len(measured[name])
+            if step == 0:
+                found[metric.replace("eval/", "baseline/")] = found[metric]
+    return found
+
+
+def _last_outputs(keys: Iterable[str]) -> Iterable[str]:
+    last: dict[tuple[str, int], SampleKey] = {}
+    for sample in map(SampleKey.parse, keys):
+        place = (sample.uid, sample.session)
+        if place not in last or last[place].index < sample.index:
+            last[place] = sample
+    return (sample.key for sample in last.values())
+
+
+def _mean(rows: Sequence[Mapping[str, float]], name: str) -> float | None:
+    given = [row[name] for row in rows if name in row]
+    return sum(given) / len(given) if given else None

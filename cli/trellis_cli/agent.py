@@ -12,6 +12,7 @@ from typing import IO, Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from trellis_cli import agent_train
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.output import Json, err, out, print_json, print_table
 from trellis_cli.services.platform import python_command
@@ -102,3 +103,6 @@ def _show(stream: IO[str]) -> list[str]:
                 tasks[name] = bars.add_task(name, total=total)
             bars.update(tasks[name], completed=done)
     return [line for line in said if line]
+
+
+agent_train.register(app)

@@ -1,0 +1,238 @@
+"""`trellis agent train`: one stage of the tool-use pipeline on this machine, without the platform."""
+
+import subprocess
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+from trellis_contracts.recipe import DataFormat
+
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.local_job import LocalJob, LocalRows, write_spec
+from trellis_cli.local_run import LocalOutcome, insist, run_local
+from trellis_cli.output import Json, err, out, print_json, print_table
+from trellis_cli.services.platform import python_command
+
+
+class Stage(StrEnum):
+    """What can be trained."""
+
+    SFT = "sft"
+    DPO = "dpo"
+    PPO = "ppo"
+    GRPO = "grpo"
+    RETRIEVAL = "retrieval"
+
+
+#: Of each stage: the folder of its rows among those that the formatter writes, and their format.
+DATA: dict[Stage, tuple[str, DataFormat]] = {
+    Stage.SFT: ("sft", DataFormat.MESSAGES),
+    Stage.DPO: ("preference", DataFormat.PREFERENCE),
+    Stage.PPO: ("rl", DataFormat.VERL_RL),
+    Stage.GRPO: ("rl", DataFormat.VERL_RL),
+    Stage.RETRIEVAL: ("retrieval", DataFormat.VERL_RL),
+}
+#: What --num-samples is, stage by stage.
+SAMPLES_KNOB = {
+    Stage.SFT: "max_samples",
+    Stage.PPO: "batch_size",
+    Stage.GRPO: "group_size",
+}
+BETA_KNOB = {Stage.DPO: "beta", Stage.GRPO: "kl_coefficient", Stage.PPO: "kl_reward_coefficient"}
+FORMATTER = "trellis_train.agents.tooluse.formatting.write"
+TRAIN_FILE, DEV_FILE, TOOLS_FILE = "train.jsonl", "dev.jsonl", "agent_tools.jsonl"
+ROWS_FOLDER = "rows"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `trellis agent`."""
+    app.command()(train)
+
+
+def train(
+    stage: Annotated[Stage, typer.Argument(help="What to train.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", file_okay=False, help="Folder for checkpoints, metrics and log.")
+    ],
+    data: Annotated[
+        Path,
+        typer.Option(
+            exists=True,
+            help="Rows (JSON lines or Parquet), or a folder of `trellis agent generate`.",
+        ),
+    ],
+    base_model: Annotated[
+        str | None, typer.Option(help="Folder with the weights to begin with; default as the preset says.")
+    ] = None,
+    dev_data: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Rows to measure on.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(min=1)] = None,
+    task_weights: Annotated[
+        str | None, typer.Option(help="Of sft: tool_selection=.35,multi_step_planning=.3,...")
+    ] = None,
+    beta: Annotated[
+        float | None, typer.Option(help="Of dpo; of grpo and ppo the weight of the divergence.")
+    ] = None,
+    num_samples: Annotated[
+        int | None,
+        typer.Option(min=1, help="sft: rows to learn; grpo: responses to a prompt; ppo: rollouts a step."),
+    ] = None,
+    metrics: Annotated[
+        str | None, typer.Option(help="Which to print at the end, with commas; default the main ones.")
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="development, production, or one of a machine (trellis recipes show).")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="YAML of settings; docs/agents.md.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="A knob of the recipe, as NAME=VALUE; repeatable.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    as_json: Json = False,
+) -> None:
+    """Train one stage here, in the foreground; Ctrl-C leaves at a checkpoint."""
+    read = _read_settings(config)
+    knobs = _config_knobs(read, stage)
+    knobs |= _option_knobs(stage, epochs=epochs, weights=task_weights, beta=beta, samples=num_samples)
+    knobs |= _set_knobs(settings or [])
+    if "epochs" in knobs:
+        # A preset's number of steps would go before it.
+        knobs.setdefault("total_steps", None)
+    chosen = preset or read.preset
+    rows, measured = _locate_rows(stage, data, dev_data, output)
+    spec = write_spec(
+        LocalJob(
+            folder=output,
+            recipe=f"agent_{stage.value}",
+            model=_find_model(base_model or read.base_model(chosen)),
+            train=rows,
+            validation=measured,
+            preset=chosen,
+            params=knobs,
+            seed=seed,
+        )
+    )
+    outcome = insist(run_local(spec))
+    shown = [name.strip() for name in (metrics or "").split(",") if name.strip()]
+    _print_outcome(outcome, spec.recipe, shown, as_json=as_json)
+
+
+def _read_settings(config: Path | None) -> Any:
+    from trellis_recipes.tool_use_settings import BadSettings, ToolUseSettings, load_settings
+
+    try:
+        return load_settings(config) if config else ToolUseSettings()
+    except BadSettings as error:
+        raise Problem(str(error), exit_code=ExitCode.USAGE) from error
+
+
+def _config_knobs(settings: Any, stage: Stage) -> dict[str, Any]:
+    """What the file of settings says of the stage; presets fill in the rest."""
+    if stage is Stage.SFT:
+        knobs: dict[str, Any] = settings.sft.knobs(given_only=True)
+        return knobs
+    if stage is Stage.RETRIEVAL:
+        return {}
+    chosen: dict[str, Any] = settings.rl.knobs(stage.value, given_only=True)
+    return chosen
+
+
+def _option_knobs(
+    stage: Stage, *, epochs: int | None, weights: str | None, beta: float | None, samples: int | None
+) -> dict[str, Any]:
+    from trellis_recipes.tool_use_settings import BadSettings, SFTSettings, read_weights
+
+    knobs: dict[str, Any] = {} if epochs is None else {"epochs": epochs}
+    if weights is not None:
+        if stage is not Stage.SFT:
+            raise Problem(f"--task-weights is of sft, not of {stage.value}", exit_code=ExitCode.USAGE)
+        try:
+            knobs |= SFTSettings(task_weights=read_weights(weights)).knobs(given_only=True)
+        except BadSettings as error:
+            raise Problem(str(error), exit_code=ExitCode.USAGE) from error
+    for option, value, names in (("--beta", beta, BETA_KNOB), ("--num-samples", samples, SAMPLES_KNOB)):
+        if value is None:
+            continue
+        if stage not in names:
+            known = ", ".join(each.value for each in names)
+            raise Problem(f"{option} is of {known}, not of {stage.value}", exit_code=ExitCode.USAGE)
+        knobs[names[stage]] = value
+    return knobs
+
+
+def _set_knobs(settings: list[str]) -> dict[str, Any]:
+    """Values are read as YAML: numbers, true and false, null, texts."""
+    knobs = {}
+    for each in settings:
+        name, sign, value = each.partition("=")
+        if not sign:
+            raise Problem(f"--set {each}: write NAME=VALUE", exit_code=ExitCode.USAGE)
+        try:
+            knobs[name.strip()] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise Problem(f"--set {each}: {error}", exit_code=ExitCode.USAGE) from error
+    return knobs
+
+
+def _find_model(model: str) -> str:
+    folder = Path(model).expanduser()
+    if (folder / "config.json").is_file():
+        return str(folder.resolve())
+    raise Problem(
+        f"{model} is no folder with a model (config.json)",
+        hint="nothing is downloaded here: give --base-model with a folder of weights",
+        exit_code=ExitCode.USAGE,
+    )
+
+
+def _locate_rows(
+    stage: Stage, data: Path, dev_data: Path | None, output: Path
+) -> tuple[LocalRows, LocalRows | None]:
+    """The rows to train on and those to measure on; dialogs that were generated are formatted first."""
+    name, row_format = DATA[stage]
+    train_file = data
+    if data.is_dir():
+        folder = data
+        if (data / TOOLS_FILE).is_file():
+            folder = output / ROWS_FOLDER
+            _format(data, folder)
+        train_file = folder / name / TRAIN_FILE
+        if not train_file.is_file():
+            raise Problem(f"{data} holds no {name}/{TRAIN_FILE}", exit_code=ExitCode.USAGE)
+        measured = folder / name / DEV_FILE
+        dev_data = dev_data or (measured if measured.is_file() else None)
+    return LocalRows(train_file, row_format), LocalRows(dev_data, row_format) if dev_data else None
+
+
+def _format(data: Path, folder: Path) -> None:
+    err.print(f"formatting the dialogs of {data}", markup=False)
+    done = subprocess.run(  # noqa: S603 - our own interpreter and module
+        python_command("-m", FORMATTER, str(data), str(folder)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        lines = done.stderr.strip().splitlines()
+        raise Problem(lines[-1] if lines else "the rows cannot be written", exit_code=ExitCode.USAGE)
+
+
+def _print_outcome(outcome: LocalOutcome, recipe: str, shown: list[str], *, as_json: bool) -> None:
+    if as_json:
+        print_json(outcome.as_dict())
+        return
+    from trellis_recipes.catalogue import get_recipe
+
+    names = shown or get_recipe(recipe).headline_metrics
+    missing = [name for name in shown if name not in outcome.metrics]
+    if missing:
+        err.print(f"not measured: {', '.join(missing)}", style="yellow", markup=False)
+    rows = [(name, f"{outcome.metrics[name]:.4g}") for name in names if name in outcome.metrics]
+    print_table(("metric", "value"), rows)
+    place = outcome.hf_path or outcome.checkpoint
+    out.print(f"{outcome.outcome} at step {outcome.step} after {outcome.seconds} s; {place}", markup=False)

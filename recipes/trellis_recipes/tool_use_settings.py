@@ -1,0 +1,234 @@
+"""The settings of the tool-use pipeline with their defaults, and the knobs that they become.
+
+A YAML file holds any part of ``ToolUseSettings``; what it does not name stays at preset and default.
+"""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import Field, ValidationError, model_validator
+from trellis_contracts.recipe import Strict
+
+TaskName = Literal["tool_selection", "multi_step_planning", "timing_decision", "tool_retrieval"]
+Algorithm = Literal["dpo", "ppo", "grpo"]
+PresetName = Literal["development", "production"]
+#: Weights that a preset is meant for.
+PRESET_MODELS: dict[str, str] = {
+    "development": "Qwen/Qwen2.5-1.5B-Instruct",
+    "production": "Qwen/Qwen2.5-7B-Instruct",
+}
+_TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+
+
+class BadSettings(ValueError):
+    """A file of settings cannot be used; says which key and why."""
+
+
+class LoraSettings(Strict):
+    """The adapter; rank 0 trains all weights."""
+
+    r: int = Field(default=64, ge=0, le=512)
+    alpha: int = Field(default=128, ge=1)
+    dropout: float = Field(default=0.05, ge=0, lt=1)
+    target_modules: list[str] = Field(default_factory=lambda: list(_TARGETS), min_length=1)
+
+
+def _default_weights() -> dict[TaskName, float]:
+    return {
+        "tool_selection": 0.35,
+        "multi_step_planning": 0.30,
+        "timing_decision": 0.20,
+        "tool_retrieval": 0.15,
+    }
+
+
+class SFTSettings(Strict):
+    """Supervised training on dialogs."""
+
+    train_data: str = "agent_sft:train"
+    dev_data: str = "agent_sft:dev"
+    task_weights: dict[TaskName, float] = Field(default_factory=_default_weights)
+    base_model: str = PRESET_MODELS["production"]
+    max_length: int = Field(default=4096, ge=2)
+    lora: LoraSettings = Field(default_factory=LoraSettings)
+    epochs: int = Field(default=3, ge=1)
+    batch_size: int = Field(default=4, ge=1)
+    gradient_accumulation: int = Field(default=8, ge=1)
+    learning_rate: float = Field(default=2e-5, ge=0)
+    warmup_ratio: float = Field(default=0.1, ge=0, lt=1)
+    lr_schedule: Literal["cosine", "linear", "constant_with_warmup"] = "cosine"
+    use_coreset_selection: bool = False
+    coreset_target_size: int = Field(default=1000, ge=1)
+    coreset_strategy: Literal["loss_topk", "diversity", "hybrid", "random"] = "hybrid"
+    use_online_continual: bool = False
+    continual_buffer_size: int = Field(default=2048, ge=1)
+    continual_replay_ratio: float = Field(default=0.25, ge=0, le=1)
+
+    @model_validator(mode="after")
+    def _check_weights(self) -> "SFTSettings":
+        weights = self.task_weights.values()
+        if any(weight < 0 for weight in weights) or not sum(weights) > 0:
+            raise ValueError("task_weights are shares from 0 on, of which one is above 0")
+        return self
+
+    def knobs(self, *, given_only: bool = False) -> dict[str, Any]:
+        """Values of the knobs of ``agent_sft``; only those that were set where ``given_only``."""
+        names = _named(self, given_only)
+        same = names - {"train_data", "dev_data", "task_weights", "base_model", "lora"}
+        knobs = {name: getattr(self, name) for name in sorted(same)}
+        if "lora" in names:
+            knobs |= _lora_knobs(self.lora, given_only)
+        if "task_weights" in names:
+            full = {**dict.fromkeys(_default_weights(), 0.0), **self.task_weights}
+            knobs |= {f"weight_{name}": weight for name, weight in full.items()}
+        return knobs
+
+
+class DPOSettings(Strict):
+    """Preferences between two responses."""
+
+    beta: float = Field(default=0.1, gt=0)
+    reference_free: bool = False
+    label_smoothing: float = Field(default=0.0, ge=0, lt=0.5)
+    loss_type: Literal["sigmoid", "hinge", "ipo"] = "sigmoid"
+
+    def knobs(self, *, given_only: bool = False) -> dict[str, Any]:
+        """Values of the knobs of ``agent_dpo``."""
+        return {name: getattr(self, name) for name in sorted(_named(self, given_only))}
+
+
+class PPOSettings(Strict):
+    """Rollouts judged by a critic: ``num_rollouts`` in a step, ``chunk_size`` of them in an update."""
+
+    kl_coef: float = Field(default=0.02, ge=0)
+    clip_range: float = Field(default=0.2, gt=0)
+    vf_coef: float = Field(default=0.5, gt=0)
+    num_rollouts: int = Field(default=128, ge=1)
+    chunk_size: int = Field(default=64, ge=1)
+
+    def knobs(self, *, given_only: bool = False) -> dict[str, Any]:
+        """Values of the knobs of ``agent_ppo``."""
+        return _renamed(self, PPO_KNOBS, given_only)
+
+
+class GRPOSettings(Strict):
+    """Rollouts compared within their group."""
+
+    group_size: int = Field(default=4, ge=1)
+    beta: float = Field(default=0.1, ge=0)
+    use_advantage: bool = True
+
+    def knobs(self, *, given_only: bool = False) -> dict[str, Any]:
+        """Values of the knobs of ``agent_grpo``."""
+        return _renamed(self, GRPO_KNOBS, given_only)
+
+
+#: The recipes call these as the platform's others do.
+PPO_KNOBS = {
+    "kl_coef": "kl_reward_coefficient",
+    "clip_range": "clip_ratio",
+    "vf_coef": "value_coefficient",
+    "num_rollouts": "batch_size",
+    "chunk_size": "mini_batch_size",
+}
+GRPO_KNOBS = {"group_size": "group_size", "beta": "kl_coefficient", "use_advantage": "use_advantage"}
+
+
+class RLSettings(Strict):
+    """How the model is improved after supervised training."""
+
+    algorithm: Algorithm = "dpo"
+    dpo: DPOSettings = Field(default_factory=DPOSettings)
+    ppo: PPOSettings = Field(default_factory=PPOSettings)
+    grpo: GRPOSettings = Field(default_factory=GRPOSettings)
+
+    def knobs(self, algorithm: Algorithm | None = None, *, given_only: bool = False) -> dict[str, Any]:
+        """Values of the knobs of the algorithm's recipe; of the chosen one where none is named."""
+        part: DPOSettings | PPOSettings | GRPOSettings = getattr(self, algorithm or self.algorithm)
+        return part.knobs(given_only=given_only)
+
+
+class WarmUpSettings(Strict):
+    """A short supervised training before the main one."""
+
+    enabled: bool = False
+    data: str = "agent_sft"
+    samples: int = Field(default=1000, ge=1)
+    focus_tags: list[TaskName] = Field(default_factory=list)
+
+    def knobs(self) -> dict[str, Any]:
+        """What they change of the supervised training's knobs."""
+        return {"max_samples": self.samples, "focus_tags": ",".join(self.focus_tags)}
+
+
+class ToolUseSettings(Strict):
+    """All of the pipeline."""
+
+    preset: PresetName | None = None
+    sft: SFTSettings = Field(default_factory=SFTSettings)
+    rl: RLSettings = Field(default_factory=RLSettings)
+    warm_up: WarmUpSettings = Field(default_factory=WarmUpSettings)
+
+    def base_model(self, preset: str | None = None) -> str:
+        """The weights to begin with: those that were set, else the preset's, else the default."""
+        chosen = preset or self.preset
+        if "base_model" in self.sft.model_fields_set or chosen not in PRESET_MODELS:
+            return self.sft.base_model
+        return PRESET_MODELS[chosen]
+
+
+def load_settings(path: Path) -> ToolUseSettings:
+    """The settings of a YAML file; raises ``BadSettings`` naming every key that is wrong."""
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return ToolUseSettings.model_validate(content or {})
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadSettings(f"{path} cannot be read: {error}") from error
+    except yaml.YAMLError as error:
+        raise BadSettings(f"{path} is not YAML: {error}") from error
+    except ValidationError as error:
+        wrong = "; ".join(
+            f"{'.'.join(str(part) for part in each['loc']) or 'the file'}: {each['msg']}"
+            for each in error.errors()
+        )
+        raise BadSettings(f"{path}: {wrong}") from error
+
+
+def read_weights(text: str) -> dict[TaskName, float]:
+    """``tool_selection=.5,timing_decision=.5`` as weights; kinds that are not named get none."""
+    weights: dict[str, Any] = {}
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        name, sign, value = part.partition("=")
+        try:
+            weights[name.strip()] = float(value)
+        except ValueError:
+            sign = ""
+        if not sign:
+            raise BadSettings(f"'{part}' is no weight: write NAME=SHARE, several with commas")
+    try:
+        return SFTSettings.model_validate({"task_weights": weights}).task_weights
+    except ValidationError as error:
+        known = ", ".join(_default_weights())
+        reason = error.errors()[0]["msg"]
+        raise BadSettings(f"task weights: {reason} (kinds of tasks: {known})") from error
+
+
+def _named(settings: Strict, given_only: bool) -> set[str]:
+    return set(settings.model_fields_set if given_only else type(settings).model_fields)
+
+
+def _renamed(settings: Strict, names: dict[str, str], given_only: bool) -> dict[str, Any]:
+    chosen = _named(settings, given_only)
+    return {knob: getattr(settings, name) for name, knob in names.items() if name in chosen}
+
+
+def _lora_knobs(lora: LoraSettings, given_only: bool) -> dict[str, Any]:
+    values = {
+        "r": ("lora_rank", lora.r),
+        "alpha": ("lora_alpha", lora.alpha),
+        "dropout": ("lora_dropout", lora.dropout),
+        "target_modules": ("lora_targets", ",".join(lora.target_modules)),
+    }
+    chosen = _named(lora, given_only)
+    return {knob: value for name, (knob, value) in values.items() if name in chosen}

@@ -1,0 +1,119 @@
+"""`trellis agent train`: what its options make of a run, without running it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trellis_cli import agent_train
+from trellis_cli.local_run import LocalOutcome
+from trellis_cli.main import app
+from trellis_contracts.spec import JobSpec
+from typer.testing import CliRunner
+
+RUNNER = CliRunner()
+CHAT = [{"role": "user", "content": "1+1?"}, {"role": "assistant", "content": "2"}]
+ROWS = {
+    "sft": {"messages": CHAT},
+    "dpo": {"prompt": "1+1?", "chosen": "2", "rejected": "3"},
+    "ppo": {"data_source": "t", "prompt": CHAT[:1], "reward_model": {"ground_truth": "2"}},
+    "grpo": {"data_source": "t", "prompt": CHAT[:1], "reward_model": {"ground_truth": "2"}},
+}
+
+
+@pytest.fixture
+def specs(monkeypatch: pytest.MonkeyPatch) -> list[JobSpec]:
+    """The runs that would have begun."""
+    begun: list[JobSpec] = []
+
+    def run(spec: JobSpec) -> LocalOutcome:
+        begun.append(spec)
+        return LocalOutcome(folder=spec.attempt_dir, outcome="succeeded", step=3, metrics={"loss": 0.5})
+
+    monkeypatch.setenv("TRELLIS_PLATFORM", "cpu")
+    monkeypatch.setattr(agent_train, "run_local", run)
+    return begun
+
+
+def train(folder: Path, stage: str, *options: str) -> Any:
+    model = folder / "model"
+    model.mkdir(exist_ok=True)
+    (model / "config.json").write_text("{}")
+    data = folder / "rows.jsonl"
+    data.write_text("".join(json.dumps(ROWS[stage]) + "\n" for _ in range(200)))
+    command = ["agent", "train", stage, "--data", str(data), "--output", str(folder / "out")]
+    base = [] if "--base-model" in options else ["--base-model", str(model)]
+    return RUNNER.invoke(app, [*command, *base, *options])
+
+
+def knobs(specs: list[JobSpec], *names: str) -> tuple:
+    return tuple(specs[-1].params[name] for name in names)
+
+
+def test_options_of_the_line_land_in_the_run(tmp_path: Path, specs: list[JobSpec]) -> None:
+    weights = "tool_selection=.6,timing_decision=.4"
+
+    result = train(tmp_path, "sft", "--epochs", "2", "--task-weights", weights, "--num-samples", "64")
+
+    assert result.exit_code == 0, result.output
+    assert knobs(specs, "epochs", "total_steps", "max_samples") == (2, None, 64)
+    assert knobs(specs, "weight_tool_selection", "weight_timing_decision") == (0.6, 0.4)
+    assert knobs(specs, "weight_multi_step_planning", "weight_tool_retrieval") == (0, 0)
+    assert any(line == "num_train_epochs=2.0" for line in specs[-1].engine_overrides)
+
+
+@pytest.mark.parametrize(
+    ("stage", "option", "value", "knob"),
+    [
+        ("dpo", "--beta", "0.3", ("beta", 0.3)),
+        ("grpo", "--beta", "0.3", ("kl_coefficient", 0.3)),
+        ("ppo", "--beta", "0.3", ("kl_reward_coefficient", 0.3)),
+        ("grpo", "--num-samples", "8", ("group_size", 8)),
+        ("dpo", "--set", "loss_type=hinge", ("loss_type", "hinge")),
+        ("sft", "--set", "lora_dropout=0.2", ("lora_dropout", 0.2)),
+    ],
+)
+def test_an_option_is_the_knob_of_its_stage(
+    stage: str, option: str, value: str, knob: tuple, tmp_path: Path, specs: list[JobSpec]
+) -> None:
+    result = train(tmp_path, stage, option, value, "--set", "validation_rows=8")
+
+    assert result.exit_code == 0, result.output
+    assert specs[-1].recipe == f"agent_{stage}"
+    assert knobs(specs, knob[0]) == (knob[1],)
+
+
+def test_the_line_goes_before_the_file_and_the_file_before_the_preset(
+    tmp_path: Path, specs: list[JobSpec]
+) -> None:
+    config = tmp_path / "settings.yaml"
+    config.write_text("sft: {epochs: 5, learning_rate: 1.0e-4, lora: {r: 4}}\n")
+
+    result = train(tmp_path, "sft", "--config", str(config), "--epochs", "2")
+
+    assert result.exit_code == 0, result.output
+    assert knobs(specs, "epochs", "learning_rate", "lora_rank", "batch_size") == (2, 1e-4, 4, 16)
+
+
+@pytest.mark.parametrize(
+    ("stage", "options", "said"),
+    [
+        ("sft", ["--beta", "1"], "--beta is of dpo, grpo, ppo, not of sft"),
+        ("dpo", ["--task-weights", "tool_selection=1"], "--task-weights is of sft"),
+        ("sft", ["--task-weights", "flying=1"], "kinds of tasks"),
+        ("sft", ["--set", "lora_rnk=1"], "did you mean 'lora_rank'"),
+        ("sft", ["--set", "lora_rank"], "write NAME=VALUE"),
+        ("sft", ["--preset", "development"], "need an NVIDIA GPU"),
+        ("sft", ["--preset", "huge"], "no preset 'huge'"),
+        ("sft", ["--base-model", "Qwen/Qwen2.5-7B-Instruct"], "is no folder with a model"),
+    ],
+)
+def test_what_cannot_run_is_told_before_it_begins(
+    stage: str, options: list[str], said: str, tmp_path: Path, specs: list[JobSpec]
+) -> None:
+    result = train(tmp_path, stage, *options)
+
+    told = " ".join(f"{result.output} {result.exception}".split())
+    assert result.exit_code != 0
+    assert said.lower() in told.lower()
+    assert specs == []

@@ -25,9 +25,10 @@ PACKAGES = (
     "workers/trellis_workers",
     "verl/trellis_train",
     "cli/trellis_cli",
+    "sdk/trellis",
 )
 #: Folders of tests that start Ray, engines or browsers, those that take longest first.
-HEAVY_SUITES = ("e2e", "proof", "train", "workers")
+HEAVY_SUITES = ("e2e", "proof", "train", "workers", "sdk")
 
 
 @dataclass(frozen=True)

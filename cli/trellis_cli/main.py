@@ -19,6 +19,7 @@ from trellis_cli import (
     recipes,
     reports,
     rewards,
+    tune,
 )
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.output import err
@@ -61,6 +62,7 @@ app.add_typer(evaluations.app, name="eval", help="Measure models and checkpoints
 app.add_typer(benchmarks.app, name="benchmarks", help="What models can be measured on.")
 app.add_typer(reports.app, name="reports", help="Evaluations as Markdown, HTML and PDF.")
 app.add_typer(agent.app, name="agent", help="Teach a model to use tools: data, training, evaluation.")
+app.add_typer(tune.app, name="tune", help="Train any workflow: an async function that returns a reward.")
 platform_commands.register(app)
 quality.register(app)
 

@@ -31,6 +31,13 @@ def test_the_api_imports_nothing_heavy() -> None:
     assert not set(HEAVY) & set(loaded)
 
 
+def test_the_sdk_loads_no_engine_before_it_is_used() -> None:
+    loaded = json.loads(run_fresh("import trellis, json, sys; print(json.dumps(list(sys.modules)))"))
+
+    assert "trellis.tuning" in loaded
+    assert not set(HEAVY) & set(loaded)
+
+
 def test_upstream_verl_is_not_hidden_by_our_folder_of_that_name() -> None:
     place = run_fresh("import importlib.util as u; print(u.find_spec('verl').origin)").strip()
 
@@ -53,7 +60,7 @@ def test_only_the_session_boundary_commits() -> None:
 
 def test_no_module_is_a_drawer_for_everything() -> None:
     forbidden = re.compile(r"(^|_)(utils?|helpers?|managers?|common|misc)\.py$")
-    folders = ("contracts", "recipes", "factory", "evaluation", "backend", "workers", "verl", "cli")
+    folders = ("contracts", "recipes", "factory", "evaluation", "backend", "workers", "verl", "cli", "sdk")
 
     drawers = [
         path for folder in folders for path in (ROOT / folder).rglob("*.py") if forbidden.search(path.name)

@@ -40,6 +40,7 @@ def provide_modules() -> None:
         sys.modules[name] = module
         exec(compile(source, f"<{name}>", "exec"), module.__dict__)  # noqa: S102 - our own
         if name == "trellis_contracts.workflows":
+            module.__getattr__ = _refuse  # type: ignore[method-assign]
             sys.modules["trellis"] = module
             package = types.ModuleType("trellis_contracts")
             package.__path__ = []
@@ -52,6 +53,17 @@ def start() -> None:
     global _workflow, _judge
     provide_modules()
     _workflow, _judge = load_functions()
+
+
+def _refuse(name: str) -> Any:
+    """What else ``trellis`` has may be imported: a file may hold a workflow and start its training, too."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+
+    def cannot(*_: Any, **__: Any) -> Any:
+        raise RuntimeError(f"trellis.{name} cannot be used inside a session")
+
+    return cannot
 
 
 def load_functions() -> "tuple[Any, Any]":

@@ -1,0 +1,154 @@
+"""`trellis tune`: train any async Python function that runs an agent and returns a reward."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from trellis_api.core.settings import Settings
+from trellis_contracts.agents import AgentTask
+from trellis_contracts.recipe import DataFormat
+
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.local_job import LocalJob, LocalRows, write_spec
+from trellis_cli.local_run import insist, run_local
+from trellis_cli.output import out, print_json
+from trellis_cli.services.platform import python_command
+
+app = typer.Typer(no_args_is_help=True)
+_MODULE = "trellis_train.agents.tune"
+#: Knobs that the loop reads (the others are the engine's).
+_OPTIONS = ("runners", "session_timeout", "step_timeout", "memory_mb", "reply_tokens")
+Workflow = Annotated[str, typer.Argument(help="file.py, file.py:function, or a pickle of trellis.tune.")]
+Config = Annotated[Path, typer.Argument(help="The YAML; docs/sdk.md lists its keys.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command("validate")
+def validate(
+    workflow: Workflow,
+    config: Annotated[Path | None, typer.Option(help="Check this configuration, too.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Check a workflow's signature, and a configuration, without training anything."""
+    done = _ask("validate", workflow)
+    found = json.loads(done.stdout) if done.stdout.strip() else None
+    if found is None:
+        raise Problem(_complaint(done), exit_code=ExitCode.USAGE)
+    if config is not None:
+        read_plan(config)
+    if as_json:
+        print_json(found)
+    for fault in found["faults"]:
+        place = f" ({fault['param']})" if fault["param"] else ""
+        line = f"{fault['code']}{place}: expected {fault['expected']}, got {fault['got']}"
+        out.print(line, markup=False, highlight=False)
+    if found["faults"]:
+        raise typer.Exit(ExitCode.USAGE)
+    if not as_json:
+        out.print(f"{found['function']} can be trained", highlight=False)
+
+
+@app.command("run")
+def run(
+    config: Config,
+    workflow: Workflow,
+    output: Annotated[Path | None, typer.Option(help="Folder of the run; default as configured.")] = None,
+    set_values: Annotated[
+        list[str] | None, typer.Option("--set", help="A knob of the recipe tune, as name=JSON.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Train a workflow on this machine, in the foreground; Ctrl-C leaves at a checkpoint."""
+    job = make_job(read_plan(config), workflow, output=output, changes=_read_changes(set_values or []))
+    outcome = insist(run_local(write_spec(job)))
+    if as_json:
+        print_json(outcome.as_dict())
+    else:
+        score = outcome.metrics.get("critic/score/mean")
+        shown = "" if score is None else f", mean reward {score:.3f}"
+        out.print(f"{outcome.outcome} at step {outcome.step}{shown}; {outcome.folder}", highlight=False)
+
+
+@app.command("search")
+def search(
+    config: Config,
+    workflow: Workflow,
+    space: Annotated[str, typer.Option(help='JSON: {"algorithm.optimizer.lr": [1e-6, 1e-5]}.')],
+    metric: Annotated[str, typer.Option(help="What to compare by.")] = "critic/score/mean",
+    mode: Annotated[str, typer.Option(help="max or min.")] = "max",
+    num_samples: Annotated[int, typer.Option(min=1, help="Trials; a list is tried in all its values.")] = 1,
+    max_concurrent: Annotated[int, typer.Option(min=1, help="Trials at a time.")] = 1,
+    output: Annotated[Path, typer.Option(help="Folder for best.yaml and trials.csv.")] = Path("search"),
+) -> None:
+    """Search settings with Ray Tune and ASHA; a trial that fails harms no other."""
+    command = [
+        *python_command("-m", "trellis.searching"), str(config), workflow, "--space", space,
+        "--metric", metric, "--mode", mode, "--num-samples", str(num_samples), "--max-concurrent", str(max_concurrent),
+        "--output", str(output),
+    ]  # fmt: skip
+    done = subprocess.run(command, check=False)  # noqa: S603 - our own command
+    if done.returncode:
+        raise Problem("the search found no trial that ended well", hint=f"See {output}/trials.csv.")
+
+
+def read_plan(config: Path) -> dict[str, Any]:
+    """The job that a configuration asks for; ``Problem`` where it is wrong."""
+    done = _ask("plan", str(config), "--platform", Settings().resolved_platform)
+    if done.returncode:
+        raise Problem(_complaint(done), exit_code=ExitCode.USAGE)
+    if done.stderr.strip():
+        out.print(done.stderr.strip(), markup=False, highlight=False, style="dim")
+    plan: dict[str, Any] = json.loads(done.stdout)
+    return plan
+
+
+def make_job(
+    plan: dict[str, Any], workflow: str, *, output: Path | None = None, changes: dict[str, Any] | None = None
+) -> LocalJob:
+    """A job of this machine, with the workflow where it lies."""
+    path, separator, function = workflow.partition(":")
+    place = f"{Path(path).resolve()}{separator}{function}"
+    params = {**plan["params"], **(changes or {})}
+    options = {name: params[name] for name in _OPTIONS if name in params}
+    validation = plan["validation"]
+    return LocalJob(
+        folder=output or Path(plan["folder"]),
+        recipe=plan["recipe"],
+        model=str(Path(plan["model"]).resolve()),
+        train=_rows(plan["train"]),
+        validation=None if validation is None else _rows(validation),
+        params={**params, "workflow": place},
+        overrides=plan["overrides"],
+        agent=AgentTask(kind="tune", workflow_path=place, options=options),
+        seed=plan["seed"],
+        gpus=plan["gpus"],
+    )
+
+
+def _rows(rows: dict[str, Any]) -> LocalRows:
+    return LocalRows(Path(rows["path"]), DataFormat.PROMPT_ANSWER, rows["columns"])
+
+
+def _read_changes(pairs: list[str]) -> dict[str, Any]:
+    changes = {}
+    for pair in pairs:
+        name, separator, value = pair.partition("=")
+        try:
+            changes[name] = json.loads(value)
+        except ValueError:
+            separator = ""
+        if not separator:
+            raise Problem(f"--set takes name=JSON, not {pair!r}", exit_code=ExitCode.USAGE)
+    return changes
+
+
+def _ask(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [*python_command("-m", _MODULE), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+
+
+def _complaint(done: "subprocess.CompletedProcess[str]") -> str:
+    lines = done.stderr.strip().splitlines()
+    return lines[-1] if lines else f"it ended with exit code {done.returncode}"

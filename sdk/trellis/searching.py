@@ -1,0 +1,280 @@
+"""``trellis.tune_search``: find settings with Ray Tune and ASHA (Li et al., arXiv 1810.05934).
+
+Also a command: ``python -m trellis.searching CONFIG WORKFLOW --space JSON ...``.
+"""
+
+import argparse
+import csv
+import json
+import os
+import secrets
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trellis.tuning import TuneFailed, check, read_outcome, require_engine, save, start
+
+#: (configuration, folder of the trial) → the metrics of each step as they come.
+Train = Callable[[dict[str, Any], Path], Iterator[dict[str, float]]]
+METRIC = "critic/score/mean"
+_POLL_S = 0.5
+_BEST, _TRIALS = "best.yaml", "trials.csv"
+#: Of a trial's steps, before it may be ended early.
+_GRACE_SHARE = 4
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One setting that was tried."""
+
+    settings: dict[str, Any]
+    #: Its last value of the metric; None where it failed before the first.
+    value: float | None
+    steps: int
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """All trials, and where the best one's configuration lies."""
+
+    best: Trial
+    best_config: Path
+    trials_table: Path
+    trials: list[Trial] = field(default_factory=list)
+
+
+def tune_search(
+    workflow: Callable[..., Any] | str,
+    base_config: Path | str | Mapping[str, Any],
+    space: Mapping[str, Any],
+    metric: str = METRIC,
+    mode: str = "max",
+    num_samples: int = 1,
+    max_concurrent: int = 1,
+    *,
+    judge: Callable[..., Any] | None = None,
+    output: Path | str = "search",
+    train: Train | None = None,
+) -> SearchResult:
+    """Try settings of ``space`` (dotted keys of the YAML → a list, or a domain of Ray Tune).
+
+    Exports ``best.yaml`` and ``trials.csv`` to ``output``. A trial that fails harms no other; ``TuneFailed``
+    where all fail. ``train`` takes the place of a training, for tests and for trainers of one's own.
+    """
+    if mode not in ("max", "min"):
+        raise ValueError(f"mode is 'max' or 'min', not {mode!r}")
+    folder = Path(output).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    base = read_base(base_config)
+    if train is None:
+        train = _prepare_training(workflow, judge, base, space, folder)
+    trials = _run_trials(
+        train, base, space, folder, metric=metric, mode=mode, samples=num_samples, at_a_time=max_concurrent
+    )
+    return _export(folder, base, trials, mode=mode, metric=metric)
+
+
+def read_base(config: Path | str | Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration that the trials change."""
+    from omegaconf import OmegaConf
+
+    loaded = OmegaConf.create(dict(config)) if isinstance(config, Mapping) else OmegaConf.load(config)
+    plain = OmegaConf.to_container(loaded)
+    if not isinstance(plain, dict):
+        raise ValueError("Invalid configuration: it must hold keys with values")
+    return {str(name): value for name, value in plain.items()}
+
+
+def with_settings(base: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration with values at dotted keys.
+
+    >>> with_settings({"a": {"b": 1, "c": 2}}, {"a.b": 3})
+    {'a': {'b': 3, 'c': 2}}
+    """
+    tree: dict[str, Any] = json.loads(json.dumps(base))
+    for dotted, value in settings.items():
+        *groups, name = dotted.split(".")
+        place = tree
+        for group in groups:
+            place = place.setdefault(group, {})
+        place[name] = value
+    return tree
+
+
+def _prepare_training(
+    workflow: Callable[..., Any] | str,
+    judge: Callable[..., Any] | None,
+    base: dict[str, Any],
+    space: Mapping[str, Any],
+    folder: Path,
+) -> Train:
+    """Check all that can be checked before the first trial."""
+    require_engine()
+    from trellis_train.agents.tune.settings import read_config
+
+    firsts = {key: value[0] for key, value in space.items() if isinstance(value, list) and value}
+    read_config(with_settings(base, firsts))
+    if isinstance(workflow, str):
+        path, separator, function = workflow.partition(":")
+        return TrainInProcess(f"{Path(path).resolve()}{separator}{function}")
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        file.write(json.dumps(with_settings(base, firsts)))
+        file.flush()
+        check(workflow, judge, file.name)
+    save(folder / "workflow.pkl", workflow, judge)
+    return TrainInProcess(str(folder / "workflow.pkl"))
+
+
+@dataclass(frozen=True)
+class TrainInProcess:
+    """A training as ``trellis tune run`` makes it, with a Ray cluster of its own."""
+
+    workflow: str
+
+    def __call__(self, config: dict[str, Any], folder: Path) -> Iterator[dict[str, float]]:
+        """The metrics of its steps; ``TuneFailed`` with the end of its log."""
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / "tune.yaml"
+        file.write_text(json.dumps(config))  # JSON is YAML
+        with (folder / "errors").open("w") as errors:
+            process = start(file, self.workflow, output=folder, stderr=errors)
+            place = 0
+            while True:
+                ended = process.poll() is not None
+                lines, place = _read_lines(folder / "metrics.jsonl", place)
+                yield from lines
+                if ended:
+                    break
+                time.sleep(_POLL_S)
+            printed = process.stdout.read() if process.stdout else ""
+        read_outcome(process.returncode, printed, (folder / "errors").read_text()[-2000:])
+
+
+def _read_lines(path: Path, place: int) -> tuple[list[dict[str, float]], int]:
+    """The whole lines after ``place``, and where they end."""
+    if not path.exists():
+        return [], place
+    with path.open("rb") as file:
+        file.seek(place)
+        data = file.read()
+    whole = data[: data.rfind(b"\n") + 1]
+    return [json.loads(line) for line in whole.splitlines()], place + len(whole)
+
+
+def _run_trials(
+    train: Train,
+    base: dict[str, Any],
+    space: Mapping[str, Any],
+    folder: Path,
+    *,
+    metric: str,
+    mode: str,
+    samples: int,
+    at_a_time: int,
+) -> list[Trial]:
+    import ray
+    from ray import tune as ray_tune
+    from ray.tune.schedulers import ASHAScheduler
+
+    def trial(settings: dict[str, Any]) -> None:
+        name = ray_tune.get_context().get_trial_id()
+        for step, values in enumerate(
+            train(with_settings(base, settings), folder / f"trial-{name}"), start=1
+        ):
+            if metric in values:
+                ray_tune.report({"value": values[metric], "steps": step})
+
+    steps = (base.get("buffer") or {}).get("total_steps") or 100
+    scheduler = ASHAScheduler(max_t=steps, grace_period=max(1, steps // _GRACE_SHARE))
+    domains = {
+        key: ray_tune.grid_search(value) if isinstance(value, list) else value for key, value in space.items()
+    }
+    is_ours = not ray.is_initialized()
+    if is_ours:
+        _start_ray(at_a_time)
+    try:
+        tuner = ray_tune.Tuner(
+            ray_tune.with_resources(trial, {"cpu": 1}),
+            param_space=domains,
+            tune_config=ray_tune.TuneConfig(
+                metric="value", mode=mode, num_samples=samples, max_concurrent_trials=at_a_time,
+                scheduler=scheduler,
+            ),
+            run_config=ray_tune.RunConfig(storage_path=str(folder / "ray"), name="trials", verbose=0),
+        )  # fmt: skip
+        return [_read_trial(result, list(space)) for result in tuner.fit()]
+    finally:
+        if is_ours:
+            ray.shutdown()
+
+
+def _start_ray(at_a_time: int) -> None:
+    import ray
+
+    os.environ.setdefault("RAY_AUTH_MODE", "token")
+    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    os.environ.pop("RAY_ADDRESS", None)  # a cluster of a platform has other work
+    ray.init(num_cpus=at_a_time, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+
+
+def _read_trial(result: Any, keys: Sequence[str]) -> Trial:
+    metrics = result.metrics or {}
+    settings = {key: (result.config or {}).get(key) for key in keys}
+    error = None
+    if result.error is not None:
+        lines = [line for line in str(result.error).splitlines() if line.strip()]
+        error = lines[-1] if lines else type(result.error).__name__
+    return Trial(settings, metrics.get("value"), int(metrics.get("steps", 0)), error)
+
+
+def _export(
+    folder: Path, base: dict[str, Any], trials: list[Trial], *, mode: str, metric: str
+) -> SearchResult:
+    from omegaconf import OmegaConf
+
+    table = folder / _TRIALS
+    keys = list(trials[0].settings) if trials else []
+    with table.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*keys, metric, "steps", "error"])
+        for each in trials:
+            writer.writerow([*(each.settings[key] for key in keys), each.value, each.steps, each.error or ""])
+    sound = [(each.value, each) for each in trials if each.error is None and each.value is not None]
+    if not sound:
+        raise TuneFailed(f"all {len(trials)} trials failed; see {table}")
+    _, best = (max if mode == "max" else min)(sound, key=lambda pair: pair[0])
+    OmegaConf.save(OmegaConf.create(with_settings(base, best.settings)), folder / _BEST)
+    return SearchResult(best, folder / _BEST, table, trials)
+
+
+def main(arguments: list[str]) -> int:
+    """The command; its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m trellis.searching")
+    parser.add_argument("config")
+    parser.add_argument("workflow")
+    parser.add_argument("--space", required=True, type=json.loads)
+    parser.add_argument("--metric", default=METRIC)
+    parser.add_argument("--mode", default="max")
+    parser.add_argument("--num-samples", type=int, default=1)
+    parser.add_argument("--max-concurrent", type=int, default=1)
+    parser.add_argument("--output", default="search")
+    given = parser.parse_args(arguments)
+    try:
+        found = tune_search(
+            given.workflow, given.config, given.space, given.metric, given.mode, given.num_samples,
+            given.max_concurrent, output=given.output,
+        )  # fmt: skip
+    except (TuneFailed, ValueError, ImportError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"best: {found.best.settings} with {given.metric} {found.best.value}; {found.best_config}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,112 @@
+"""``trellis.tune``: train a workflow on this machine."""
+
+import ctypes
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+INSTALL = 'pip install "trellis-platform[train]"'
+_PICKLE = "workflow.pkl"
+_PR_SET_PDEATHSIG = 1
+
+
+class TuneFailed(RuntimeError):
+    """The training did not end well; the message says why and where its log lies."""
+
+
+@dataclass(frozen=True)
+class TuneResult:
+    """How a training ended, and what it left."""
+
+    #: ``succeeded`` or ``stopped``.
+    outcome: str
+    folder: str
+    step: int = 0
+    #: The newest value of every metric.
+    metrics: dict[str, float] = field(default_factory=dict)
+    checkpoint: str | None = None
+    #: The newest checkpoint as a Hugging Face folder.
+    hf_path: str | None = None
+
+
+def tune(
+    workflow_func: Callable[..., Any],
+    config_path: Path | str,
+    *,
+    judge: Callable[..., Any] | None = None,
+    output: Path | str | None = None,
+) -> TuneResult:
+    """Train ``workflow_func`` as the YAML at ``config_path`` says, in the foreground.
+
+    ``async def f(task: Dict, model: TunableChatModel) -> float``, or ``-> WorkflowOutput`` with an
+    ``async judge(task, response) -> JudgeOutput``. ``ImportError`` where the engine is not installed,
+    ``ValueError`` for a wrong signature (all faults at once) or configuration, ``TuneFailed`` else.
+    """
+    check(workflow_func, judge, config_path)
+    with tempfile.TemporaryDirectory(prefix="trellis-") as folder:
+        pickled = Path(folder, _PICKLE)
+        save(pickled, workflow_func, judge)
+        return run(config_path, str(pickled), output=output)
+
+
+def check(workflow_func: object, judge: object, config_path: Path | str) -> None:
+    """Raise what is wrong with the functions or the configuration, before anything is started."""
+    require_engine()
+    from trellis_train.agents.tune.settings import load_config
+    from trellis_train.agents.tune.signature import validate_workflow
+
+    validate_workflow(workflow_func, judge)
+    load_config(config_path)
+
+
+def require_engine() -> None:
+    """``ImportError`` that names the command to install the engine, where it is missing."""
+    missing = [name for name in ("trellis_train", "verl", "vllm", "torch") if find_spec(name) is None]
+    if missing:
+        raise ImportError(f"Training needs {', '.join(missing)}, not installed here. Install with: {INSTALL}")
+
+
+def save(path: Path, workflow_func: Callable[..., Any], judge: Callable[..., Any] | None) -> None:
+    """The functions as a file that the sandbox can load."""
+    from trellis_train.agents.tune.program import write_pickle
+
+    write_pickle(path, workflow_func, judge)
+
+
+def run(config_path: Path | str, workflow: str, *, output: Path | str | None = None) -> TuneResult:
+    """Train a workflow that lies in a file; ``TuneFailed`` where that does not end well."""
+    process = start(config_path, workflow, output=output, stderr=None)
+    printed, _ = process.communicate()
+    return read_outcome(process.returncode, printed, "see above")
+
+
+def start(
+    config_path: Path | str, workflow: str, *, output: Path | str | None, stderr: Any
+) -> "subprocess.Popen[str]":
+    """The process that trains; it leaves at a checkpoint when this one is gone."""
+    command = [sys.executable, "-m", "trellis_cli", "tune", "run", str(config_path), workflow, "--json"]
+    if output is not None:
+        command += ["--output", str(output)]
+    return subprocess.Popen(  # noqa: S603 - our own command
+        command, stdout=subprocess.PIPE, stderr=stderr, text=True, preexec_fn=_end_with_parent
+    )
+
+
+def read_outcome(exit_code: int, printed: str, reason: str) -> TuneResult:
+    """What the process printed of its end."""
+    if exit_code != 0:
+        raise TuneFailed(f"the training ended with exit code {exit_code}: {reason}")
+    outcome = json.loads(printed)
+    known = {each.name for each in fields(TuneResult)}
+    return TuneResult(**{name: value for name, value in outcome.items() if name in known})
+
+
+def _end_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

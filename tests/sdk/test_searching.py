@@ -1,0 +1,78 @@
+"""The search over settings: Ray Tune for real, trainings in the place of which stands a formula (C10)."""
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trellis
+from trellis.searching import read_base, tune_search, with_settings
+from trellis_train.agents.tune.settings import load_config
+
+GOOD = 1e-4
+BASE = {
+    "model": {"model_path": "/model"},
+    "buffer": {"total_steps": 6, "explorer_input": {"taskset": {"path": "/tasks.jsonl"}}},
+}
+
+
+def learn(config: dict[str, Any], folder: Path) -> Iterator[dict[str, float]]:
+    """Rises with the learning rate; the one above the good one breaks after a step."""
+    rate = config["algorithm"]["optimizer"]["lr"]
+    for step in range(1, 7):
+        if rate > GOOD and step == 2:
+            raise RuntimeError("the loss is nan")
+        yield {"reward": 0.1 + 1e3 * rate * step, "actor/lr": rate}
+
+
+@pytest.fixture(scope="module")
+def search(tmp_path_factory: pytest.TempPathFactory) -> trellis.SearchResult:
+    folder = tmp_path_factory.mktemp("search")
+    space = {"algorithm.optimizer.lr": [0.0, GOOD, 1.0]}
+    return tune_search("none.py", BASE, space, "reward", "max", 1, 2, output=folder, train=learn)
+
+
+def test_the_search_finds_the_good_setting_beside_a_trial_that_crashes(search: trellis.SearchResult) -> None:
+    assert search.best.settings == {"algorithm.optimizer.lr": GOOD}
+    assert search.best.value == pytest.approx(0.7)
+    by_rate = {trial.settings["algorithm.optimizer.lr"]: trial for trial in search.trials}
+    assert by_rate[0.0].error is None
+    assert by_rate[1.0].error is not None
+    assert "the loss is nan" in by_rate[1.0].error
+
+
+def test_the_best_configuration_can_be_loaded_and_run(search: trellis.SearchResult) -> None:
+    config, _ = load_config(search.best_config)
+    assert config.algorithm.optimizer.lr == GOOD
+    assert config.buffer.explorer_input.taskset.path == "/tasks.jsonl"
+
+
+def test_the_table_has_a_row_for_every_trial(search: trellis.SearchResult) -> None:
+    rows = list(csv.DictReader(search.trials_table.open()))
+    assert [float(row["algorithm.optimizer.lr"]) for row in rows] == [0.0, GOOD, 1.0]
+    assert [bool(row["error"]) for row in rows] == [False, False, True]
+    assert float(rows[1]["reward"]) == pytest.approx(0.7)
+
+
+def test_a_search_of_which_every_trial_fails_says_so(tmp_path: Path) -> None:
+    space = {"algorithm.optimizer.lr": [1.0]}
+    with pytest.raises(trellis.TuneFailed, match="all 1 trials failed"):
+        tune_search("none.py", BASE, space, "never measured", output=tmp_path, train=learn)
+    assert (tmp_path / "trials.csv").exists()
+
+
+def test_what_is_wrong_is_said_before_the_first_trial(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="mode is"):
+        tune_search("w.py", BASE, {}, mode="most", output=tmp_path)
+    with pytest.raises(ValueError, match=r"Invalid configuration: .*lrr"):
+        tune_search("w.py", BASE, {"algorithm.optimizer.lrr": [1]}, output=tmp_path)
+    with pytest.raises(ValueError, match="NOT_ASYNC"):
+        tune_search(lambda task, model: 0.0, BASE, {}, output=tmp_path)
+
+
+def test_settings_are_placed_in_a_copy(tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text("a: {b: 1}\n")
+    base = read_base(tmp_path / "base.yaml")
+    assert with_settings(base, {"a.c.d": 2}) == {"a": {"b": 1, "c": {"d": 2}}}
+    assert base == {"a": {"b": 1}}

@@ -320,3 +320,71 @@ def end_job(session: Session, job_id: str) -> None:
     assert job is not None
     job.state = JobState.FAILED
     session.add(job)
+
+
+def launch_body(client: TestClient, environment: str | None, **more: Any) -> dict[str, Any]:
+    body = {
+        "name": "searching", "recipe": "linksearch", "preset": "cpu-tiny", "model": "mdl_aaaaaaaaaaaa",
+        "dataset": "ds_aaaaaaaaaaaa", "params": {"environment": environment},
+    }  # fmt: skip
+    return {**body, **more}
+
+
+def test_a_job_is_told_the_folder_of_its_environment_and_the_options_of_its_agent(
+    client: TestClient, installation: Any
+) -> None:
+    from trellis_contracts.spec import JobSpec
+    from trellis_workers.jobs.launch import _write_attempt
+
+    environment = ready(client, installation)
+    dataset = environment["datasets"][0]["dataset"]["id"]
+    body = launch_body(client, environment["id"], dataset=dataset, validation_split="eval")
+    body["params"]["max_turns"] = 3
+    answer = client.post("/jobs", json=body)
+    assert answer.status_code == 201, answer.text
+
+    job = installation.get_job(answer.json()["id"])
+    spec = JobSpec.model_validate_json(_write_attempt(installation.settings, job, "token").read_text())
+
+    assert spec.agent is not None
+    assert (spec.agent.kind, spec.agent.options["max_turns"]) == ("linksearch", 3)
+    assert "environment" not in spec.agent.options
+    assert (Path(spec.agent.environment_path or "") / "profiles.db").is_file()
+
+
+@pytest.mark.parametrize(
+    ("state", "kind", "error", "status"),
+    [
+        ("making", "linksearch", "environment_not_ready", 409),
+        ("failed", "linksearch", "environment_not_ready", 409),
+        ("ready", "maths", "unsuitable_environment", 422),
+        (None, "", "unknown_environment", 422),
+    ],
+)
+def test_a_job_in_an_environment_that_cannot_be_used_is_refused_with_the_field(
+    client: TestClient, installation: Any, state: str | None, kind: str, error: str, status: int
+) -> None:
+    environment_id = "env_aaaaaaaaaaaa"
+    if state is not None:
+        with installation.write() as session:
+            session.add(Environment(id=environment_id, name="people", kind=kind, parameters={}, state=state))
+
+    answer = client.post("/jobs", json=launch_body(client, environment_id))
+    previewed = client.post("/jobs/preview", json=launch_body(client, environment_id)).json()
+
+    assert (answer.status_code, answer.json()["error"]) == (status, error)
+    assert answer.json()["details"][0]["field"] == "params.environment"
+    assert error in [issue["code"] for issue in previewed["errors"]]
+
+
+def test_what_a_model_descends_from_names_the_environment(client: TestClient, installation: Any) -> None:
+    from trellis_api.models.lineage import describe_training
+
+    environment = ready(client, installation)
+    job = installation.add_job(recipe="linksearch", params={"environment": environment["id"]})
+    with installation.read() as session:
+        training = describe_training(session, job=job, step=1)
+
+    assert (training.environment_name, training.environment_sha256) == ("people", environment["sha256"])
+    nodes = client.get("/models/mdl_aaaaaaaaaaaa/lineage").json()["nodes"]
+    assert [node["name"] for node in nodes if node["kind"] == "environment"] == ["people"]

@@ -84,7 +84,7 @@ def queue_promised(session: Session, *, job: Job, settings: Settings) -> Job | N
         with session.begin_nested():
             step, remark = _choose_step(session, job=job, wanted=wanted, data_root=settings.data_root)
             remarks += [remark] if remark else []
-            request = ExportCreate(name=_find_free_name(session, wanted.name))
+            request = ExportCreate(name=find_free_name(session, wanted.name))
             if request.name != wanted.name:
                 remarks.append(
                     f"The name '{wanted.name}' was taken meanwhile; the model is '{request.name}'."
@@ -134,7 +134,8 @@ def _choose_step(session: Session, *, job: Job, wanted: ExportAs, data_root: Pat
     return best, None
 
 
-def _find_free_name(session: Session, name: str) -> str:
+def find_free_name(session: Session, name: str) -> str:
+    """The name, with a number behind it where a model has it, or an export is going to use it."""
     number, candidate = 1, name
     while True:
         try:

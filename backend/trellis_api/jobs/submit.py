@@ -50,11 +50,7 @@ def submit(
     if request.export_as is not None:
         exports.check_name(session, name=request.export_as.name)
     _keep_ingredients(session, job=job)
-    composition = _compose(session, job=job, settings=settings).composition
-    if composition.errors:
-        raise InvalidConfiguration(
-            composition.errors[0].message, [issue.model_dump() for issue in composition.errors]
-        )
+    _refuse_errors(_compose(session, job=job, settings=settings).composition)
     if request.evaluate is not None:
         evaluating.settle_order(session, settings, job=job, order=request.evaluate)
     repository.add_job(session, job=job, tags=request.tags)
@@ -167,17 +163,32 @@ def _build_job(request: JobCreate) -> Job:
     )
 
 
+def compose_request(session: Session, *, request: JobCreate, settings: Settings) -> "Composed":
+    """What a request amounts to, before anything is written; raises as ``submit`` does."""
+    found = _compose(session, job=_build_job(request), settings=settings)
+    _refuse_errors(found.composition)
+    return found
+
+
+def _refuse_errors(composition: Composition) -> None:
+    if composition.errors:
+        raise InvalidConfiguration(
+            composition.errors[0].message, [issue.model_dump() for issue in composition.errors]
+        )
+
+
 @dataclass(frozen=True)
-class _Composed:
+class Composed:
     """What a request amounts to, and what of it cannot be carried out here (only of a preview)."""
 
+    job: Job
     ingredients: Ingredients
     data: DataFit | None
     composition: Composition
     issues: list[Issue]
 
 
-def _compose(session: Session, *, job: Job, settings: Settings, is_preview: bool = False) -> _Composed:
+def _compose(session: Session, *, job: Job, settings: Settings, is_preview: bool = False) -> Composed:
     ingredients = find_ingredients(session, settings, job=job)
     _name_versions(job, ingredients)
     data, data_problems = _check_data(job, ingredients)
@@ -194,7 +205,7 @@ def _compose(session: Session, *, job: Job, settings: Settings, is_preview: bool
             raise error
         issues.append(Issue(code=error.code, field=field, message=error.message))
     composition = compose(build_compose_request(settings, job=job, ingredients=ingredients))
-    return _Composed(ingredients, data, composition, issues)
+    return Composed(job, ingredients, data, composition, issues)
 
 
 def _keep_ingredients(session: Session, *, job: Job) -> None:

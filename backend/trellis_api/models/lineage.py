@@ -11,6 +11,8 @@ from sqlmodel import Session
 
 from trellis_api.datasets.repository import find_dataset
 from trellis_api.datasets.version_repository import find_version
+from trellis_api.environments.repository import find_environment
+from trellis_api.environments.uses import KNOB as ENVIRONMENT_KNOB
 from trellis_api.evaluations import lineage as evaluations
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.repository import find_job, list_jobs_from_model
@@ -29,6 +31,9 @@ def describe_training(session: Session, *, job: Job, step: int) -> Training:
     version = None
     if dataset is not None and job.dataset_version is not None:
         version = find_version(session, dataset_id=dataset.id, version_id=job.dataset_version)
+    named = job.params.get(ENVIRONMENT_KNOB)
+    environment_id = named if isinstance(named, str) else None
+    environment = find_environment(session, environment_id=environment_id) if environment_id else None
     return Training(
         job_id=job.id,
         job_name=job.name,
@@ -41,6 +46,9 @@ def describe_training(session: Session, *, job: Job, step: int) -> Training:
         dataset_version=job.dataset_version,
         dataset_split=job.dataset_split,
         dataset_sha256=version.tree if version else None,
+        environment_id=environment_id,
+        environment_name=environment.name if environment else None,
+        environment_sha256=environment.sha256 if environment else None,
     )
 
 
@@ -150,6 +158,9 @@ class _Graph:
         if training.dataset_id is not None:
             self._add_dataset(training)
             self._add_edge(training.dataset_id, job_id, "data")
+        if training.environment_id is not None:
+            self._add_environment(training, training.environment_id)
+            self._add_edge(training.environment_id, job_id, "environment")
 
     def _add_model(self, model_id: str, *, row: Model | None = None, name: str | None = None) -> None:
         if model_id in self.nodes and row is None:
@@ -173,6 +184,17 @@ class _Graph:
             name=row.name if row else training.dataset_name,
             exists=row is not None,
             sha256=training.dataset_sha256,
+        )
+
+    def _add_environment(self, training: Training, environment_id: str) -> None:
+        row = find_environment(self._session, environment_id=environment_id)
+        self.nodes[environment_id] = LineageNode(
+            id=environment_id,
+            kind="environment",
+            name=row.name if row else training.environment_name,
+            exists=row is not None,
+            state=row.state if row else None,
+            sha256=training.environment_sha256,
         )
 
     def _add_edge(self, source: str, target: str, role: Any, step: int | None = None) -> None:

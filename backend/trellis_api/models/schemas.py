@@ -106,6 +106,9 @@ class Training(BaseModel):
     dataset_version: str | None = Field(default=None, description="The version that it learned from.")
     dataset_split: str | None = None
     dataset_sha256: str | None = Field(default=None, description="Hash of that version's rows.")
+    environment_id: str | None = Field(default=None, description="What its agent worked in.")
+    environment_name: str | None = None
+    environment_sha256: str | None = Field(default=None, description="Hash of the environment's files.")
 
 
 class Lineage(Training):
@@ -119,16 +122,18 @@ class Lineage(Training):
 
 
 class LineageNode(BaseModel):
-    """A model, job, dataset, evaluation or report in a lineage."""
+    """A model, job, dataset, environment, evaluation or report in a lineage."""
 
     id: str
-    kind: Literal["model", "job", "dataset", "evaluation", "report"]
+    kind: Literal["model", "job", "dataset", "environment", "evaluation", "report"]
     name: str | None
     exists: bool = Field(description="False where it was deleted.")
     recipe: str | None = Field(default=None, description="Of a job.")
     state: str | None = Field(default=None, description="Of all that exists but datasets.")
     form: ExportForm | None = Field(default=None, description="Of a model that was exported.")
-    sha256: str | None = Field(default=None, description="Of a dataset's rows, when they were trained on.")
+    sha256: str | None = Field(
+        default=None, description="Of a dataset's rows or an environment's files, then."
+    )
 
 
 class LineageEdge(BaseModel):
@@ -136,8 +141,9 @@ class LineageEdge(BaseModel):
 
     source: str
     target: str
-    role: Literal["base", "data", "checkpoint", "measured", "report"] = Field(
-        description="base: the model that a job starts from; data: what it learns from; checkpoint: what "
+    role: Literal["base", "data", "environment", "checkpoint", "measured", "report"] = Field(
+        description="base: the model that a job starts from; data: what it learns from; environment: what "
+        "its agent works in; checkpoint: what "
         "became a model; measured: the model, or a checkpoint of the job, by an evaluation; report: what an "
         "evaluation is told in."
     )

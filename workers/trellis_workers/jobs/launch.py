@@ -22,6 +22,7 @@ from trellis_api.core.columns import utc_now
 from trellis_api.core.errors import DomainError
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.view import DatasetView
+from trellis_api.environments.resources import locate_environment
 from trellis_api.jobs import admission, data_fit, repository, service
 from trellis_api.jobs.composition import Ingredients, build_compose_request
 from trellis_api.jobs.models import EVALUATE, EXPORT, TRAIN, Job
@@ -31,6 +32,7 @@ from trellis_api.jobs.submit import find_ingredients
 from trellis_contracts.attempt import COMPOSITION_FILE, SPEC_FILE, TOKEN_FILE
 from trellis_contracts.spec import DataSource, JobSpec, ModelSource
 from trellis_contracts.states import JobState
+from trellis_recipes.agents import make_agent_task
 from trellis_recipes.catalogue import get_recipe
 from trellis_recipes.compose import Composition, compose
 
@@ -41,6 +43,7 @@ from trellis_workers.evaluations.scorers import hand_over_scorers
 from trellis_workers.evaluations.spec import build_evaluation_spec
 from trellis_workers.jobs.export_spec import build_export_spec
 from trellis_workers.jobs.reward_files import hand_over_rewards
+from trellis_workers.jobs.workflow_files import hand_over_workflow
 
 logger = logging.getLogger(__name__)
 
@@ -156,6 +159,7 @@ def _write_attempt(settings: Settings, job: Job, token: str) -> Path:
     settings.checkpoint_dir(job.id).mkdir(parents=True, exist_ok=True)
     if job.kind == TRAIN:
         record["rewards"] = hand_over_rewards(settings, job, attempt_dir)
+        spec = _hand_over_agent(settings, job, spec, attempt_dir)
     if spec.evaluation is not None:
         hand_over_scorers(spec.evaluation, attempt_dir)
     write_private(attempt_dir / COMPOSITION_FILE, json.dumps(record, indent=2, default=str))
@@ -222,6 +226,19 @@ def build_spec(settings: Settings, job: Job, ingredients: Ingredients, compositi
         resume_from=job.resume_from,
         ingest_url=settings.base_url,
     )
+
+
+def _hand_over_agent(settings: Settings, job: Job, spec: JobSpec, attempt_dir: Path) -> JobSpec:
+    """The spec with what a recipe that trains an agent is told of its episodes."""
+    with read() as session:
+        folder = locate_environment(session, settings, recipe=job.recipe, params=job.params)
+    agent = make_agent_task(
+        get_recipe(job.recipe),
+        spec.params,
+        environment_path=str(folder) if folder else None,
+        workflow_path=hand_over_workflow(job, attempt_dir),
+    )
+    return spec.model_copy(update={"agent": agent})
 
 
 def _describe_data(job: Job, dataset: DatasetView, *, is_other: bool = False) -> DataSource:

@@ -3,7 +3,17 @@
 from trellis_contracts import tasks
 
 from trellis_workers.core.app import app
-from trellis_workers.jobs import finish_exports, launch, leftovers, prune, purge, reconcile, stop, warm_up
+from trellis_workers.jobs import (
+    advance_pipelines,
+    finish_exports,
+    launch,
+    leftovers,
+    prune,
+    purge,
+    reconcile,
+    stop,
+    warm_up,
+)
 
 #: Longer than any sweep takes; a sweep that hangs must not occupy its process for ever.
 _TIME_LIMIT_S = 120
@@ -21,6 +31,13 @@ def launch_queued() -> None:
 def reconcile_jobs() -> None:
     """Settle what is over; slots that became free are given on at once."""
     if reconcile.reconcile():
+        launch.launch_queued()
+
+
+@app.task(name=tasks.ADVANCE_JOB_PIPELINES, time_limit=_TIME_LIMIT_S)
+def advance_job_pipelines() -> None:
+    """Take pipelines of jobs further; what was queued is launched at once."""
+    if advance_pipelines.advance_pipelines():
         launch.launch_queued()
 
 

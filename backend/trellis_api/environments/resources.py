@@ -1,0 +1,75 @@
+"""The environment that a job names: whether it is there, ready, and one that its agent can work in."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sqlmodel import Session
+from trellis_contracts.environments import EnvironmentState
+from trellis_recipes.catalogue import UnknownRecipe, get_recipe
+
+from trellis_api.core.errors import DomainError
+from trellis_api.core.settings import Settings
+from trellis_api.environments import repository
+from trellis_api.environments.errors import EnvironmentNotReady, UnknownEnvironment, UnsuitableEnvironment
+from trellis_api.environments.folder import content_folder
+from trellis_api.environments.models import Environment
+from trellis_api.environments.uses import KNOB
+
+FIELD = f"params.{KNOB}"
+#: By agent, the kinds of environments that it can work in; all others can in any.
+KINDS = {"linksearch": "linksearch"}
+
+
+def keep_environment(session: Session, params: Mapping[str, Any]) -> None:
+    """Hold the environment that a job's parameters name, until the transaction ends."""
+    if isinstance(name := params.get(KNOB), str):
+        repository.lock_environment(session, environment_id=name, is_shared=True)
+
+
+def require_environment(session: Session, *, recipe: str, params: Mapping[str, Any]) -> Environment | None:
+    """The environment that a job names, None where it names none; raises where it cannot be used."""
+    name = params.get(KNOB)
+    if not isinstance(name, str):
+        return None  # the check of the knobs says what is wrong with it
+    environment = repository.find_environment(session, environment_id=name)
+    if environment is None:
+        raise _refuse(UnknownEnvironment, f"There is no environment '{name[:80]}' (any more).")
+    if environment.state != EnvironmentState.READY:
+        reason = f": {environment.reason}" if environment.reason else "."
+        raise _refuse(EnvironmentNotReady, f"'{environment.name}' is {environment.state}{reason}")
+    wanted = KINDS.get(_agent_of(recipe) or "")
+    if wanted is not None and environment.kind != wanted:
+        message = f"'{environment.name}' is a {environment.kind}; {recipe} needs an environment {wanted}."
+        raise _refuse(UnsuitableEnvironment, message)
+    return environment
+
+
+def find_environment_problems(
+    session: Session, *, recipe: str, params: Mapping[str, Any]
+) -> list[tuple[DomainError, str]]:
+    """Why a job cannot work in the environment that it names, with the field; empty where it can."""
+    try:
+        require_environment(session, recipe=recipe, params=params)
+    except DomainError as error:
+        return [(error, FIELD)]
+    return []
+
+
+def locate_environment(
+    session: Session, settings: Settings, *, recipe: str, params: Mapping[str, Any]
+) -> Path | None:
+    """The folder that a job's agent works in; raises where it is gone since the submission."""
+    environment = require_environment(session, recipe=recipe, params=params)
+    return None if environment is None else content_folder(settings, environment.id)
+
+
+def _agent_of(recipe: str) -> str | None:
+    try:
+        return get_recipe(recipe).agent
+    except UnknownRecipe:
+        return None
+
+
+def _refuse(error: type[DomainError], message: str) -> DomainError:
+    return error(message, [{"code": error.code, "field": FIELD, "message": message}])

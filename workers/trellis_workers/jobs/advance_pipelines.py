@@ -1,0 +1,35 @@
+"""Takes pipelines of jobs further: beat calls it every other second, and requests nudge it.
+
+Each pipeline in a transaction of its own, which looks again under the pipeline's lock. Nothing is kept
+outside the database, so a worker may die anywhere: the next look goes on from the rows.
+"""
+
+import logging
+
+from sqlalchemy.exc import OperationalError
+from trellis_api.job_pipelines import repository
+from trellis_api.job_pipelines.advance import advance, give_up
+
+from trellis_workers.core.transaction import get_settings, read, write
+
+logger = logging.getLogger(__name__)
+_UNEXPECTED = "The stage could not be begun or ended; the workers' log tells why."
+
+
+def advance_pipelines() -> bool:
+    """One look at every pipeline that is under way; whether there is something to launch."""
+    with read() as session:
+        unsettled = repository.list_unsettled(session)
+    has_begun = False
+    for pipeline_id in unsettled:
+        try:
+            with write() as session:
+                has_begun |= advance(session, get_settings(), pipeline_id=pipeline_id)
+        except OperationalError as error:
+            logger.warning("pipeline %s: the database is away, trying again: %s", pipeline_id, error)
+            return has_begun
+        except Exception:  # the edge of the process: one pipeline must not hold up the others
+            logger.exception("pipeline %s cannot be taken further", pipeline_id)
+            with write() as session:
+                give_up(session, pipeline_id=pipeline_id, problem=_UNEXPECTED)
+    return has_begun

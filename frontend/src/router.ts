@@ -6,7 +6,9 @@ import { asApiError } from '@/api/errors'
 import { onUnauthorized } from '@/api/client'
 import { useSessionStore } from '@/auth/store'
 import { datasetRoutes } from '@/datasets/routes'
+import { environmentRoutes } from '@/environments/routes'
 import { evaluationRoutes } from '@/evaluations/routes'
+import { jobPipelineRoutes } from '@/jobPipelines/routes'
 import { jobRoutes } from '@/jobs/routes'
 import AppShell from '@/layout/AppShell.vue'
 import { modelRoutes } from '@/models/routes'
@@ -43,6 +45,8 @@ export const router = createRouter({
           meta: { title: 'overview.title' },
         },
         ...jobRoutes,
+        ...jobPipelineRoutes,
+        ...environmentRoutes,
         ...datasetRoutes,
         ...pipelineRoutes,
         ...modelRoutes,

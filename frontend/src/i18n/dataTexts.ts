@@ -27,7 +27,6 @@ export const zhByRowProblem: Readonly<Record<string, string>> = {
 export const zhByUnusableRow: Readonly<Record<string, string>> = {
   bad_tool_call: '工具调用不完整或不是 JSON。',
   content_not_text: '消息中有不是文本的部分。',
-  bad_tool_call: '消息中的工具调用无法读取。',
   bad_tools: '工具的定义无法读取。',
   empty: '内容为空。',
   has_tools: '对话中有名称或工具调用。',

@@ -5,8 +5,12 @@ import chartsEn from '@/charts/locales/en'
 import chartsZh from '@/charts/locales/zh'
 import datasetsEn from '@/datasets/locales/en'
 import datasetsZh from '@/datasets/locales/zh'
+import environmentsEn from '@/environments/locales/en'
+import environmentsZh from '@/environments/locales/zh'
 import evaluationsEn from '@/evaluations/locales/en'
 import evaluationsZh from '@/evaluations/locales/zh'
+import jobPipelinesEn from '@/jobPipelines/locales/en'
+import jobPipelinesZh from '@/jobPipelines/locales/zh'
 import jobsEn from '@/jobs/locales/en'
 import jobsZh from '@/jobs/locales/zh'
 import layoutEn from '@/layout/locales/en'
@@ -31,7 +35,9 @@ export const messages = {
     auth: authEn,
     charts: chartsEn,
     datasets: datasetsEn,
+    environments: environmentsEn,
     evaluations: evaluationsEn,
+    jobPipelines: jobPipelinesEn,
     jobs: jobsEn,
     layout: layoutEn,
     models: modelsEn,
@@ -45,7 +51,9 @@ export const messages = {
     auth: authZh,
     charts: chartsZh,
     datasets: datasetsZh,
+    environments: environmentsZh,
     evaluations: evaluationsZh,
+    jobPipelines: jobPipelinesZh,
     jobs: jobsZh,
     layout: layoutZh,
     models: modelsZh,

@@ -4,7 +4,7 @@ import type { components } from '@/api/schema'
 type Schemas = components['schemas']
 
 export type JobState = Schemas['JobState']
-export type State = JobState | Schemas['DatasetState'] | Schemas['ModelState'] | Schemas['ReportState'] | Schemas['DataTaskRead']['state']
+export type State = JobState | Schemas['DatasetState'] | Schemas['ModelState'] | Schemas['ReportState'] | Schemas['DataTaskRead']['state'] | Schemas['EnvironmentState'] | Schemas['StageState'] | Schemas['PipelineState']
 
 type Shape = 'waiting' | 'diamond' | 'dot' | 'hollow' | 'square' | 'check' | 'cross' | 'bolt' | 'arrow'
 
@@ -20,6 +20,11 @@ export const MARKS: Readonly<Record<State, Mark>> = {
   creating: { shape: 'waiting', tone: 'running' },
   fetching: { shape: 'arrow', tone: 'running' },
   writing: { shape: 'dot', tone: 'running' },
+  making: { shape: 'dot', tone: 'running' },
+  waiting: { shape: 'waiting', tone: 'queued' },
+  idle: { shape: 'waiting', tone: 'stopped' },
+  skipped: { shape: 'arrow', tone: 'succeeded' },
+  blocked: { shape: 'hollow', tone: 'stopped' },
   launching: { shape: 'diamond', tone: 'launching' },
   running: { shape: 'dot', tone: 'running' },
   stopping: { shape: 'hollow', tone: 'stopping' },
@@ -59,4 +64,6 @@ export const WORDS = {
   dataset: (state: State) => `datasets.state.${state}`,
   model: (state: State) => `models.state.${state}`,
   report: (state: State) => `reports.state.${state}`,
+  environment: (state: State) => `environments.state.${state}`,
+  stage: (state: State) => `jobPipelines.state.${state}`,
 } as const

@@ -36,7 +36,7 @@ describe('the form of a schema', () => {
     [{ type: 'object', additionalProperties: { type: 'number' } }, { kind: 'map', items: 'number' }],
     [{ anyOf: [{ type: 'object', additionalProperties: { type: 'integer' } }, { type: 'null' }] }, { kind: 'map', items: 'integer', isNullable: true }],
     [{ type: 'boolean', default: true }, { kind: 'boolean', default: true }],
-    [{ type: 'string', maxLength: 40 }, { kind: 'text', maxLength: 40 }],
+    [{ type: 'string', maxLength: 40 }, { kind: 'text', maxLength: 40, isCode: false }],
   ])('has a control for %j', (field, wanted) => {
     expect(only(field)).toMatchObject(wanted)
   })

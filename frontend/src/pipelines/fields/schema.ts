@@ -28,6 +28,8 @@ export interface NumberParam extends Common {
 
 export interface TextParam extends Common {
   kind: 'text'
+  /** Code on several lines, such as SQL. */
+  isCode: boolean
   maxLength: number | null
   pattern: string | null
 }
@@ -60,6 +62,9 @@ export interface PlainParam extends Common {
 export type Param = NumberParam | TextParam | ChoiceParam | ListParam | MapParam | ObjectParam | PlainParam
 
 type Schema = Readonly<Record<string, unknown>>
+
+/** Names of texts that are written in lines. */
+const CODE = /^(sql|code|script)$|_(sql|code)$/i
 
 /** Fields of `params` in their order; what the schema says in a form that is not known becomes JSON. */
 export function readParams(schema: Schema): Param[] {
@@ -103,7 +108,7 @@ function shape(common: Common, schema: Schema, root: Schema): Param {
     case 'boolean':
       return { ...common, kind: 'boolean' }
     case 'string':
-      return { ...common, kind: 'text', maxLength: numberOr(schema.maxLength), pattern: typeof schema.pattern === 'string' ? schema.pattern : null }
+      return { ...common, kind: 'text', isCode: CODE.test(common.name), maxLength: numberOr(schema.maxLength), pattern: typeof schema.pattern === 'string' ? schema.pattern : null }
     case 'array':
       return arrayParam(common, resolve(schema.items, root))
     case 'object':

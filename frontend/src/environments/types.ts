@@ -1,0 +1,19 @@
+/** Names for the parts of the schema that this folder uses. */
+import type { components } from '@/api/schema'
+
+type Schemas = components['schemas']
+
+export type Environment = Schemas['EnvironmentRead']
+export type EnvironmentKind = Schemas['EnvironmentKind']
+export type EnvironmentDataset = Schemas['EnvironmentDataset']
+export type Tool = Schemas['ToolSchema']
+export type ToolCall = Schemas['ToolCallRead']
+
+/** Whether a worker still has something to do for it. */
+export function isAwaited({ state }: Pick<Environment, 'state'>): boolean {
+  return state === 'queued' || state === 'making'
+}
+
+export function isOver({ state }: Pick<ToolCall, 'state'>): boolean {
+  return state === 'succeeded' || state === 'failed'
+}

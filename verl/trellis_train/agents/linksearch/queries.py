@@ -3,7 +3,7 @@
 import itertools
 import random
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ MOST_CONSTRAINTS = 4
 #: Draws for each query that is wanted; beyond it the database does not hold enough of them.
 _PATIENCE = 400
 #: Of each kind of constraint, the condition on a profile ``p`` with one parameter.
-_CONDITIONS = {
+CONDITIONS = {
     "title": "EXISTS (SELECT 1 FROM experiences e WHERE e.profile_id = p.id AND e.title = '{}')",
     "current_title": "EXISTS (SELECT 1 FROM experiences e WHERE e.profile_id = p.id AND e.is_current = 1"
     " AND e.title = '{}')",
@@ -34,7 +34,7 @@ _CONDITIONS = {
     "name": "p.name = '{}'",
     "degree": "EXISTS (SELECT 1 FROM educations d WHERE d.profile_id = p.id AND d.degree = '{}')",
 }
-KINDS = tuple(_CONDITIONS)
+KINDS = tuple(CONDITIONS)
 
 
 @dataclass(frozen=True, order=True)
@@ -75,7 +75,7 @@ def make_queries(
     with closing(
         sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
     ) as connection:
-        people = _read_people(connection)
+        people = read_people(connection)
         wanted = [*itertools.repeat(EVAL, evaluation), *itertools.repeat(TRAIN, train)]
         for number, split in enumerate(wanted):
             constraints, sql, gold = _draw_query(draw, connection, people, seen, most_constraints)
@@ -92,7 +92,7 @@ def make_queries(
 
 def gold_sql(constraints: tuple[Constraint, ...]) -> str:
     """The statement whose rows are the handles of everybody who fits, in alphabetical order."""
-    conditions = [_CONDITIONS[each.kind].format(each.value.replace("'", "''")) for each in constraints]
+    conditions = [CONDITIONS[each.kind].format(each.value.replace("'", "''")) for each in constraints]
     where = " AND ".join(conditions)
     return f"SELECT p.linkedin_handle FROM profiles p WHERE {where} ORDER BY p.linkedin_handle"  # noqa: S608
 
@@ -138,13 +138,18 @@ def _draw_kinds(draw: random.Random, person: dict[str, list[str]], count: int) -
 
 def _word(draw: random.Random, constraints: tuple[Constraint, ...]) -> str:
     """One of three wordings, the constraints in any order."""
+    wording, order = draw.randrange(len(vocabulary()["openings"])), list(constraints)
+    draw.shuffle(order)
+    return put_in_words(order, wording)
+
+
+def put_in_words(constraints: Sequence[Constraint], wording: int) -> str:
+    """The question for them, in that wording of the vocabulary."""
     words = vocabulary()
-    wording = draw.randrange(len(words["openings"]))
     parts = [
         words["wordings"][each.kind][wording].format(value=each.value, article=_article(each.value))
         for each in constraints
     ]
-    draw.shuffle(parts)
     joined = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
     return str(words["openings"][wording].format(constraints=joined))
 
@@ -155,7 +160,7 @@ def _article(value: str) -> str:
     return "an" if starts_with_vowel else "a"
 
 
-def _read_people(connection: sqlite3.Connection) -> list[dict[str, list[str]]]:
+def read_people(connection: sqlite3.Connection) -> list[dict[str, list[str]]]:
     """Of every profile what is true of it, by kind of constraint."""
     people: dict[str, dict[str, list[str]]] = {}
     for identity, name, skills in connection.execute("SELECT id, name, skills FROM profiles ORDER BY rid"):

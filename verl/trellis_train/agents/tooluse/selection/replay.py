@@ -137,8 +137,7 @@ def _check(path: Path, text: str) -> dict[str, Any]:
         raise BadBuffer(f"{path} is no replay buffer: its first line does not say what it is") from error
     if version != FORMAT:
         raise BadBuffer(f"the replay buffer {path} is of format {version!r}; this program reads {FORMAT}")
-    body = body.removesuffix("\n")
-    if _hash(body) != wanted:
+    if _hash(body.removesuffix("\n")) != wanted or not body.endswith("\n"):
         raise BadBuffer(
             f"the replay buffer {path} is cut off or was changed: its {len(body)} characters do not "
             "match its checksum. Restore it from a copy, or remove it to begin with an empty buffer."

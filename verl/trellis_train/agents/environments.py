@@ -28,6 +28,7 @@ from trellis_recipes.environments import check_parameters
 #: By kind, the module that makes it. They load without torch.
 MODULES = {
     "linksearch": "trellis_train.agents.linksearch.environment",
+    "maths": "trellis_train.agents.maths.environment",
     "toolbox": "trellis_train.agents.tooluse.environment",
 }
 _BLOCK_BYTES = 1024**2

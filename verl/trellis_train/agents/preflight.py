@@ -10,6 +10,9 @@ from trellis_contracts.spec import JobSpec
 from trellis_train.agents.linksearch.generate import DATABASE_FILE
 from trellis_train.agents.linksearch.guard import SqlGuard
 from trellis_train.agents.linksearch.options import BadOptions, Options
+from trellis_train.agents.tune import options as tune_options
+from trellis_train.agents.tune.isolation import WorkflowRunner
+from trellis_train.agents.tune.program import WorkflowSource, WorkflowUnusable
 from trellis_train.agents.unusable import AgentUnusable
 
 
@@ -38,4 +41,23 @@ def check_linksearch(task: AgentTask) -> None:
         raise AgentUnusable(f"The agent's database {path} holds no profiles. {reply.message}".rstrip())
 
 
-_CHECKS: dict[str, Callable[[AgentTask], None]] = {"linksearch": check_linksearch}
+def check_tune(task: AgentTask) -> None:
+    """Options, and a workflow that loads in the sandbox."""
+    if task.workflow_path is None:
+        raise AgentUnusable("The agent has no workflow.")
+    try:
+        limits = tune_options.Options.parse(task.options).as_limits()
+        runner = WorkflowRunner(WorkflowSource.read(task.workflow_path), limits)
+    except tune_options.BadOptions as error:
+        raise AgentUnusable(f"The agent's options are wrong: {error}.") from error
+    except WorkflowUnusable as error:
+        raise AgentUnusable(str(error)) from error
+    try:
+        runner.check()
+    except WorkflowUnusable as error:
+        raise AgentUnusable(str(error)) from error
+    finally:
+        runner.close()
+
+
+_CHECKS: dict[str, Callable[[AgentTask], None]] = {"linksearch": check_linksearch, "tune": check_tune}

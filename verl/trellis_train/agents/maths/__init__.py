@@ -1,0 +1,1 @@
+"""Word problems in arithmetic, and the calculator that an agent may solve them with."""

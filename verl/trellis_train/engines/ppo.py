@@ -17,6 +17,7 @@ from trellis_train.engines.cluster import connect, job_environment
 from trellis_train.engines.hydra_config import compose_config
 from trellis_train.engines.isolation import isolate
 from trellis_train.hooks.clock import now
+from trellis_train.hooks.resuming import check_resumable
 from trellis_train.hooks.spool import Spool
 from trellis_train.hooks.stop import StoppedByRequest
 from trellis_train.platform.activation import assert_cpu_platform
@@ -30,6 +31,8 @@ def main(arguments: list[str]) -> int:
         print("usage: python -m trellis_train.engines.ppo <spec.json>", file=sys.stderr)
         return EXIT_BAD_SPEC
     spec = JobSpec.model_validate_json(Path(arguments[0]).read_text())
+    if spec.resume_from is not None:
+        check_resumable(Path(spec.resume_from))
     # Before verl is imported: its plugins read the environment then.
     os.environ.update(job_environment(spec))
     isolate()
@@ -66,7 +69,7 @@ def _train(config: Any, spec: JobSpec, spool: Spool) -> Any:
     from verl.trainer.main_ppo import TaskRunnerV1
     from verl.trainer.ppo.v1 import trainer_base
 
-    from trellis_train.hooks.agent_metrics import MeasuresEpisodes, derive_agent_metrics
+    from trellis_train.hooks.agent_metrics import derive_agent_metrics
     from trellis_train.hooks.algorithms import correct_estimators, mixins_for
     from trellis_train.hooks.balance import with_plain_numbers
     from trellis_train.hooks.metrics import report_metrics
@@ -82,7 +85,7 @@ def _train(config: Any, spec: JobSpec, spool: Spool) -> Any:
         report_metrics(spool, derive_agent_metrics if spec.agent else None)
         mode = config.trainer.v1.trainer_mode
         trainers = trainer_base.TRAINER_REGISTRY
-        mixins = (*mixins_for(config), *((MeasuresEpisodes,) if spec.agent else ()))
+        mixins = (*mixins_for(config), *_agent_mixins(spec))
         trainers[mode] = with_hooks(trainer_base.get_trainer_cls(mode), spool, mixins)
         correct_estimators(config)
         trainer_base.get_seqlen_balanced_partitions = with_plain_numbers(
@@ -101,6 +104,19 @@ def _train(config: Any, spec: JobSpec, spool: Spool) -> Any:
         return runner.trainer
     finally:
         ray.shutdown()
+
+
+def _agent_mixins(spec: JobSpec) -> tuple[type[Any], ...]:
+    """What a trainer of an agent does besides: its metrics, and an end by accuracy if that is asked for."""
+    from trellis_train.hooks.accuracy_stop import ending_by_accuracy
+    from trellis_train.hooks.agent_metrics import MeasuresEpisodes
+
+    if spec.agent is None:
+        return ()
+    if "patience" not in spec.params:
+        return (MeasuresEpisodes,)
+    target, patience = spec.params["target_accuracy"], int(spec.params["patience"])
+    return (MeasuresEpisodes, ending_by_accuracy(target=target, patience=patience, params=spec.params))
 
 
 if __name__ == "__main__":

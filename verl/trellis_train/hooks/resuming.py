@@ -1,0 +1,33 @@
+"""Whether a checkpoint can be resumed from, found out before anything is loaded."""
+
+import zipfile
+from pathlib import Path
+
+from trellis_train.hooks.checkpoints import find_step
+
+_ADVICE = "Resume from another checkpoint, or start anew in another folder."
+
+
+class BrokenCheckpoint(ValueError):
+    """A checkpoint is missing or incomplete; the message says what to do."""
+
+
+def check_resumable(folder: Path) -> None:
+    """Raises ``BrokenCheckpoint`` unless ``folder`` (``.../global_step_N``) is a whole checkpoint of PPO.
+
+    verl writes ``data.pt`` last. torch's files are zip archives, whose directory is at their end: a truncated one has none.
+    """
+    if not folder.is_dir() or not find_step(folder.name):
+        raise BrokenCheckpoint(f"There is no checkpoint {folder}. {_ADVICE}")
+    files = sorted((folder / "actor").glob("*_world_size_*_rank_*.pt"))
+    missing = [] if any(file.name.startswith("model_") for file in files) else ["the weights"]
+    if not (folder / "data.pt").is_file():
+        missing.append("data.pt")
+    if missing:
+        what = " and ".join(missing)
+        raise BrokenCheckpoint(f"The checkpoint {folder} is incomplete: it lacks {what}. {_ADVICE}")
+    for file in (*files, folder / "data.pt"):
+        if not zipfile.is_zipfile(file):
+            raise BrokenCheckpoint(
+                f"The checkpoint {folder} is incomplete: {file.name} is cut off. {_ADVICE}"
+            )

@@ -4,16 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from trellis_recipes.agents import RESOURCES
-from trellis_recipes.catalogue import get_recipe, list_recipes
 from trellis_recipes.compose import ComposeRequest
-
-
-def _resources(recipe: str) -> dict[str, str]:
-    """What the recipe needs of the platform, where there is such a recipe."""
-    if recipe not in {each.id for each in list_recipes()}:
-        return {}
-    return {knob.name: f"{knob.type}_1" for knob in get_recipe(recipe).knobs if knob.type in RESOURCES}
+from trellis_testing.recipes import resources_of
 
 
 @pytest.fixture(scope="session")
@@ -29,7 +21,7 @@ def request_for() -> Callable[..., ComposeRequest]:
             "seed": 7,
         }
         request = ComposeRequest(**{**complete, **choices})
-        request.params = {**_resources(request.recipe), **request.params}
+        request.params = {**resources_of(request.recipe), **request.params}
         return request
 
     return build

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from trellis_contracts.attempt import EVENTS_FOLDER, PREPARED_FOLDER, SPEC_FILE, TRAIN_FILE
 from trellis_contracts.recipe import DataFormat
 from trellis_contracts.spec import EXIT_SUCCEEDED, DataSource, JobSpec, ModelSource
+from trellis_recipes.agents import make_agent_task
 from trellis_recipes.catalogue import get_recipe
 from trellis_recipes.compose import ComposeRequest, compose
 from trellis_train.data.prepare import prepare
@@ -101,10 +102,13 @@ def compose_job(
     gpus: int = 1,
     attempt: int = 1,
     resume_from: str | None = None,
+    environment: Path | None = None,
+    workflow: Path | None = None,
 ) -> EngineRun:
     """Compose an attempt of a CPU job, prepare its data and write its spec; nothing runs yet.
 
-    ``measured`` holds engine overrides that no person could set, for what a test wants to read.
+    ``measured`` holds engine overrides that no person could set, for what a test wants to read;
+    ``environment`` and ``workflow`` are what an agent works with.
     """
     attempt_dir = folder / f"attempt-{attempt}"
     prepared = attempt_dir / PREPARED_FOLDER
@@ -113,7 +117,7 @@ def compose_job(
         ComposeRequest(
             recipe=recipe,
             preset="cpu-tiny",
-            params=dict(params or {}),
+            params={**_name_resources(environment, workflow), **(params or {})},
             overrides=dict(overrides or {}),
             platform="cpu",
             gpus=gpus,
@@ -146,12 +150,24 @@ def compose_job(
         attempt_dir=str(attempt_dir),
         checkpoint_dir=str(folder / "checkpoints"),
         resume_from=resume_from,
+        agent=make_agent_task(
+            get_recipe(recipe),
+            composition.params,
+            environment_path=None if environment is None else str(environment),
+            workflow_path=None if workflow is None else str(workflow),
+        ),
         # Nobody listens: the engine writes to the spool, which only the entrypoint would send.
         ingest_url="http://127.0.0.1:9",
     )
     prepare(spec)
     (attempt_dir / SPEC_FILE).write_text(spec.model_dump_json())
     return EngineRun(spec, composition.config)
+
+
+def _name_resources(environment: Path | None, workflow: Path | None) -> dict[str, str]:
+    """The knobs of an agent that would hold ids of the platform."""
+    given = {"environment": environment, "workflow": workflow}
+    return {name: path.stem for name, path in given.items() if path is not None}
 
 
 def run_engine(

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 from omegaconf import OmegaConf
-from trellis_contracts.recipe import Engine
 from trellis_recipes.catalogue import list_recipes
 from trellis_recipes.compose import ComposeRequest, compose
+from trellis_testing.recipes import resources_of
 
-RL_RECIPES = [recipe.id for recipe in list_recipes() if recipe.engine is Engine.VERL_PPO]
+#: Those of an algorithm each; agents learn by one of these (``test_agent_masks``).
+RL_RECIPES = [recipe.id for recipe in list_recipes() if recipe.family == "rl"]
 
 
 def configure(recipe: str, **choices: Any) -> Any:
@@ -21,6 +22,7 @@ def configure(recipe: str, **choices: Any) -> Any:
 @cache
 def _configure(recipe: str, written: str) -> Any:
     choices = json.loads(written)
+    choices["params"] = {**resources_of(recipe), **choices.get("params", {})}
     request = ComposeRequest(
         recipe=recipe,
         **{

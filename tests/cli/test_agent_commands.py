@@ -27,7 +27,7 @@ def test_one_kind_is_shown_as_a_table_and_another_seed_is_refused_in_a_sentence(
     refused = run("-o", str(tmp_path), "--kind", "agent_sft", "--seed", "8")
 
     assert done.returncode == 0, done.stderr
-    assert "agent_benchmark/test.jsonl  275" in done.stdout
+    assert ["agent_benchmark/test.jsonl", "275"] in [line.split() for line in done.stdout.splitlines()]
     assert refused.returncode == 2
     assert "holds data of seed 7" in refused.stderr
     assert "Traceback" not in refused.stderr

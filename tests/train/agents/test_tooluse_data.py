@@ -347,3 +347,15 @@ def test_every_kind_of_argument_is_used_by_a_tool(tools: dict[str, Row]) -> None
     used = {name for tool in tools.values() for name in tool["parameters"]["properties"]}
 
     assert used == set(vocabulary()["kinds"])
+
+
+def test_generators_and_formatter_need_no_engine() -> None:
+    program = (
+        "import sys\n"
+        "import trellis_train.agents.tooluse.environment, trellis_train.agents.tooluse.selection.replay\n"
+        "print([name for name in ('torch', 'transformers', 'verl', 'ray', 'vllm') if name in sys.modules])\n"
+    )
+
+    said = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+
+    assert said.stdout.strip() == "[]"

@@ -94,7 +94,8 @@ class ReplayBuffer:
         body = json.dumps(state, ensure_ascii=False, sort_keys=True)
         head = json.dumps({"format": FORMAT, "sha256": _hash(body)})
         path.parent.mkdir(parents=True, exist_ok=True)
-        staging = path.with_name(f".{path.name}.writing")
+        # Of this process: two runs that share a buffer must not write into one draft.
+        staging = path.with_name(f".{path.name}.{os.getpid()}.writing")
         with staging.open("w", encoding="utf-8") as file:
             file.write(f"{head}\n{body}\n")
             file.flush()

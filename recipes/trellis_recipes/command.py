@@ -16,6 +16,8 @@ def replay_command(
     elif engine is Engine.TRL:
         # TRL's own commands cover some of its trainers only.
         program = f"{'python' if gpus == 1 else torchrun} -m trellis_train.preference {recipe}"
+    elif engine is Engine.RETRIEVAL:
+        program = "python -m trellis_train.agents.tooluse.retrieval"
     else:
         program = f"{torchrun} -m verl.trainer.sft_trainer"
     variables = [f"{name}={shlex.quote(value)}" for name, value in sorted(env.items())]

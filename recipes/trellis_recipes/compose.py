@@ -10,7 +10,7 @@ from typing import Any
 
 from trellis_contracts.recipe import Engine, Preset, Recipe
 
-from trellis_recipes import mapping, platform_defaults, trl_mapping
+from trellis_recipes import mapping, platform_defaults, retrieval_mapping, trl_mapping
 from trellis_recipes.catalogue import UnknownRecipe, get_recipe, list_recipes
 from trellis_recipes.checks import check_config
 from trellis_recipes.command import replay_command
@@ -94,6 +94,10 @@ def _settings(
     validation_path = mapping.validation_file(request, knobs)
     if recipe.engine is Engine.TRL:
         return trl_mapping.settings_of(recipe, preset, request, knobs, own, validation_path=validation_path)
+    if recipe.engine is Engine.RETRIEVAL:
+        return retrieval_mapping.settings_of(
+            recipe, preset, request, knobs, own, validation_path=validation_path
+        )
     settings = {
         **recipe.fixed,
         **mapping.engine_settings(recipe.engine, knobs),

@@ -6,7 +6,7 @@ from typing import Any
 
 from trellis_contracts.recipe import Engine
 
-from trellis_recipes import trl_keys
+from trellis_recipes import retrieval_schema, trl_keys
 from trellis_recipes.dataclass_fields import FieldType
 from trellis_recipes.hydra_text import NotExpressible, text
 from trellis_recipes.issues import Issue
@@ -59,6 +59,7 @@ RESERVED: dict[Engine, dict[str, str]] = {
         "trainer.resume_mode": "resume the job instead",
     },
     Engine.TRL: trl_keys.RESERVED,
+    Engine.RETRIEVAL: retrieval_schema.RESERVED,
 }
 #: Keys that compose in verl 0.9.1 but change nothing, and what to use instead; the longest prefix counts.
 SILENT: dict[Engine, dict[str, str | None]] = {
@@ -86,6 +87,7 @@ SILENT: dict[Engine, dict[str, str | None]] = {
         "data.balance_dp_token": None,
     },
     Engine.TRL: trl_keys.SILENT,
+    Engine.RETRIEVAL: {},
 }
 #: Names of settings that make the engine read or write a file of the person's choice, load code or run
 #: a command. A request must not reach beyond the data root, so they stay at the engine's defaults.

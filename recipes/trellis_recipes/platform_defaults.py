@@ -75,7 +75,7 @@ _CPU_EVALUATION_ENVIRONMENT = {
 
 def engine_defaults(engine: Engine, platform: str) -> dict[str, Any]:
     """Engine settings by dotted key; a person's own settings come after them."""
-    if platform != "cpu" or engine in (Engine.TRL, Engine.EVALUATE):
+    if platform != "cpu" or engine in (Engine.TRL, Engine.EVALUATE, Engine.RETRIEVAL):
         return {}
     return dict(_CPU_PPO if engine is Engine.VERL_PPO else _CPU_SFT)
 
@@ -83,7 +83,7 @@ def engine_defaults(engine: Engine, platform: str) -> dict[str, Any]:
 def environment(engine: Engine, platform: str) -> dict[str, str]:
     """Environment variables of the engine's processes; none of them is a secret."""
     common = {"TOKENIZERS_PARALLELISM": "false"}
-    if engine is Engine.TRL:
+    if engine in (Engine.TRL, Engine.RETRIEVAL):
         return {**common, **_TRL_ENVIRONMENT, **(_SHARED_CORES if platform == "cpu" else {})}
     if platform != "cpu":
         return common

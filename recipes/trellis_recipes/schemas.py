@@ -3,6 +3,7 @@
 from trellis_contracts.recipe import Engine, Recipe
 
 from trellis_recipes.catalogue import list_recipes
+from trellis_recipes.retrieval_schema import load_retrieval_schema
 from trellis_recipes.schema import EngineSchema, load_schema
 from trellis_recipes.trl_schema import load_trl_schema
 
@@ -11,6 +12,8 @@ def schema_of(recipe: Recipe) -> EngineSchema:
     """Keys, types and defaults of the trainer that runs the recipe; raises ``EngineNotInstalled``."""
     if recipe.engine is Engine.TRL:
         return load_trl_schema(recipe.id)
+    if recipe.engine is Engine.RETRIEVAL:
+        return load_retrieval_schema()
     return load_schema(recipe.engine)
 
 

@@ -29,7 +29,7 @@ CASES = [
 VERL_CASES = [
     case
     for case in CASES
-    if get_recipe(str(case.values[0])).engine is not Engine.TRL
+    if get_recipe(str(case.values[0])).engine in (Engine.VERL_PPO, Engine.VERL_SFT)
     and (case.values[1] == "cpu-tiny") == (case.values[3] == "cpu")
 ]
 

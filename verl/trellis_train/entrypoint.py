@@ -25,6 +25,7 @@ ENGINE_MODULES = {
     Engine.VERL_SFT: "trellis_train.engines.sft",
     Engine.EXPORT: "trellis_train.engines.export",
     Engine.TRL: "trellis_train.engines.trl",
+    Engine.RETRIEVAL: "trellis_train.engines.retrieval",
     Engine.EVALUATE: "trellis_train.engines.evaluate",
 }
 #: The option of a run that no platform is told of.

@@ -45,6 +45,7 @@ export const zhByIssue: Readonly<Record<string, string>> = {
   no_replacements: '每步只有一个批次时无法替换提示；请允许更多批次，或关闭动态采样。',
   nothing_checked: '没有任何可检查的内容：请给出模式，或要求与标准答案相等。',
   nothing_chosen: '没有选择任何一项；要全部使用，请留空。',
+  one_slot_only: '该方案只在一张 GPU 上训练，请申请 1 张。',
   only_format: '答案本身得不到任何奖励。',
   option_missing: '此奖励缺少一个必填选项。',
   overlong_buffer_too_long: '缓冲区比最长的回答还长。',

@@ -13,6 +13,7 @@ from trellis_recipes.checks.algorithm import check_algorithm
 from trellis_recipes.checks.batches import check_batches, check_lengths
 from trellis_recipes.checks.model import check_rl_model
 from trellis_recipes.checks.preference import check_preference
+from trellis_recipes.checks.retrieval import check_retrieval
 from trellis_recipes.checks.reward import check_reward
 from trellis_recipes.checks.rows import check_rows
 from trellis_recipes.checks.supervised import check_supervised
@@ -35,7 +36,10 @@ def check_config(
     """Findings on a resolved configuration; ``holds_out`` where validation rows come off the training."""
     findings = Findings()
     held_out = knobs.get("validation_rows") if holds_out else 0
-    batch = rows_per_step(request, knobs) if engine is Engine.TRL else config["data"]["train_batch_size"]
+    if engine is Engine.TRL:
+        batch = rows_per_step(request, knobs)
+    else:
+        batch = config["batch_size"] if engine is Engine.RETRIEVAL else config["data"]["train_batch_size"]
     if isinstance(batch, int):
         check_rows(findings, request, batch=batch, held_out=held_out if isinstance(held_out, int) else 0)
     if engine is Engine.VERL_PPO:
@@ -49,4 +53,6 @@ def check_config(
         check_supervised(findings, config, request)
     elif engine is Engine.TRL:
         check_preference(findings, config, knobs, request)
+    elif engine is Engine.RETRIEVAL:
+        check_retrieval(findings, request)
     return findings

@@ -121,6 +121,8 @@ def read_plan(
         return _read_ppo(config, platform, gpus, env)
     if engine is Engine.VERL_SFT:
         return _read_sft(config, platform, gpus)
+    if engine is Engine.RETRIEVAL:
+        return _read_retrieval(config, platform, gpus)
     return _read_trl(config, recipe, platform, gpus)
 
 
@@ -271,3 +273,17 @@ def _read_trl(config: Tree, recipe: str, platform: str, gpus: int) -> Plan:
         processes=gpus,
         evaluates=str(config.get("eval_strategy", "no")) != "no",
     )
+
+
+def _read_retrieval(config: Tree, platform: str, gpus: int) -> Plan:
+    """The encoder in full precision; of a request its text, its tool and the similar ones are held."""
+    texts = _whole(config.get("batch_size"), 64) * (2 + _whole(config.get("hard_negatives"), 0))
+    training = Training(
+        weight_bytes=4,
+        element_bytes=4,
+        shards=1,
+        tokens=texts * _whole(config.get("max_length"), 256),
+        is_checkpointed=False,
+        has_logits=False,
+    )
+    return Plan(platform=platform, gpus=gpus, training=training, processes=1, evaluates=True)

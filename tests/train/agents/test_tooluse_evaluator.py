@@ -1,7 +1,7 @@
 """The five metrics of tool use: what they give for good, empty and reckless responses (B10)."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +122,7 @@ def test_the_command_prints_mean_spread_and_count_of_the_metrics_asked_for(
     arguments = ["--model", "m", "--data", str(data), "--metrics", "overall,end_to_end_success"]
     output = tmp_path / "samples.jsonl"
 
-    def sampler(tasks: list[Task], sampling: Any) -> list[list[str]]:
+    def sampler(tasks: Sequence[Task], sampling: Any) -> list[list[str]]:
         return [[write_reference(task.truth) if place else ""] for place, task in enumerate(tasks)]
 
     exit_code = main([*arguments, "--output", str(output)], sampler)

@@ -1,6 +1,7 @@
 """Preference pairs from sampled responses: the best against the worst, never too close (B8)."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def test_the_command_samples_four_responses_and_writes_rows_to_train_on(
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
     asked: list[Sampling] = []
 
-    def sampler(tasks: list[Task], sampling: Sampling) -> list[list[str]]:
+    def sampler(tasks: Sequence[Task], sampling: Sampling) -> list[list[str]]:
         asked.append(sampling)
         return [[FIND + BOOK, FIND, PAY, ""], [FIND] * 4, [BOOK + FIND, PAY, PAY, PAY]]
 

@@ -1,0 +1,10 @@
+"""Checks of the training of an encoder that finds tools."""
+
+from trellis_recipes.findings import Findings
+from trellis_recipes.request import ComposeRequest
+
+
+def check_retrieval(findings: Findings, request: ComposeRequest) -> None:
+    """One process trains it: negatives of a batch are not gathered over several."""
+    if request.gpus > 1:
+        findings.error("one_slot_only", "resources.gpus", "This recipe trains on one GPU; ask for 1.")

@@ -1,0 +1,141 @@
+"""Queries and the tools they ask for, from rows of verl's form.
+
+A row's prompt ends in the query, ``reward_model.ground_truth`` is the tool's name, ``extra_info.tool`` the
+tool itself (name, description, parameters; JSON text), ``extra_info.category`` its category.
+"""
+
+import json
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+
+class BadQueries(ValueError):
+    """A row cannot be used; the message names it and says why."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A request and the position of the tool that it asks for."""
+
+    text: str
+    tool: int
+    #: Tools that are easily taken for it, by name, where the row names them.
+    misleading: tuple[str, ...] = ()
+
+
+@dataclass
+class Corpus:
+    """All tools, each once, in the order in which rows named them."""
+
+    names: list[str] = field(default_factory=list)
+    #: What the encoder reads of each.
+    cards: list[str] = field(default_factory=list)
+    categories: list[str] = field(default_factory=list)
+    _places: dict[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def add(self, name: str, card: str, category: str, place: str) -> int:
+        """The tool's position; ``BadQueries`` where another tool has its name."""
+        known = self._places.get(name)
+        if known is not None:
+            if self.cards[known] != card:
+                raise BadQueries(f"{place}: '{name}' is another tool than the one named so before")
+            return known
+        self._places[name] = len(self.names)
+        self.names.append(name)
+        self.cards.append(card)
+        self.categories.append(category)
+        return len(self.names) - 1
+
+    def find(self, name: str) -> int | None:
+        """The position of the tool of that name."""
+        return self._places.get(name)
+
+    def siblings(self) -> list[list[int]]:
+        """For each tool the others of its category."""
+        members: dict[str, list[int]] = {}
+        for place, category in enumerate(self.categories):
+            members.setdefault(category, []).append(place)
+        return [
+            [other for other in members[category] if other != place]
+            for place, category in enumerate(self.categories)
+        ]
+
+
+def load_queries(path: Path, corpus: Corpus) -> list[Query]:
+    """The queries of a Parquet file; their tools are added to the corpus. Raises ``BadQueries``."""
+    try:
+        rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+    except (OSError, pa.ArrowException) as error:
+        raise BadQueries(f"{path} cannot be read: {error}") from error
+    return read_queries(rows, corpus, path.name)
+
+
+def read_queries(rows: Iterable[Mapping[str, Any]], corpus: Corpus, where: str) -> list[Query]:
+    """The same of rows that are in memory."""
+    return [_read(row, corpus, f"row {number} of {where}") for number, row in enumerate(rows, start=1)]
+
+
+def _read(row: Mapping[str, Any], corpus: Corpus, place: str) -> Query:
+    prompt, info = row.get("prompt"), row.get("extra_info")
+    if not isinstance(prompt, list) or not prompt or not str(prompt[-1].get("content") or "").strip():
+        raise BadQueries(f"{place}: the prompt does not end in a query")
+    if not isinstance(info, Mapping) or not isinstance(info.get("tool"), str):
+        raise BadQueries(f"{place}: extra_info.tool is missing")
+    try:
+        tool = json.loads(info["tool"])
+        name, card = str(tool["name"]), describe(tool)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise BadQueries(f"{place}: extra_info.tool is no tool: {error!r}") from error
+    truth = (row.get("reward_model") or {}).get("ground_truth")
+    if truth != name:
+        raise BadQueries(f"{place}: the reference is {truth!r}, and extra_info.tool is '{name}'")
+    tool_place = corpus.add(name, card, str(info.get("category") or ""), place)
+    misleading = tuple(str(each) for each in info.get("hard_negatives") or ())
+    return Query(str(prompt[-1]["content"]), tool_place, misleading)
+
+
+def describe(tool: Mapping[str, Any]) -> str:
+    """What an encoder reads of a tool: its name in words, its description, its arguments."""
+    arguments = (tool.get("parameters") or {}).get("properties") or {}
+    listed = ", ".join(str(name).replace("_", " ") for name in arguments)
+    words = str(tool["name"]).replace("_", " ")
+    return f"{words}: {tool.get('description') or ''}" + (f" ({listed})" if listed else "")
+
+
+def draw_negatives(
+    batch: Sequence[Query],
+    corpus: Corpus,
+    siblings: Sequence[Sequence[int]],
+    count: int,
+    *,
+    seed: int,
+    step: int,
+) -> list[list[int]]:
+    """Hard negatives of each query: ``count`` other tools of its tool's category.
+
+    Those that the row names come first; what is missing is drawn by seed and step.
+    """
+    draw = random.Random(f"{seed}:negatives:{step}")  # noqa: S311 - no secret
+    negatives = []
+    for query in batch:
+        found = (corpus.find(name) for name in query.misleading)
+        named = [place for place in found if place is not None and place != query.tool][:count]
+        others = [place for place in siblings[query.tool] if place not in named]
+        negatives.append(named + draw.sample(others, min(count - len(named), len(others))))
+    return negatives
+
+
+def order_of_epoch(count: int, seed: int, epoch: int) -> list[int]:
+    """The order of the rows in an epoch: the same after a resume."""
+    order = list(range(count))
+    random.Random(f"{seed}:epoch:{epoch}").shuffle(order)  # noqa: S311 - no secret
+    return order

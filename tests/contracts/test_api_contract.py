@@ -26,11 +26,13 @@ from trellis_api.core.migrations import upgrade
 from trellis_api.core.settings import REPOSITORY_ROOT, Settings
 from trellis_api.data_tasks.service import create
 from trellis_api.datasets.quarantine import locate
+from trellis_api.environments.models import Environment, EnvironmentCall
 from trellis_api.evaluations.create import create as create_evaluations
 from trellis_api.evaluations.recording import record_result
 from trellis_api.evaluations.schemas import EvaluationCreate
+from trellis_api.job_pipelines.models import JobPipeline, PipelineStage
 from trellis_api.jobs import repository
-from trellis_api.jobs.models import Attempt, Checkpoint, Job
+from trellis_api.jobs.models import Attempt, Checkpoint, Job, RolloutSample
 from trellis_api.jobs.service import claim_for_launch, settle
 from trellis_api.main import API_PREFIX, create_app
 from trellis_api.models.models import Model
@@ -148,6 +150,8 @@ def known_ids(platform: TestClient, finished_run: str) -> dict[str, str | int]:
         **rewards,
         **_pipeline_and_run(platform, name, busy_id),
         **_finished_evaluation(platform),
+        **_environment_and_job_pipeline(platform, busy_id),
+        "rollout_id": _rollout(platform, job_id),
         "dataset_id": dataset_id,
         "version_id": version_id,
         "upload_id": _begun_upload(platform),
@@ -192,6 +196,52 @@ def _pipeline_and_run(platform: TestClient, name: str, dataset_id: str) -> dict[
     run = platform.post(f"{API_PREFIX}/pipelines/runs", json={"pipeline": document, "dataset": dataset_id})
     assert (pipeline.status_code, run.status_code) == (201, 202), pipeline.text + run.text
     return {"pipeline_id": pipeline.json()["id"], "task_id": run.json()["task"]["id"]}
+
+
+def _environment_and_job_pipeline(platform: TestClient, dataset_id: str) -> dict[str, str | int]:
+    """An environment that is ready, with a call that waits, and a pipeline whose only stage has failed."""
+    environment_id, call_id = new_id("env"), new_id("ecl")
+    tool = {"name": "find", "description": "Finds.", "parameters": {"type": "object"}}
+    manifest = {"kind": "linksearch", "parameters": {}, "counts": {"rows": 1}, "tools": [tool], "sha256": {}}
+    pipeline_id, model_id = new_id("jpl"), new_id("mdl")
+    stage = {"id": "only", "recipe": "grpo", "dataset": dataset_id, "model": {"base": model_id}}
+    with platform.app.state.database.write() as session:  # type: ignore[attr-defined]
+        session.add(
+            Environment(
+                id=environment_id, name=environment_id, kind="linksearch", parameters={}, state="ready",
+                manifest=manifest, sha256="0" * 64, dataset_ids={"": dataset_id},
+            )
+        )  # fmt: skip
+        session.add(JobPipeline(id=pipeline_id, name="stages", state="failed"))
+        session.flush()
+        session.add(
+            EnvironmentCall(id=call_id, environment_id=environment_id, tool="find", arguments={"text": "a"})
+        )
+        session.add(
+            PipelineStage(
+                pipeline_id=pipeline_id, stage_id="only", position=0, document=stage, state="failed"
+            )
+        )
+    return {
+        "environment_id": environment_id,
+        "call_id": call_id,
+        "job_pipeline_id": pipeline_id,
+        "stage_id": "only",
+    }
+
+
+def _rollout(platform: TestClient, job_id: str) -> int:
+    turn = {"role": "assistant", "text": "hello", "tokens": 1, "is_trained": True}
+    sample = RolloutSample(
+        job_id=job_id, attempt=1, step=1, split="train", group="g", prompt="p", response="r",
+        response_tokens=1, stop_reason="answered", turn_count=1,
+        trajectory={"turns": [turn], "stop_reason": "answered", "duration_s": 0.1},
+    )  # fmt: skip
+    with platform.app.state.database.write() as session:  # type: ignore[attr-defined]
+        session.add(sample)
+        session.flush()
+        assert sample.id is not None
+        return sample.id
 
 
 def _finished_evaluation(platform: TestClient) -> dict[str, str | int]:
@@ -301,7 +351,8 @@ def test_nothing_but_health_and_login_answers_without_a_login(
         file_id=new_id("rwf"), dry_run_id=new_id("dry"), step=CHECKPOINT_STEP, upload_id=new_id("up"),
         task_id=new_id("dtk"), pipeline_id=new_id("ppl"), version_id="0" * 64, name=BRANCH,
         evaluation_id=new_id("ev"), benchmark_name="gsm8k", label="gsm8k", position=0, number=0,
-        report_id=new_id("rep"), workflow_id=new_id("wfl"),
+        report_id=new_id("rep"), workflow_id=new_id("wfl"), environment_id=new_id("env"),
+        call_id=new_id("ecl"), rollout_id=1, job_pipeline_id=new_id("jpl"), stage_id="only",
     )  # fmt: skip
 
     status = call(operation.method, path)

@@ -1,0 +1,192 @@
+"""`trellis environments`: what agents work on; made by the platform, tools tried by hand."""
+
+import json
+import time
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from trellis_cli.client import ApiClient, connect
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.output import Json, age, err, out, print_json, print_table, size, styled
+
+app = typer.Typer(no_args_is_help=True)
+POLL_S = 0.5
+Called = Annotated[str, typer.Argument(help="Id (env_...) or name.")]
+
+
+@app.command()
+def kinds(as_json: Json = False) -> None:
+    """What environments can be made of, with their parameters."""
+    found = connect().get("/environments/kinds")["items"]
+    if as_json:
+        print_json(found)
+        return
+    for kind in found:
+        out.print(f"[bold]{kind['name']}[/bold]: {escape(kind['help']['en'])}", highlight=False)
+        rows = [
+            (each["name"], each["type"], json.dumps(each["default"]), escape(each["help"]["en"]))
+            for each in kind["parameters"]
+        ]
+        print_table(("parameter", "type", "default", "meaning"), rows)
+
+
+@app.command()
+def make(
+    name: Annotated[str, typer.Argument(help="Of the environment.")],
+    kind: Annotated[str, typer.Option(help="`trellis environments kinds` lists them.")] = "linksearch",
+    param: Annotated[
+        list[str] | None, typer.Option("--set", help="A parameter as NAME=VALUE; may be repeated.")
+    ] = None,
+    wait: Annotated[bool, typer.Option(help="Until it is ready.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Make an environment; its rows become a dataset.
+
+    trellis environments make people --kind linksearch --set profiles=2000 --set train=1000 --set eval=100
+    """
+    client = connect()
+    body = {"name": name, "kind": kind, "parameters": dict(_parse(each) for each in param or ())}
+    made = client.post("/environments", body)
+    if wait:
+        made = _wait(client, made["id"])
+    _show(made, as_json=as_json)
+
+
+@app.command("list")
+def list_environments(as_json: Json = False) -> None:
+    """All environments, newest first."""
+    found = list(connect().pages("/environments"))
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        (
+            each["id"],
+            escape(each["name"]),
+            each["kind"],
+            styled(each["state"]),
+            _counts(each),
+            size(each["size_bytes"]),
+            age(each["created_at"]),
+        )
+        for each in found
+    ]
+    print_table(("id", "name", "kind", "state", "holds", "size", "age"), rows)
+
+
+@app.command()
+def show(environment: Called, as_json: Json = False) -> None:
+    """One environment with its tools and datasets."""
+    client = connect()
+    _show(client.get(f"/environments/{find_environment(client, environment)}"), as_json=as_json)
+
+
+@app.command()
+def call(
+    environment: Called,
+    tool: Annotated[str, typer.Argument(help="Name of the tool.")],
+    arguments: Annotated[str, typer.Argument(help="JSON object.")] = "{}",
+    as_json: Json = False,
+) -> None:
+    """Try a tool as an episode would call it.
+
+    trellis environments call people search_profile '{"sql": "SELECT name FROM profiles LIMIT 3"}'
+    """
+    try:
+        given = json.loads(arguments)
+    except json.JSONDecodeError as error:
+        raise Problem(f"the arguments are no JSON: {error}", exit_code=ExitCode.USAGE) from error
+    client = connect()
+    place = f"/environments/{find_environment(client, environment)}/calls"
+    found = client.post(place, {"tool": tool, "arguments": given})
+    while found["state"] in ("queued", "running"):
+        time.sleep(POLL_S)
+        found = client.get(f"{place}/{found['id']}")
+    if as_json:
+        print_json(found)
+    elif found["state"] == "succeeded":
+        out.print_json(json.dumps(found["result"]))
+        told = [f"{found['duration_s'] * 1000:.0f} ms"]
+        told += [f"{found['result_count']} results"] if found["result_count"] is not None else []
+        told += [f"[red]{escape(found['error'])}[/red]"] if found["error"] else []
+        err.print(", ".join(told), highlight=False)
+    if found["state"] != "succeeded":
+        raise Problem(f"the call has {found['state']}: {found['reason']}", exit_code=ExitCode.FAILED)
+
+
+@app.command()
+def delete(environment: Called) -> None:
+    """Forget an environment and its files; its datasets stay."""
+    client = connect()
+    client.delete(f"/environments/{find_environment(client, environment)}")
+
+
+def find_environment(client: ApiClient, called: str) -> str:
+    """Id of the environment of this id or name."""
+    if called.startswith("env_"):
+        return called
+    for each in client.pages("/environments"):
+        if each["name"] == called:
+            return str(each["id"])
+    raise Problem(
+        f"there is no environment '{called}'", hint="trellis environments list", exit_code=ExitCode.REFUSED
+    )
+
+
+def _wait(client: ApiClient, environment_id: str) -> dict[str, Any]:
+    with err.status("queued") as line:
+        while True:
+            found: dict[str, Any] = client.get(f"/environments/{environment_id}")
+            if found["state"] == "ready":
+                return found
+            if found["state"] == "failed":
+                raise Problem(
+                    f"'{found['name']}' could not be made: {found['reason']}", exit_code=ExitCode.FAILED
+                )
+            line.update(f"{found['state']} {found['phase'] or ''}")
+            time.sleep(POLL_S)
+
+
+def _show(found: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    out.print(
+        f"{found['id']}  [bold]{escape(found['name'])}[/bold]  {found['kind']}  {styled(found['state'])}",
+        highlight=False,
+    )
+    if found["reason"]:
+        out.print(f"[red]{escape(found['reason'])}[/red]", highlight=False)
+    if found["counts"]:
+        out.print(_counts(found), highlight=False)
+    for each in found["datasets"]:
+        splits = ", ".join(f"{name}: {count}" for name, count in each["splits"].items())
+        out.print(
+            f"dataset {each['dataset']['id']}  {escape(each['dataset']['name'] or 'deleted')}  {splits}",
+            highlight=False,
+        )
+    shown = found["tools"][:20]
+    if shown:
+        rows = [
+            (tool["name"], ", ".join(tool["parameters"].get("properties", {})), escape(tool["description"]))
+            for tool in shown
+        ]
+        print_table(("tool", "arguments", "what it does"), rows)
+    if len(found["tools"]) > len(shown):
+        out.print(f"... and {len(found['tools']) - len(shown)} more tools (--json)", highlight=False)
+
+
+def _counts(found: dict[str, Any]) -> str:
+    return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in found["counts"].items())
+
+
+def _parse(text: str) -> tuple[str, Any]:
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise Problem(f"--set {text}: write NAME=VALUE", exit_code=ExitCode.USAGE)
+    try:
+        return name, json.loads(value)
+    except json.JSONDecodeError:
+        return name, value

@@ -1,0 +1,266 @@
+"""`trellis job-pipelines`: stages that need each other, each a job; what did not change is skipped."""
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+from rich.markup import escape
+
+from trellis_cli.client import ApiClient, connect
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.finding import find_dataset, find_model
+from trellis_cli.output import Json, age, err, out, print_json, print_table, styled
+
+app = typer.Typer(no_args_is_help=True)
+POLL_S = 1.0
+Called = Annotated[str, typer.Argument(help="Id (jpl_...) or name; of several of the name, the newest.")]
+Wait = Annotated[bool, typer.Option(help="Follow it to its end; the exit code is 0 when it succeeded.")]
+_UNDER_WAY = ("running", "stopping")
+
+
+@app.command()
+def templates(
+    template: Annotated[
+        str | None, typer.Argument(help="Print this one as a file to fill in and submit.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Pipelines to begin with.
+
+    trellis job-pipelines templates reasoning > pipeline.yaml
+    """
+    found = connect().get("/job-pipelines/templates")["items"]
+    if template is None:
+        if as_json:
+            print_json(found)
+            return
+        rows = [
+            (
+                each["id"],
+                escape(each["title"]["en"]),
+                " → ".join(stage["id"] for stage in each["stages"]),
+                ", ".join(each["missing_recipes"]),
+            )
+            for each in found
+        ]
+        print_table(("id", "title", "stages", "recipes that are missing"), rows)
+        return
+    one = next((each for each in found if each["id"] == template), None)
+    if one is None:
+        raise Problem(
+            f"there is no template '{template}'",
+            hint="trellis job-pipelines templates",
+            exit_code=ExitCode.REFUSED,
+        )
+    document = {"name": one["title"]["en"], "stages": [_skeleton(stage) for stage in one["stages"]]}
+    if as_json:
+        print_json(document)
+    else:
+        out.print(
+            yaml.safe_dump(document, sort_keys=False, allow_unicode=True), markup=False, highlight=False
+        )
+
+
+def _skeleton(stage: dict[str, Any]) -> dict[str, Any]:
+    """A stage as it is submitted; what a person has to choose is in capitals."""
+    source = stage["model_stage"]
+    made: dict[str, Any] = {
+        "id": stage["id"],
+        "title": stage["title"]["en"],
+        "kind": stage["kind"],
+        "model": {"stage": source} if source else {"base": "MODEL"},
+    }
+    if others := [need for need in stage["needs"] if need != source]:
+        made["needs"] = others
+    if stage["kind"] == "evaluate":
+        return {**made, "benchmarks": stage["benchmarks"]}
+    made |= {"recipe": stage["recipe"], "dataset": "DATASET", "params": stage["params"]}
+    made |= {"preset": stage["preset"]} if stage["preset"] else {}
+    return made if stage["exports"] else {**made, "exports": False}
+
+
+@app.command()
+def submit(
+    file: Annotated[
+        Path, typer.Option("-f", exists=True, dir_okay=False, help="YAML or JSON; docs/agents.md has one.")
+    ],
+    name: Annotated[str | None, typer.Option(help="Instead of the file's.")] = None,
+    start: Annotated[bool, typer.Option(help="Begin at once.")] = True,
+    wait: Wait = False,
+    as_json: Json = False,
+) -> None:
+    """Check every stage, and run them in the order of their needs; models and datasets may go by name."""
+    client = connect()
+    document = _read_document(client, file)
+    body = {**document, "start": start, **({"name": name} if name else {})}
+    made = client.post("/job-pipelines", body)
+    follow_and_tell(client, made, wait=wait and start, as_json=as_json)
+
+
+def _read_document(client: ApiClient, file: Path) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise Problem(f"{file} is neither YAML nor JSON: {error}", exit_code=ExitCode.USAGE) from error
+    stages = content.get("stages") if isinstance(content, dict) else None
+    if not isinstance(stages, list) or not all(isinstance(stage, dict) for stage in stages):
+        raise Problem(f"{file} holds no list of stages", exit_code=ExitCode.USAGE)
+    return {**content, "stages": [_with_ids(client, stage) for stage in stages]}
+
+
+def _with_ids(client: ApiClient, stage: dict[str, Any]) -> dict[str, Any]:
+    """Names of models and datasets become their ids."""
+    made = dict(stage)
+    for field in ("dataset", "validation_dataset"):
+        if isinstance(called := made.get(field), str):
+            made[field] = find_dataset(client, called)
+    model = made.get("model")
+    if isinstance(model, dict) and isinstance(model.get("base"), str):
+        made["model"] = {**model, "base": find_model(client, model["base"])}
+    return made
+
+
+@app.command("list")
+def list_job_pipelines(as_json: Json = False) -> None:
+    """All pipelines of jobs, newest first."""
+    found = list(connect().pages("/job-pipelines"))
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        (
+            each["id"],
+            escape(each["name"]),
+            styled(each["state"]),
+            " ".join(f"{stage['id']}:{styled(stage['state'])}" for stage in each["stages"]),
+            age(each["created_at"]),
+        )
+        for each in found
+    ]
+    print_table(("id", "name", "state", "stages", "age"), rows)
+
+
+@app.command()
+def show(pipeline: Called, wait: Wait = False, as_json: Json = False) -> None:
+    """One pipeline with its stages."""
+    client = connect()
+    found = client.get(f"/job-pipelines/{find_job_pipeline(client, pipeline)}")
+    follow_and_tell(client, found, wait=wait, as_json=as_json)
+
+
+@app.command()
+def start(pipeline: Called, wait: Wait = False, as_json: Json = False) -> None:
+    """Run it, or run it again: stages whose inputs did not change are skipped."""
+    client = connect()
+    found = client.post(f"/job-pipelines/{find_job_pipeline(client, pipeline)}/start")
+    follow_and_tell(client, found, wait=wait, as_json=as_json)
+
+
+@app.command()
+def stop(pipeline: Called, wait: Wait = False, as_json: Json = False) -> None:
+    """Begin no more stages, and stop the jobs of those that run."""
+    client = connect()
+    found = client.post(f"/job-pipelines/{find_job_pipeline(client, pipeline)}/stop")
+    if wait:
+        found = _follow(client, found["id"])
+    _print(found, as_json=as_json)
+
+
+@app.command()
+def rerun(
+    pipeline: Called,
+    stage: Annotated[str, typer.Argument(help="Id of the stage.")],
+    wait: Wait = False,
+    as_json: Json = False,
+) -> None:
+    """Run a stage and all behind it, whether or not their inputs changed."""
+    client = connect()
+    found = client.post(f"/job-pipelines/{find_job_pipeline(client, pipeline)}/stages/{stage}/rerun")
+    follow_and_tell(client, found, wait=wait, as_json=as_json)
+
+
+@app.command()
+def delete(pipeline: Called) -> None:
+    """Forget a pipeline that does not run; its jobs and models stay."""
+    client = connect()
+    client.delete(f"/job-pipelines/{find_job_pipeline(client, pipeline)}")
+
+
+def find_job_pipeline(client: ApiClient, called: str) -> str:
+    """Id of the pipeline of this id or name."""
+    if called.startswith("jpl_"):
+        return called
+    for each in client.pages("/job-pipelines"):
+        if each["name"] == called:
+            return str(each["id"])
+    raise Problem(
+        f"there is no pipeline of jobs '{called}'",
+        hint="trellis job-pipelines list",
+        exit_code=ExitCode.REFUSED,
+    )
+
+
+def follow_and_tell(client: ApiClient, found: dict[str, Any], *, wait: bool, as_json: bool) -> None:
+    """Print a pipeline, at its end where ``wait``; ``Problem`` where it then did not succeed."""
+    if wait:
+        found = _follow(client, found["id"])
+    _print(found, as_json=as_json)
+    if wait and found["state"] != "succeeded":
+        reasons = [f"{stage['id']}: {stage['reason']}" for stage in found["stages"] if stage["reason"]]
+        raise Problem(
+            f"the pipeline is {found['state']}{': ' if reasons else ''}{'; '.join(reasons)}",
+            exit_code=ExitCode.FAILED,
+        )
+
+
+def _follow(client: ApiClient, pipeline_id: str) -> dict[str, Any]:
+    """Wait for its end and tell every change of a stage; Ctrl-C only stops following."""
+    known: dict[str, str] = {}
+    try:
+        with err.status("...") as line:
+            while True:
+                found: dict[str, Any] = client.get(f"/job-pipelines/{pipeline_id}")
+                for stage in found["stages"]:
+                    if known.get(stage["id"]) != stage["state"]:
+                        known[stage["id"]] = stage["state"]
+                        err.print(f"{stage['id']}: {styled(stage['state'])}", highlight=False)
+                if found["state"] not in _UNDER_WAY:
+                    return found
+                line.update(", ".join(filter(None, map(_progress, found["stages"]))) or found["state"])
+                time.sleep(POLL_S)
+    except KeyboardInterrupt:
+        err.print(f"It goes on: trellis job-pipelines show {pipeline_id} --wait", highlight=False)
+        raise
+
+
+def _progress(stage: dict[str, Any]) -> str | None:
+    job = stage["export_job"] or stage["job"]
+    if stage["state"] != "running" or job is None or job["progress"] is None:
+        return None
+    progress = job["progress"]
+    total = f"/{progress['total_steps']}" if progress["total_steps"] else ""
+    return f"{stage['id']} {progress['phase'] or job['state']} {progress['step']}{total}"
+
+
+def _print(found: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    out.print(
+        f"{found['id']}  [bold]{escape(found['name'])}[/bold]  {styled(found['state'])}", highlight=False
+    )
+    rows = [
+        (
+            stage["id"],
+            styled(stage["state"]),
+            ", ".join(stage["needs"]),
+            stage["recipe"] or stage["kind"],
+            stage["job"]["id"] if stage["job"] else "",
+            escape(stage["model"]["name"] or stage["model"]["id"]) if stage["model"] else "",
+            escape(stage["reason"] or ""),
+        )
+        for stage in found["stages"]
+    ]
+    print_table(("stage", "state", "needs", "recipe", "job", "model", "reason"), rows)

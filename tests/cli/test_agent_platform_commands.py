@@ -1,0 +1,163 @@
+"""`trellis environments` and `trellis job-pipelines` against a real API; the tests do the workers' part."""
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from trellis_api.core.database import Database
+from trellis_api.environments.models import Environment
+from trellis_cli.bench.light_platform import LightPlatform
+from trellis_cli.errors import ExitCode
+from trellis_contracts.states import JobState
+from trellis_testing.commands import trellis
+from trellis_testing.data_tasks import finish_data_tasks
+from trellis_testing.job_pipelines import PipelineRig
+from trellis_testing.waiting import wait_until
+from trellis_workers.environments import calls, make
+
+SMALL = ("--set", "profiles=60", "--set", "train=8", "--set", "eval=3")
+
+
+@pytest.fixture(scope="module")
+def database(platform: LightPlatform) -> Iterator[Database]:
+    opened = Database(platform.settings)
+    yield opened
+    opened.dispose()
+
+
+@pytest.fixture
+def rig(platform: LightPlatform, database: Database) -> PipelineRig:
+    return PipelineRig(database, platform.settings)
+
+
+def work(platform: LightPlatform, database: Database) -> None:
+    """What the workers' sweeps do."""
+    make.make_waiting(platform.settings, database)
+    finish_data_tasks(platform.settings, database)
+    make.take_in_waiting(platform.settings, database)
+    calls.call_waiting(platform.settings, database)
+
+
+def read(platform: LightPlatform, *arguments: str) -> Any:
+    done = trellis(platform, *arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_an_environment_is_made_listed_tried_and_deleted(platform: LightPlatform, database: Database) -> None:
+    assert "profiles" in trellis(platform, "environments", "kinds").stdout
+    with ThreadPoolExecutor(1) as pool:
+        making = pool.submit(trellis, platform, "environments", "make", "people", *SMALL, "--json")
+        wait_until(lambda: (work(platform, database), making.done())[1], 60, "it is made", pause_s=0.3)
+    made = json.loads(making.result().stdout)
+    assert (made["state"], made["counts"]["profiles"]) == ("ready", 60)
+
+    hostile = ("environments", "call", "people", "search_profile", '{"sql": "DROP TABLE profiles"}')
+    with ThreadPoolExecutor(1) as pool:
+        calling = pool.submit(trellis, platform, *hostile, "--json")
+        wait_until(lambda: (work(platform, database), calling.done())[1], 30, "it answers", pause_s=0.3)
+    assert json.loads(calling.result().stdout)["error"] == "NOT_SELECT"
+
+    shown = trellis(platform, "environments", "show", "people").stdout
+    assert "return_results" in shown
+    assert "train: 8" in shown
+    assert [each["name"] for each in read(platform, "environments", "list")] == ["people"]
+    assert trellis(platform, "environments", "delete", "people").returncode == 0
+    assert read(platform, "environments", "list") == []
+
+
+def test_wrong_environments_end_with_what_is_wrong(platform: LightPlatform, database: Database) -> None:
+    refused = trellis(platform, "environments", "make", "x", "--set", "profile=3")
+    assert refused.returncode == ExitCode.REFUSED
+    assert "did you mean profiles?" in refused.stderr
+    assert trellis(platform, "environments", "show", "nobody").returncode == ExitCode.REFUSED
+    assert trellis(platform, "environments", "call", "x", "t", "{").returncode == ExitCode.USAGE
+
+    with database.write() as session:
+        session.add(
+            Environment(
+                id="env_aaaaaaaaaaaa", name="broken", kind="linksearch", parameters={}, state="failed",
+                reason="The disk is full.",
+            )
+        )  # fmt: skip
+    assert "The disk is full." in trellis(platform, "environments", "show", "broken").stdout
+
+
+def test_a_pipeline_is_submitted_by_names_followed_stopped_and_run_again(
+    platform: LightPlatform, rig: PipelineRig, tmp_path: Path
+) -> None:
+    model = platform.client.get(f"/models/{platform.model}")["name"]
+    dataset = platform.client.get(f"/datasets/{platform.dataset}")["name"]
+    stage = {"recipe": "grpo", "preset": "cpu-tiny", "dataset": dataset}
+    file = tmp_path / "pipeline.yaml"
+    stages = [
+        {"id": "first", **stage, "model": {"base": model}},
+        {"id": "second", **stage, "model": {"stage": "first"}},
+    ]
+    file.write_text(yaml.safe_dump({"name": "two stages", "stages": stages}))
+    made = read(platform, "job-pipelines", "submit", "-f", str(file))
+    assert made["state"] == "running"
+
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(trellis, platform, "job-pipelines", "show", "two stages", "--wait")
+        rig.look()
+        rig.end_stage(made["id"], "first")
+        rig.look()
+        rig.end_stage(made["id"], "second")
+        rig.look()
+        done = following.result(timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "second" in done.stderr
+
+    again = read(platform, "job-pipelines", "start", made["id"])
+    rig.look()
+    assert {each["state"] for each in read(platform, "job-pipelines", "show", again["id"])["stages"]} == {
+        "skipped"
+    }
+    assert read(platform, "job-pipelines", "rerun", made["id"], "second")["state"] == "running"
+    rig.look()
+    assert read(platform, "job-pipelines", "stop", made["id"])["stages"][0]["state"] == "skipped"
+    rig.look()
+
+    listed = trellis(platform, "job-pipelines", "list").stdout
+    assert "second:stopped" in listed
+    assert trellis(platform, "job-pipelines", "delete", made["id"]).returncode == 0
+
+
+def test_a_failed_pipeline_ends_the_command_with_the_reason(
+    platform: LightPlatform, rig: PipelineRig, tmp_path: Path
+) -> None:
+    stage = {"id": "only", "recipe": "grpo", "preset": "cpu-tiny", "seed": 9, "exports": False}
+    stage |= {"dataset": platform.dataset, "model": {"base": platform.model}}
+    file = tmp_path / "pipeline.json"
+    file.write_text(json.dumps({"name": "fails", "stages": [stage]}))
+    made = read(platform, "job-pipelines", "submit", "-f", str(file), "--no-start")
+    assert made["state"] == "idle"
+
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(trellis, platform, "job-pipelines", "start", "fails", "--wait")
+        wait_until(lambda: rig.look() or rig.states(made["id"])["only"] == "running", 30, "it begins")
+        rig.end_stage(made["id"], "only", JobState.FAILED, reason="Out of rows.")
+        rig.look()
+        done = following.result(timeout=60)
+
+    assert done.returncode == ExitCode.FAILED
+    assert "only: Out of rows." in done.stderr
+
+
+def test_a_template_is_a_file_to_fill_in(platform: LightPlatform, tmp_path: Path) -> None:
+    listed = trellis(platform, "job-pipelines", "templates").stdout
+    assert "warm-up → sft → retrieval → rl → evaluation" in listed
+    printed = trellis(platform, "job-pipelines", "templates", "reasoning").stdout
+    file = tmp_path / "pipeline.yaml"
+    file.write_text(printed)
+
+    refused = trellis(platform, "job-pipelines", "submit", "-f", str(file))
+
+    assert [stage["id"] for stage in yaml.safe_load(printed)["stages"]] == ["sft", "grpo", "evaluation"]
+    assert refused.returncode == ExitCode.REFUSED
+    assert "there is no dataset 'DATASET'" in refused.stderr

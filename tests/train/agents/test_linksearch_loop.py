@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -248,3 +249,23 @@ def test_no_log_is_written_unless_asked_for(environment: Path, query: Row, tmp_p
 def test_a_missing_database_is_told_of_before_any_episode(query: Row, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no database of profiles"):
         play(tmp_path, query, [])
+
+
+def test_the_episodes_of_a_step_run_side_by_side(environment: Path, query: Row) -> None:
+    """Against a stand-in for the sampler that takes 2 ms a token, whatever else it samples."""
+    tokenizer = make_tool_tokenizer()
+    script = [search(query), COUNT, answer(query)]
+
+    async def run(count: int) -> float:
+        server = ScriptedServer(tokenizer, script, token_s=0.002)
+        arguments = loop_arguments(server, tokenizer, prompt_length=8000, response_length=ROOM)
+        loop = LinkSearchLoop(**arguments, environment_path=str(environment))
+        rows = [query_row(query, number) for number in range(count)]
+        started = time.monotonic()
+        outputs = await asyncio.gather(*(loop.run({}, raw_prompt=row.pop("prompt"), **row) for row in rows))
+        assert [stop_reason(output) for output in outputs] == ["answered"] * count
+        return time.monotonic() - started
+
+    alone, together = asyncio.run(run(1)), asyncio.run(run(32))
+
+    assert together <= 3 * alone

@@ -65,6 +65,13 @@ export function useLaunchDraft() {
     if (terms !== null && knob !== undefined) draft.params = { ...draft.params, [knob.name]: terms }
   }
 
+  /** Somebody comes from an environment to train in it. */
+  function takeEnvironment(): void {
+    const id = fromQuery(route.query.environment)
+    const knob = recipe.value?.knobs.find((one) => one.type === 'environment')
+    if (id !== null && knob !== undefined) draft.params = { ...draft.params, [knob.name]: id }
+  }
+
   function choosePreset(id: string): void {
     hasChosenPreset.value = true
     draft.preset = id
@@ -98,6 +105,7 @@ export function useLaunchDraft() {
       const wanted = fromQuery(route.query.recipe) ?? FIRST_RECIPE
       chooseRecipe(recipes.find((one) => one.id === wanted)?.id ?? recipes[0]?.id ?? '')
       takeRewards()
+      takeEnvironment()
     } else if (draft.preset === null && recipe.value !== null) {
       suggestPreset(recipe.value)
     }
@@ -117,6 +125,7 @@ export function useLaunchDraft() {
     if (picked === null || picked !== wanted) return
     draft.datasetVersion = fromQuery(route.query.version)
     draft.datasetSplit = fromQuery(route.query.split)
+    draft.validationSplit = fromQuery(route.query.validation)
   }
 
   /** What the address asks for, also where it needs a conversion; else the only one that fits as it is. */

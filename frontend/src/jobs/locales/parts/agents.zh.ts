@@ -1,18 +1,18 @@
 /** 智能体指标的文字。 */
 export default {
   agentMetric: {
-    accuracy: { title: '准确率', help: '得分高于 0.5 的轨迹所占比例。' },
+    accuracy: { title: '准确率', help: '得分高于 0.5 的回合所占比例。' },
     score: { title: '得分（均值）', help: '找到了多少所求的结果，又没有多余的结果：0 到 1。' },
     reward: { title: '奖励（均值）', help: '结果、过程与惩罚之和，即训练的目标。' },
     hits: { title: '命中数（均值）', help: '答案中正确结果的数量。' },
-    turns: { title: '回合数（均值）', help: '一条轨迹中模型作答的次数。' },
+    turns: { title: '轮数（均值）', help: '一个回合中模型作答的次数。' },
     policyLoss: { title: '策略损失', help: '在参与训练的词元上计算；其大小和正负并不说明好坏。' },
-    calls: { title: '工具调用（均值）', help: '一条轨迹中的调用次数，包括失败的调用。' },
-    callErrors: { title: '失败的调用（均值）', help: '一条轨迹中返回错误的调用次数。' },
-    episodeTime: { title: '轨迹用时（均值）', help: '从提问到结束；同一步的轨迹并行进行。' },
-    answered: { title: '已作答（比例）', help: '以答案结束的轨迹所占比例。' },
-    malformed: { title: '格式有误的回合（均值）', help: '一条轨迹中，调用无法解析或工具不存在的回合数。' },
-    workflowErrors: { title: '工作流失败（比例）', help: '工作流失败的轨迹所占比例；这些轨迹不参与学习。' },
+    calls: { title: '工具调用（均值）', help: '一个回合中的调用次数，包括失败的调用。' },
+    callErrors: { title: '失败的调用（均值）', help: '一个回合中返回错误的调用次数。' },
+    episodeTime: { title: '回合用时（均值）', help: '从提问到结束；同一步的回合并行进行。' },
+    answered: { title: '已作答（比例）', help: '以答案结束的回合所占比例。' },
+    malformed: { title: '格式有误的轮次（均值）', help: '一个回合中，调用无法解析或工具不存在的轮数。' },
+    workflowErrors: { title: '工作流失败（比例）', help: '工作流失败的回合所占比例；这些回合不参与学习。' },
   },
   chartGroup: { agent: '智能体', training: '训练' },
 }

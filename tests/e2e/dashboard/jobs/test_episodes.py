@@ -1,0 +1,80 @@
+"""An agent's episodes on the page of its job: turn by turn, by keyboard, by link."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+from trellis_testing.agent_work import TIME, answered_episode, episode, lost_episode
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+def reported(launch: Callable[..., Any]) -> Any:
+    """A job with three episodes of one step."""
+    job = launch("agent")
+    parts = {"outcome": 1.5, "process": 0.3, "penalty": -0.15, "turns": 4}
+    rollouts = [
+        episode("one", 2.1, answered_episode(), **parts),
+        episode("one", -0.6, lost_episode(), outcome=-0.6),
+        episode("two", -1.5, lost_episode("new_reason"), outcome=-1.5),
+    ]
+    job.send({"kind": "rollouts", "time": TIME, "step": 5, "split": "train", "rollouts": rollouts})
+    values = {"train/accuracy": 0.4, "eval/accuracy": 0.5, "baseline/accuracy": 0.1, "agent/turns/mean": 4.0}
+    job.send({"kind": "metrics", "time": TIME, "step": 5, "values": values})
+    return job
+
+
+def test_an_episode_is_read_turn_by_turn(logged_in: Page, dashboard, reported) -> None:  # type: ignore[no-untyped-def]
+    logged_in.goto(f"{dashboard.url}/jobs/{reported.id}?tab=rollouts")
+    shown = logged_in.locator("[data-test=episode]")
+    expect(shown.locator("[data-test=stop-reason]")).to_contain_text("Answered")
+
+    turns = shown.locator("[data-turn]")
+    expect(turns).to_have_count(10)
+    trained = [turns.nth(number).get_attribute("data-trained") for number in range(10)]
+    assert [number for number, is_trained in enumerate(trained) if is_trained == "true"] == [2, 4, 6, 9]
+    refused = turns.nth(2).locator("[data-test=call]")
+    expect(refused).to_contain_text("DENIED reading this is not allowed")
+    search = turns.nth(4).locator("[data-test=call]")
+    expect(search).to_contain_text("4.2 ms")
+    expect(search.locator(".sql pre")).to_have_text(re.compile(r"\nFROM profiles\nWHERE skills LIKE"))
+    expect(search.locator("[data-test=result-table] tbody tr")).to_have_count(2)
+    # What the call was answered with is not said twice; what the loop said of its own is there.
+    expect(turns.nth(5).get_by_text("As the model read it")).to_be_visible()
+    expect(turns.nth(5).locator("table")).to_be_hidden()
+    expect(turns.nth(8)).to_contain_text("This is your last turn")
+    expect(shown.locator("[data-part=penalty] .bar.less")).to_be_visible()
+    expect(shown.locator("[data-part=turns] .bar")).to_have_count(0)
+
+    logged_in.keyboard.press("j")
+    logged_in.keyboard.press("j")
+    expect(turns.nth(1)).to_have_attribute("aria-current", "step")
+    logged_in.keyboard.press("k")
+    expect(turns.nth(0)).to_have_attribute("aria-current", "step")
+
+    logged_in.keyboard.press("]")
+    expect(shown.locator("[data-test=stop-reason]")).to_contain_text("Out of turns")
+    expect(shown.get_by_text("too long to be kept whole")).to_be_visible()
+    logged_in.keyboard.press("]")
+    expect(shown.locator("[data-test=stop-reason]")).to_contain_text("new_reason")
+    logged_in.reload()
+    expect(logged_in.locator("[data-test=stop-reason]")).to_contain_text("new_reason")
+
+
+def test_episodes_are_filtered_and_agents_have_charts_of_their_own(
+    logged_in: Page, dashboard, reported
+) -> None:  # type: ignore[no-untyped-def]
+    logged_in.goto(f"{dashboard.url}/jobs/{reported.id}?tab=rollouts")
+    expect(logged_in.get_by_text("3 of 3 episodes")).to_be_visible()
+    logged_in.get_by_placeholder("Score from").fill("0")
+    logged_in.keyboard.press("Tab")
+    expect(logged_in.get_by_text("1 of 3 episodes")).to_be_visible()
+
+    logged_in.get_by_role("tab", name="Charts").click()
+    agent = logged_in.locator("section[data-part=agent]")
+    expect(agent.get_by_role("heading", level=3)).to_have_text(["Accuracy", "Turns (mean)"])
+    expect(agent).to_contain_text("Share of episodes with a score above 0.5.")
+    expect(agent.get_by_role("button", name="before training")).to_be_visible()

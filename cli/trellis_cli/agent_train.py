@@ -99,7 +99,7 @@ def train(
     read = _read_settings(config)
     knobs = _config_knobs(read, stage)
     knobs |= _option_knobs(stage, epochs=epochs, weights=task_weights, beta=beta, samples=num_samples)
-    knobs |= _set_knobs(settings or [])
+    knobs |= read_knobs(settings or [])
     if "epochs" in knobs:
         # A preset's number of steps would go before it.
         knobs.setdefault("total_steps", None)
@@ -165,8 +165,8 @@ def _option_knobs(
     return knobs
 
 
-def _set_knobs(settings: list[str]) -> dict[str, Any]:
-    """Values are read as YAML: numbers, true and false, null, texts."""
+def read_knobs(settings: list[str]) -> dict[str, Any]:
+    """``NAME=VALUE`` by name. Values are read as YAML: numbers, true and false, null, texts."""
     knobs = {}
     for each in settings:
         name, sign, value = each.partition("=")

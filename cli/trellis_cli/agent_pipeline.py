@@ -1,0 +1,200 @@
+"""`trellis agent pipeline`: from warm-up to evaluation, as jobs of the platform that need each other."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from trellis_recipes.tool_use_settings import Algorithm, BadSettings, ToolUseSettings, load_settings
+
+from trellis_cli.client import ApiClient, connect
+from trellis_cli.environments import find_environment
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.finding import find_model
+from trellis_cli.job_pipelines import follow_and_tell
+from trellis_cli.output import Json
+
+#: The platform's template and the kind of environment whose rows it trains on.
+TEMPLATE, ENVIRONMENT_KIND = "agent", "toolbox"
+WARM_UP, SFT, RETRIEVAL, RL = "warm-up", "sft", "retrieval", "rl"
+#: Names of an environment's datasets, by what is trained on them; the main one has none.
+_DATASETS = {WARM_UP: "sft", SFT: "sft", RETRIEVAL: "retrieval", "dpo": "preference", "ppo": "", "grpo": ""}
+_PROMPTS = ""
+TRAIN_SPLIT, DEV_SPLIT, TEST_SPLIT = "train", "eval", "test"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `trellis agent`."""
+    app.command()(pipeline)
+
+
+def pipeline(
+    model: Annotated[str, typer.Option(help="Registered model to begin with, by id or name.")],
+    environment: Annotated[str, typer.Option(help="Environment of the kind toolbox, by id or name.")],
+    preset: Annotated[
+        str | None, typer.Option(help="Of every training: development, production, or one of a machine.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="YAML of settings; docs/agents.md.")
+    ] = None,
+    algorithm: Annotated[
+        str | None, typer.Option(help="dpo, ppo or grpo; default as the settings say (dpo).")
+    ] = None,
+    warm_up: Annotated[
+        bool | None, typer.Option("--warm-up/--no-warm-up", help="A short supervised training first.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A knob of a stage, as STAGE.NAME=VALUE (rl.total_steps=2); repeatable."),
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Rows that the evaluation answers.")] = None,
+    gpus: Annotated[int, typer.Option(min=1, help="Of every training.")] = 1,
+    name: Annotated[str, typer.Option(help="Of the pipeline.")] = "agent",
+    wait: Annotated[bool, typer.Option(help="Follow it to its end.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Run all stages in the order of their needs; one whose inputs did not change is skipped."""
+    read = _read_settings(config, algorithm, warm_up=warm_up)
+    client = connect()
+    document = {
+        "name": name,
+        "stages": plan_stages(
+            _read_template(client),
+            read,
+            base=find_model(client, model),
+            datasets=_read_datasets(client, environment),
+            preset=preset or read.preset,
+            own=_read_knobs(settings or []),
+            limit=limit,
+            gpus=gpus,
+        ),
+    }
+    made = client.post("/job-pipelines", document)
+    follow_and_tell(client, made, wait=wait, as_json=as_json)
+
+
+def plan_stages(
+    template: list[dict[str, Any]],
+    settings: ToolUseSettings,
+    *,
+    base: str,
+    datasets: dict[str, str],
+    preset: str | None,
+    own: dict[str, dict[str, Any]],
+    limit: int | None,
+    gpus: int,
+) -> list[dict[str, Any]]:
+    """The stages to submit: the template's, with rows, algorithm and knobs; ``own`` is by stage."""
+    wanted = [stage for stage in template if stage["id"] != WARM_UP or settings.warm_up.enabled]
+    kept = {stage["id"] for stage in wanted}
+    if unknown := sorted(set(own) - kept):
+        raise Problem(
+            f"the pipeline has no stage '{unknown[0]}'; stages: {', '.join(sorted(kept))}",
+            exit_code=ExitCode.USAGE,
+        )
+    stages = []
+    for stage in wanted:
+        source = stage["model_stage"] if stage["model_stage"] in kept else None
+        made: dict[str, Any] = {
+            "id": stage["id"],
+            "title": stage["title"]["en"],
+            "kind": stage["kind"],
+            "needs": [need for need in stage["needs"] if need in kept],
+            "model": {"stage": source} if source else {"base": base},
+        }
+        if stage["kind"] == "evaluate":
+            rows = {"dataset": _dataset(datasets, _PROMPTS), "split": TEST_SPLIT}
+            chosen = {**rows, "limit": limit} if limit else rows
+            made["benchmarks"] = [{**order, **chosen} for order in stage["benchmarks"]]
+        else:
+            made |= _training(stage, settings, datasets, preset)
+            made["params"] |= own.get(stage["id"], {})
+            made["resources"] = {"gpus": gpus}
+        stages.append(made)
+    return stages
+
+
+def _training(
+    stage: dict[str, Any], settings: ToolUseSettings, datasets: dict[str, str], preset: str | None
+) -> dict[str, Any]:
+    """What is trained, on which rows, with which knobs."""
+    name, algorithm = stage["id"], settings.rl.algorithm
+    recipe, kind, params = stage["recipe"], name, dict(stage["params"])
+    if name in (SFT, WARM_UP):
+        params |= settings.sft.knobs(given_only=True)
+    if name == WARM_UP:
+        params |= settings.warm_up.knobs()
+    if name == RL:
+        recipe, kind = f"agent_{algorithm}", algorithm
+        params |= settings.rl.knobs(given_only=True)
+    dataset = _dataset(datasets, _DATASETS[kind])
+    made = {
+        "recipe": recipe,
+        "dataset": dataset,
+        "dataset_split": TRAIN_SPLIT,
+        "validation_dataset": dataset,
+        "validation_split": DEV_SPLIT,
+        "params": params,
+        "exports": stage["exports"],
+    }
+    # The retriever is an encoder: presets for sizes of language models are not its own.
+    is_of_machine = preset is None or preset not in ("development", "production")
+    return {**made, "preset": preset} if preset and (name != RETRIEVAL or is_of_machine) else made
+
+
+def _dataset(datasets: dict[str, str], name: str) -> str:
+    if name in datasets:
+        return datasets[name]
+    raise Problem(f"the environment has no rows '{name or 'train'}'", exit_code=ExitCode.REFUSED)
+
+
+def _read_settings(config: Path | None, algorithm: str | None, *, warm_up: bool | None) -> ToolUseSettings:
+    try:
+        read = load_settings(config) if config else ToolUseSettings()
+    except BadSettings as error:
+        raise Problem(str(error), exit_code=ExitCode.USAGE) from error
+    if algorithm is not None:
+        known: tuple[Algorithm, ...] = ("dpo", "ppo", "grpo")
+        if algorithm not in known:
+            raise Problem(
+                f"there is no algorithm '{algorithm}'; there are {', '.join(known)}", exit_code=ExitCode.USAGE
+            )
+        read.rl.algorithm = next(each for each in known if each == algorithm)
+    if warm_up is not None:
+        read.warm_up.enabled = warm_up
+    return read
+
+
+def _read_knobs(settings: list[str]) -> dict[str, dict[str, Any]]:
+    from trellis_cli.agent_train import read_knobs
+
+    by_stage: dict[str, dict[str, Any]] = {}
+    for each, value in read_knobs(settings).items():
+        stage, dot, knob = each.partition(".")
+        if not dot:
+            raise Problem(f"--set {each}: write STAGE.NAME=VALUE", exit_code=ExitCode.USAGE)
+        by_stage.setdefault(stage, {})[knob] = value
+    return by_stage
+
+
+def _read_template(client: ApiClient) -> list[dict[str, Any]]:
+    found = client.get("/job-pipelines/templates")["items"]
+    template = next((each for each in found if each["id"] == TEMPLATE), None)
+    if template is None or template["missing_recipes"]:
+        lacking = ", ".join(template["missing_recipes"]) if template else f"the template '{TEMPLATE}'"
+        raise Problem(f"the platform lacks {lacking}", exit_code=ExitCode.REFUSED)
+    stages: list[dict[str, Any]] = template["stages"]
+    return stages
+
+
+def _read_datasets(client: ApiClient, environment: str) -> dict[str, str]:
+    """Ids of the environment's datasets by name."""
+    found = client.get(f"/environments/{find_environment(client, environment)}")
+    if found["kind"] != ENVIRONMENT_KIND:
+        raise Problem(
+            f"'{found['name']}' is of the kind {found['kind']}; the pipeline needs {ENVIRONMENT_KIND}",
+            hint=f"trellis environments make NAME --kind {ENVIRONMENT_KIND}",
+            exit_code=ExitCode.REFUSED,
+        )
+    if found["state"] != "ready":
+        raise Problem(f"'{found['name']}' is {found['state']}", exit_code=ExitCode.REFUSED)
+    return {each["name"]: each["dataset"]["id"] for each in found["datasets"]}

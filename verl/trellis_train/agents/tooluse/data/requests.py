@@ -83,8 +83,8 @@ def frame_plan(
 
 def say_needs(tool: Tool, language: Language) -> str:
     """What a tool has to be told, in words."""
-    if language == "zh":
-        return "、".join(tool.required)
-    kinds = vocabulary()["kinds"]
-    needs = [kinds[kind]["about"].format(object=tool.noun.en) for kind in tool.required]
-    return "; ".join(each[0].lower() + each[1:] for each in needs)
+    kinds = [vocabulary()["kinds"][kind] for kind in tool.required]
+    if language == "zh":  # the name before the value
+        return "、".join(known["zh"].partition("是{")[0] for known in kinds)
+    needs = [known["about"].format(object=tool.noun.en).partition(",")[0] for known in kinds]
+    return " and ".join(f"the {each[0].lower()}{each[1:]}" for each in needs)

@@ -45,6 +45,8 @@ class LocalJob:
     params: Mapping[str, Any] = field(default_factory=dict)
     overrides: Mapping[str, Any] = field(default_factory=dict)
     agent: AgentTask | None = None
+    #: The environment's folder of a recipe that trains an agent; its knobs make the ``AgentTask``.
+    agent_environment: Path | None = None
     seed: int = 0
     #: ``cpu`` or ``cuda``; None for what this machine has.
     platform: str | None = None
@@ -112,7 +114,7 @@ def write_spec(job: LocalJob) -> JobSpec:
         attempt_dir=str(attempt_dir),
         checkpoint_dir=str(locate_checkpoints(folder)),
         resume_from=str(job.resume_from.resolve()) if job.resume_from else None,
-        agent=job.agent,
+        agent=job.agent or _agent_task(job, composition.params),
         # Nobody listens: the run is told so.
         ingest_url="http://127.0.0.1:9",
     )
@@ -121,6 +123,14 @@ def write_spec(job: LocalJob) -> JobSpec:
     (attempt_dir / COMPOSITION_FILE).write_text(json.dumps(description))
     (attempt_dir / SPEC_FILE).write_text(spec.model_dump_json())
     return spec
+
+
+def _agent_task(job: LocalJob, params: dict[str, Any]) -> AgentTask | None:
+    from trellis_recipes.agents import make_agent_task
+    from trellis_recipes.catalogue import get_recipe
+
+    path = None if job.agent_environment is None else str(job.agent_environment)
+    return make_agent_task(get_recipe(job.recipe), params, environment_path=path)
 
 
 def _next_attempt(folder: Path) -> int:

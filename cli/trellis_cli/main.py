@@ -14,6 +14,7 @@ from trellis_cli import (
     evaluations,
     job_pipelines,
     jobs,
+    linksearch,
     models,
     pipelines,
     platform_commands,
@@ -64,6 +65,7 @@ app.add_typer(evaluations.app, name="eval", help="Measure models and checkpoints
 app.add_typer(benchmarks.app, name="benchmarks", help="What models can be measured on.")
 app.add_typer(reports.app, name="reports", help="Evaluations as Markdown, HTML and PDF.")
 app.add_typer(agent.app, name="agent", help="Teach a model to use tools: data, training, evaluation.")
+app.add_typer(linksearch.app, name="linksearch", help="Train an agent that finds people with SQL.")
 app.add_typer(environments.app, name="environments", help="What agents work on; make them, try tools.")
 app.add_typer(job_pipelines.app, name="job-pipelines", help="Stages of jobs that need each other.")
 app.add_typer(tune.app, name="tune", help="Train any workflow: an async function that returns a reward.")

@@ -1,10 +1,12 @@
 """Whether a checkpoint can be resumed from, found out before anything is loaded."""
 
+import sys
 import zipfile
 from pathlib import Path
 
 from trellis_train.hooks.checkpoints import find_step
 
+EXIT_BAD_REQUEST = 65  # EX_DATAERR
 _ADVICE = "Resume from another checkpoint, or start anew in another folder."
 
 
@@ -15,7 +17,8 @@ class BrokenCheckpoint(ValueError):
 def check_resumable(folder: Path) -> None:
     """Raises ``BrokenCheckpoint`` unless ``folder`` (``.../global_step_N``) is a whole checkpoint of PPO.
 
-    verl writes ``data.pt`` last. torch's files are zip archives, whose directory is at their end: a truncated one has none.
+    verl writes ``data.pt`` last. Files of torch are zip archives, whose directory is at their end: one that
+    is cut off has none.
     """
     if not folder.is_dir() or not find_step(folder.name):
         raise BrokenCheckpoint(f"There is no checkpoint {folder}. {_ADVICE}")
@@ -31,3 +34,13 @@ def check_resumable(folder: Path) -> None:
             raise BrokenCheckpoint(
                 f"The checkpoint {folder} is incomplete: {file.name} is cut off. {_ADVICE}"
             )
+
+
+if (
+    __name__ == "__main__"
+):  # ``python -m trellis_train.hooks.resuming FOLDER``: asked by those without our code
+    try:
+        check_resumable(Path(sys.argv[1]))
+    except BrokenCheckpoint as error:
+        print(error, file=sys.stderr)
+        sys.exit(EXIT_BAD_REQUEST)

@@ -1,0 +1,236 @@
+"""`trellis linksearch`: train an agent that finds people in a database, on this machine."""
+
+import json
+import os
+import subprocess
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from trellis_contracts.recipe import DataFormat
+
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.linksearch_resume import choose_checkpoint, locate_model
+from trellis_cli.linksearch_settings import LinkSearchSettings, read_settings
+from trellis_cli.local_job import LocalJob, LocalRows, write_spec
+from trellis_cli.local_run import LocalOutcome, insist, run_local
+from trellis_cli.output import Json, out, print_json, print_table, styled
+from trellis_cli.services.platform import python_command
+
+app = typer.Typer(no_args_is_help=True)
+_PACKAGE = "trellis_train.agents.linksearch"
+RECIPE = "linksearch"
+
+
+class Mode(StrEnum):
+    """How episodes are learned from."""
+
+    MASKED = "masked"
+    ROLLOUT = "rollout"
+    SIMPLE = "simple"
+
+
+Config = Annotated[Path | None, typer.Option("--config", help="YAML of settings; docs/agents.md lists them.")]
+Database = Annotated[Path | None, typer.Option("--profile-db-path", help="PROFILE_DB_PATH.")]
+Queries = Annotated[str | None, typer.Option("--queries", help="File, folder or hub dataset of queries.")]
+Model = Annotated[str | None, typer.Option("--model-name", help="MODEL_NAME: a folder, or a hub name.")]
+Output = Annotated[Path | None, typer.Option("--output-dir", "-o", help="OUTPUT_DIR: folder of the run.")]
+Preset = Annotated[str | None, typer.Option(help="Preset of the recipe; default by this machine.")]
+
+
+@app.command("train")
+def train(
+    mode: Annotated[Mode, typer.Option(help="masked: as recommended; rollout: the ablation.")] = Mode.MASKED,
+    detailed: Annotated[
+        bool, typer.Option("--enable-detailed-logging", help="A file for every rollout, in rollout_logs/.")
+    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
+    resume_from: Annotated[
+        Path | None,
+        typer.Option("--resume_from_checkpoint", "--resume-from-checkpoint", help="Go on from this one."),
+    ] = None,
+    resume_best: Annotated[
+        bool, typer.Option("--resume_best", "--resume-best", help="Go on from the best one.")
+    ] = False,
+    config: Config = None,
+    profile_db_path: Database = None,
+    queries: Queries = None,
+    model_name: Model = None,
+    output_dir: Output = None,
+    max_steps: Annotated[int | None, typer.Option(help="MAX_STEPS.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="LEARNING_RATE.")] = None,
+    num_generations: Annotated[int | None, typer.Option(help="NUM_GENERATIONS.")] = None,
+    max_turns: Annotated[int | None, typer.Option(help="MAX_TURNS.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="MAX_TOKENS.")] = None,
+    target_accuracy: Annotated[float | None, typer.Option(help="TARGET_ACCURACY.")] = None,
+    patience: Annotated[int | None, typer.Option(help="PATIENCE.")] = None,
+    eval_steps: Annotated[int | None, typer.Option(help="EVAL_STEPS.")] = None,
+    save_steps: Annotated[int | None, typer.Option(help="SAVE_STEPS.")] = None,
+    seed: Annotated[int | None, typer.Option(help="SEED.")] = None,
+    preset: Preset = None,
+    as_json: Json = False,
+) -> None:
+    """Train; Ctrl-C leaves at a checkpoint, from which --resume goes on."""
+    given = {
+        name: value
+        for name, value in locals().items()
+        if name in LinkSearchSettings.model_fields and value is not None
+    }
+    settings = read_settings(given, config=config)
+    checkpoint = choose_checkpoint(
+        settings.output_dir, resume=resume, resume_from=resume_from, resume_best=resume_best
+    )
+    job = make_job(settings, mode=mode, detailed=detailed)
+    outcome = insist(_run(replace(job, resume_from=checkpoint), settings))
+    _print(outcome, as_json)
+
+
+@app.command("check")
+def check(
+    config: Config = None,
+    profile_db_path: Database = None,
+    queries: Queries = None,
+    model_name: Model = None,
+    as_json: Json = False,
+) -> None:
+    """Look at database, data, model and settings, without training anything."""
+    given = {"profile_db_path": profile_db_path, "queries": queries, "model_name": model_name}
+    try:
+        settings = read_settings(given, config=config)
+    except Problem as problem:
+        findings = [_finding("settings", problem.message, "Correct it where the brackets say.")]
+    else:
+        findings = [_finding("settings"), *_look(settings)]
+    if as_json:
+        print_json(findings)
+    else:
+        rows = [
+            (each["part"], styled("ok" if each["is_ok"] else "failing"), each["message"], each["advice"])
+            for each in findings
+        ]
+        print_table(("part", "state", "found", "what to do"), rows)
+    if not all(each["is_ok"] for each in findings):
+        raise typer.Exit(ExitCode.FAILED)
+
+
+@app.command("eval")
+def evaluate(
+    checkpoint: Annotated[
+        str | None, typer.Option(help="A checkpoint of a run, or a model; default MODEL_NAME.")
+    ] = None,
+    config: Config = None,
+    profile_db_path: Database = None,
+    queries: Queries = None,
+    output_dir: Output = None,
+    preset: Preset = None,
+    as_json: Json = False,
+) -> None:
+    """Measure a model or a checkpoint on the queries of the split eval."""
+    given = {"profile_db_path": profile_db_path, "queries": queries, "preset": preset}
+    settings = read_settings({**given, "output_dir": output_dir}, config=config)
+    model = locate_model(checkpoint or settings.model_name)
+    settings = settings.model_copy(
+        update={"model_name": model, "output_dir": settings.output_dir / "evaluations"}
+    )
+    job = make_job(settings, mode=Mode.MASKED, detailed=False)
+    outcome = insist(_run(replace(job, overrides={"trainer.val_only": True}), settings))
+    _print(outcome, as_json)
+
+
+@app.command("generate")
+def generate(
+    folder: Annotated[Path, typer.Argument(help="For the database, the queries and their manifest.")],
+    profiles: Annotated[int, typer.Option(help="People in the database.")] = 2000,
+    train_queries: Annotated[int, typer.Option("--train", help="Queries to train on.")] = 1000,
+    eval_queries: Annotated[int, typer.Option("--eval", help="Queries to measure with.")] = 100,
+    seed: Annotated[int, typer.Option(help="The same numbers and seed give the same bytes.")] = 42,
+    as_json: Json = False,
+) -> None:
+    """Make a database of profiles and queries whose answers are known."""
+    counts = {"--profiles": profiles, "--train": train_queries, "--eval": eval_queries, "--seed": seed}
+    options = [part for name, value in counts.items() for part in (name, str(value))]
+    manifest = _ask("generate", str(folder), *options)
+    if as_json:
+        print_json(manifest)
+        return
+    print_table(("file", "sha256"), list(manifest["sha256"].items()))
+    out.print(f"export PROFILE_DB_PATH={folder / 'profiles.db'}", markup=False, highlight=False)
+
+
+def make_job(settings: LinkSearchSettings, *, mode: Mode, detailed: bool) -> LocalJob:
+    """The job that the settings describe; its environment is laid in the folder of the run."""
+    environment = settings.output_dir / "environment"
+    _ask("setup", "lay", *_sources(settings), "--folder", str(environment), token=settings.hf_token)
+    return LocalJob(
+        folder=settings.output_dir,
+        recipe=RECIPE,
+        model=_locate(settings.model_name),
+        train=LocalRows(environment / "train.rows.jsonl", DataFormat.VERL_RL),
+        validation=LocalRows(environment / "eval.rows.jsonl", DataFormat.VERL_RL),
+        preset=settings.preset,
+        params={
+            **settings.knobs(),
+            "mode": mode.value,
+            "detailed_logging": detailed,
+            "environment": str(environment.resolve()),
+        },
+        agent_environment=environment.resolve(),
+        seed=settings.seed,
+    )
+
+
+def _run(job: LocalJob, settings: LinkSearchSettings) -> LocalOutcome:
+    """Run it; the hub's token goes into the environment of the processes, never into a file."""
+    token = settings.hf_token
+    return run_local(
+        write_spec(job), environment={} if token is None else {"HF_TOKEN": token.get_secret_value()}
+    )
+
+
+def _locate(model: str) -> str:
+    return str(Path(model).resolve()) if Path(model).is_dir() else model
+
+
+def _sources(settings: LinkSearchSettings) -> list[str]:
+    return [
+        *("--database", str(settings.profile_db_path), "--queries", settings.source),
+        *("--train", str(settings.train_dataset_size), "--eval", str(settings.eval_dataset_size)),
+    ]
+
+
+def _look(settings: LinkSearchSettings) -> list[dict[str, Any]]:
+    turns = ("--model", settings.model_name, "--max-turns", str(settings.max_turns))
+    found: list[dict[str, Any]] = _ask("setup", "check", *_sources(settings), *turns, token=settings.hf_token)
+    return found
+
+
+def _ask(module: str, *arguments: str, token: Any = None) -> Any:
+    """What a module of the agent prints; its complaint as a problem."""
+    env = {**os.environ, "TOKENIZERS_PARALLELISM": "false"}
+    if token is not None:
+        env["HF_TOKEN"] = token.get_secret_value()
+    command = python_command("-m", f"{_PACKAGE}.{module}", *arguments)
+    done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)  # noqa: S603 - ours
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"{module} failed"]
+        raise Problem(lines[-1], exit_code=ExitCode.USAGE)
+    return json.loads(done.stdout)
+
+
+def _finding(part: str, problem: str | None = None, advice: str = "") -> dict[str, Any]:
+    return {"part": part, "is_ok": problem is None, "message": problem or "ok", "advice": advice}
+
+
+def _print(outcome: LocalOutcome, as_json: bool) -> None:
+    if as_json:
+        print_json(outcome.as_dict())
+        return
+    shown = {
+        key: value
+        for key, value in outcome.metrics.items()
+        if key.startswith(("eval/", "baseline/", "train/"))
+    }
+    print_table(("metric", "value"), [(key, f"{float(value):.4f}") for key, value in sorted(shown.items())])
+    out.print(f"{outcome.outcome} at step {outcome.step}; {outcome.folder}", highlight=False, markup=False)

@@ -1,0 +1,89 @@
+"""Which checkpoint a run of Link Search goes on from."""
+
+import json
+import subprocess
+from pathlib import Path
+
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.local_job import locate_checkpoints
+from trellis_cli.services.platform import python_command
+
+BEST_FILE, STATE_FILE = "best_checkpoint.json", "training_state.json"
+_PREFIX = "global_step_"
+_HUGGING_FACE = "actor/huggingface"
+
+
+def choose_checkpoint(
+    output: Path, *, resume: bool, resume_from: Path | None, resume_best: bool
+) -> Path | None:
+    """The checkpoint of the flags; None for a new run, which a folder with checkpoints does not allow."""
+    if sum([resume, resume_from is not None, resume_best]) > 1:
+        message = "--resume, --resume_from_checkpoint and --resume_best exclude each other"
+        raise Problem(message, exit_code=ExitCode.USAGE)
+    found = list_checkpoints(output)
+    if resume_from is not None:
+        return _checked(locate_state(resume_from))
+    if resume_best:
+        return _checked(_read_best(output))
+    if resume:
+        if not found:
+            raise Problem(f"{output} holds no checkpoint to resume from", exit_code=ExitCode.USAGE)
+        return _checked(found[-1])
+    if found:
+        raise Problem(
+            f"{output} already holds checkpoints, the last of step {_step(found[-1])}",
+            hint="Go on with --resume, --resume_best or --resume_from_checkpoint, or name another folder.",
+            exit_code=ExitCode.USAGE,
+        )
+    return None
+
+
+def list_checkpoints(output: Path) -> list[Path]:
+    """Those of a run's folder by step."""
+    folders = [each for each in locate_checkpoints(output).glob(f"{_PREFIX}*") if _step(each) > 0]
+    return sorted(folders, key=_step)
+
+
+def locate_state(path: Path) -> Path:
+    """What training goes on from: the folder itself, or the one that a ``checkpoint-N`` names."""
+    state = path / STATE_FILE
+    if not state.is_file():
+        return path
+    try:
+        return Path(json.loads(state.read_text())["checkpoint"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise Problem(f"{state} cannot be read: {error}", exit_code=ExitCode.USAGE) from None
+
+
+def locate_model(path: str) -> str:
+    """A model's folder where ``path`` is a checkpoint of ours; anything else as it is."""
+    folder = Path(path)
+    if not folder.is_dir():
+        return path
+    state = locate_state(folder)
+    return str(state / _HUGGING_FACE) if (state / _HUGGING_FACE).is_dir() else path
+
+
+def _read_best(output: Path) -> Path:
+    file = locate_checkpoints(output) / BEST_FILE
+    try:
+        return Path(json.loads(file.read_text())["path"])
+    except OSError:
+        message = f"{output} has no best checkpoint yet: none is known before the first evaluation"
+        raise Problem(message, exit_code=ExitCode.USAGE) from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise Problem(f"{file} cannot be read: {error}", exit_code=ExitCode.USAGE) from None
+
+
+def _checked(folder: Path) -> Path:
+    command = python_command("-m", "trellis_train.hooks.resuming", str(folder))
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own module
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or ["the checkpoint cannot be used"])[-1]
+        raise Problem(reason, exit_code=ExitCode.USAGE)
+    return folder
+
+
+def _step(folder: Path) -> int:
+    number = folder.name.removeprefix(_PREFIX)
+    return int(number) if number.isdigit() else 0

@@ -1,0 +1,116 @@
+"""Settings of `trellis linksearch`: the command line over the environment over YAML over the defaults."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+
+from trellis_cli.errors import ExitCode, Problem
+
+
+class LinkSearchSettings(BaseModel):
+    """Names are those of the environment variables, in lower case."""
+
+    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
+
+    profile_db_path: Path = Field(Path("linksearch/profiles.db"), description="The database of profiles.")
+    queries: str | None = Field(
+        None, description="File, folder or hub dataset of the queries; default the database's folder."
+    )
+    hf_token: SecretStr | None = Field(None, description="Token of the hub; never written anywhere.")
+    model_name: str = Field("Qwen/Qwen2.5-1.5B-Instruct", description="Folder or hub name of the model.")
+    train_dataset_size: int = Field(1000, ge=1, description="Queries to train on.")
+    eval_dataset_size: int = Field(100, ge=1, description="Queries to measure with.")
+    max_steps: int = Field(200, ge=1, description="Training steps.")
+    learning_rate: float = Field(1e-5, ge=0, description="Of the policy.")
+    num_generations: int = Field(4, ge=2, description="Episodes of each query.")
+    max_turns: int = Field(15, ge=1, le=100, description="Turns of the agent in an episode.")
+    max_profiles: int = Field(10, ge=1, le=100, description="Handles of an answer that count.")
+    target_accuracy: float | None = Field(0.80, ge=0, le=1, description="The run ends when it is reached.")
+    max_tokens: int = Field(4096, ge=16, description="Of an episode after its prompt.")
+    per_device_train_batch_size: int = Field(2, ge=1, description="Queries at once.")
+    gradient_accumulation_steps: int = Field(4, ge=1, description="Such batches in a step.")
+    eval_steps: int = Field(10, ge=1, description="Steps between evaluations.")
+    save_steps: int = Field(10, ge=1, description="Steps between checkpoints.")
+    patience: int = Field(5, ge=0, description="Evaluations without improvement that end a run; 0: none do.")
+    seed: int = Field(42, ge=0)
+    output_dir: Path = Field(Path("outputs/linksearch"), description="Folder of the run.")
+    preset: str | None = Field(None, description="Preset of the recipe; default by this machine.")
+    params: dict[str, Any] = Field(default_factory=dict, description="Further knobs of the recipe.")
+
+    @property
+    def source(self) -> str:
+        """Where the queries are."""
+        return self.queries or str(self.profile_db_path.parent)
+
+    def knobs(self) -> dict[str, Any]:
+        """Of the recipe ``linksearch``; ``params`` come last."""
+        queries = self.per_device_train_batch_size * self.gradient_accumulation_steps
+        return {
+            "total_steps": self.max_steps,
+            "learning_rate": self.learning_rate,
+            "group_size": self.num_generations,
+            "max_turns": self.max_turns,
+            "max_profiles": self.max_profiles,
+            "target_accuracy": self.target_accuracy,
+            "patience": self.patience,
+            "max_response_length": self.max_tokens,
+            "batch_size": queries,
+            "mini_batch_size": queries,
+            "micro_batch_size": self.per_device_train_batch_size * self.num_generations,
+            "validate_every": self.eval_steps,
+            "validate_before": True,
+            "save_every": self.save_steps,
+            **self.params,
+        }
+
+    def shown(self) -> dict[str, Any]:
+        """All of them, the token masked."""
+        return self.model_dump(mode="json")
+
+
+def read_settings(
+    given: Mapping[str, Any], *, config: Path | None = None, environment: Mapping[str, str] | None = None
+) -> LinkSearchSettings:
+    """What is not None in ``given``, else of the environment, else of the YAML, else the default.
+
+    Raises ``Problem`` that names what is wrong and where it came from.
+    """
+    environment = os.environ if environment is None else environment
+    names = [name for name in LinkSearchSettings.model_fields if name != "params"]
+    layers: list[tuple[str, dict[str, Any]]] = [
+        (str(config), _read_yaml(config)),
+        ("environment", {name: environment[name.upper()] for name in names if environment.get(name.upper())}),
+        ("option", {name: value for name, value in given.items() if value is not None}),
+    ]
+    merged = {name: (value, place) for place, layer in layers for name, value in layer.items()}
+    try:
+        return LinkSearchSettings.model_validate({name: value for name, (value, _) in merged.items()})
+    except ValidationError as error:
+        raise Problem(_explain(error, {name: place for name, (_, place) in merged.items()})) from None
+
+
+def _explain(error: ValidationError, places: Mapping[str, str]) -> str:
+    told = []
+    for each in error.errors():
+        name = str(each["loc"][0])
+        told.append(f"{name.upper()} ({places.get(name, 'default')}): {each['msg']}")
+    return "; ".join(told)
+
+
+def _read_yaml(path: Path | None) -> dict[str, Any]:
+    """The file's settings; names in upper case are those of the environment's variables."""
+    if path is None:
+        return {}
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise Problem(f"{path} cannot be read: {error}", exit_code=ExitCode.USAGE) from None
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise Problem(f"{path} is no list of settings and values", exit_code=ExitCode.USAGE)
+    return {str(name).lower(): value for name, value in found.items()}

@@ -1,0 +1,183 @@
+"""What a run on this machine needs: ``python -m trellis_train.agents.linksearch.setup``.
+
+``lay`` writes an environment's folder (database, both splits as rows); ``check`` tells of the
+database, the data and the model what is wrong and what to do about it.
+"""
+
+import argparse
+import json
+import sqlite3
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from trellis_train.agents.linksearch.generate import DATABASE_FILE
+from trellis_train.agents.linksearch.guard import SqlGuard
+from trellis_train.agents.linksearch.options import Options
+from trellis_train.agents.linksearch.prompts import system_prompt
+from trellis_train.agents.linksearch.rows import BadQuery
+from trellis_train.agents.linksearch.sources import EVAL, TRAIN, gold_of, read_rows
+from trellis_train.agents.linksearch.tools import SCHEMAS
+
+EXIT_BAD_REQUEST = 65  # EX_DATAERR
+TABLES = ("profiles", "experiences", "educations", "profiles_fts")
+_MAKE_ONE = "Make one with `trellis linksearch generate FOLDER`, and name its profiles.db in PROFILE_DB_PATH."
+
+
+class Unusable(ValueError):
+    """What is wrong, and what to do."""
+
+    def __init__(self, message: str, advice: str) -> None:
+        super().__init__(message)
+        self.advice = advice
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One part of a set-up."""
+
+    part: str
+    is_ok: bool
+    message: str
+    advice: str = ""
+
+
+def lay(database: Path, source: str, folder: Path, *, train: int, evaluation: int) -> dict[str, int]:
+    """Write the folder; rows of each split. Raises ``Unusable``."""
+    check_database(database)
+    folder.mkdir(parents=True, exist_ok=True)
+    link = folder / DATABASE_FILE
+    link.unlink(missing_ok=True)
+    link.symlink_to(database.resolve())
+    counts = {}
+    for split, limit in ((TRAIN, train), (EVAL, evaluation)):
+        rows = _read(source, split, limit)
+        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        (folder / f"{split}.rows.jsonl").write_text(text, encoding="utf-8")
+        counts[split] = len(rows)
+    return counts
+
+
+def check_database(path: Path) -> str:
+    """What the database holds. Raises ``Unusable``."""
+    if not path.is_file():
+        raise Unusable(f"there is no database {path}", _MAKE_ONE)
+    try:
+        with closing(
+            sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+        ) as connection:
+            found = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+            missing = [name for name in TABLES if name not in found]
+            if missing:
+                raise Unusable(f"{path} has no table {', '.join(missing)}", _MAKE_ONE)
+            (count,) = connection.execute("SELECT count(*) FROM profiles").fetchone()
+    except sqlite3.DatabaseError as error:
+        raise Unusable(f"{path} is no database of profiles: {error}", _MAKE_ONE) from error
+    if not count:
+        raise Unusable(f"{path} holds no profiles", _MAKE_ONE)
+    reply = SqlGuard(path).run("SELECT rowid FROM profiles_fts WHERE profiles_fts MATCH ?", ["a*"])
+    if reply.error is not None:
+        raise Unusable(f"the full-text index of {path} does not answer: {reply.message}", _MAKE_ONE)
+    return f"{count:,} profiles in {path}"
+
+
+def check_data(source: str, database: Path, *, train: int, evaluation: int) -> str:
+    """How many queries there are, whose handles are all in the database. Raises ``Unusable``."""
+    with closing(
+        sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+    ) as connection:
+        known = {row[0] for row in connection.execute("SELECT linkedin_handle FROM profiles")}
+    told = []
+    for split, limit in ((TRAIN, train), (EVAL, evaluation)):
+        rows = _read(source, split, limit)
+        strangers = {handle for row in rows for handle in gold_of(row) if handle not in known}
+        if strangers:
+            raise Unusable(
+                f"{len(strangers)} handles of the split {split} are not in the database: {min(strangers)}",
+                "Use the queries that belong to the database, or the database that belongs to the queries.",
+            )
+        fewer = f" (of {limit} asked for)" if len(rows) < limit else ""
+        told.append(f"{len(rows)} {split} queries{fewer}")
+    return ", ".join(told)
+
+
+def check_model(model: str, *, max_prompt: int, options: Options) -> str:
+    """How long the prompt is in the model's tokens. Raises ``Unusable``."""
+    from transformers import AutoConfig, AutoTokenizer
+
+    try:
+        config = AutoConfig.from_pretrained(model)
+        tokenizer = AutoTokenizer.from_pretrained(model)
+    except (OSError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        advice = "Name a folder in Hugging Face format or a model of the hub in MODEL_NAME."
+        raise Unusable(f"the model {model} cannot be read: {reason}", advice) from error
+    if not tokenizer.chat_template:
+        raise Unusable(
+            f"the model {model} has no chat template", "Take a model that is made for chats with tools."
+        )
+    messages = [{"role": "system", "content": system_prompt(options)}, {"role": "user", "content": "Who?"}]
+    text = tokenizer.apply_chat_template(messages, tools=SCHEMAS, add_generation_prompt=True, tokenize=False)
+    if "search_profile" not in text:
+        raise Unusable(f"the chat template of {model} shows no tools", "Take a model that knows tools.")
+    length = len(tokenizer.encode(text, add_special_tokens=False))
+    if length > max_prompt:
+        raise Unusable(f"the prompt takes {length} tokens of {model}, more than {max_prompt}", "Raise it.")
+    return f"{config.model_type}, prompt of {length} tokens without the query"
+
+
+def _read(source: str, split: str, limit: int) -> list[dict[str, Any]]:
+    try:
+        return read_rows(source, split, limit)
+    except BadQuery as error:
+        advice = (
+            "Queries have a question (query) and handles (gold_handles, handles or answer); docs/agents.md."
+        )
+        raise Unusable(str(error), advice) from error
+
+
+def _look(part: str, check: Callable[[], str]) -> Finding:
+    try:
+        return Finding(part, True, check())
+    except Unusable as problem:
+        return Finding(part, False, str(problem), problem.advice)
+
+
+def main(arguments: list[str]) -> int:
+    """Print JSON; a set-up that cannot be laid is told on standard error."""
+    parser = argparse.ArgumentParser(prog="python -m trellis_train.agents.linksearch.setup")
+    parser.add_argument("task", choices=["lay", "check"])
+    parser.add_argument("--database", type=Path, required=True)
+    parser.add_argument("--queries", required=True)
+    parser.add_argument("--train", type=int, required=True)
+    parser.add_argument("--eval", type=int, required=True)
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--model")
+    parser.add_argument("--max-prompt", type=int, default=2048)
+    parser.add_argument("--max-turns", type=int, default=Options.max_turns)
+    given = parser.parse_args(arguments)
+    sizes = {"train": given.train, "evaluation": given.eval}
+    if given.task == "lay":
+        try:
+            print(json.dumps(lay(given.database, given.queries, given.folder, **sizes)))
+        except Unusable as problem:
+            print(f"{problem}. {problem.advice}", file=sys.stderr)
+            return EXIT_BAD_REQUEST
+        return 0
+    findings = [_look("database", lambda: check_database(given.database))]
+    if findings[0].is_ok:
+        findings.append(_look("data", lambda: check_data(given.queries, given.database, **sizes)))
+    if given.model:
+        options = Options(max_turns=given.max_turns)
+        findings.append(
+            _look("model", lambda: check_model(given.model, max_prompt=given.max_prompt, options=options))
+        )
+    print(json.dumps([asdict(each) for each in findings]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,120 @@
+"""Settings of Link Search and the checkpoint that a run goes on from."""
+
+import json
+from pathlib import Path
+
+import pytest
+from trellis_cli.errors import Problem
+from trellis_cli.linksearch_resume import choose_checkpoint, locate_model
+from trellis_cli.linksearch_settings import LinkSearchSettings, read_settings
+
+SECRET = "hf_abcdefghijklmnop"
+
+
+def write_yaml(folder: Path, text: str) -> Path:
+    path = folder / "settings.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_the_command_line_wins_over_the_environment_over_yaml_over_the_defaults(tmp_path: Path) -> None:
+    config = write_yaml(tmp_path, "MAX_STEPS: 1\npatience: 2\nSEED: 3\n")
+    environment = {"MAX_STEPS": "10", "PATIENCE": "20"}
+
+    settings = read_settings({"max_steps": 100, "patience": None}, config=config, environment=environment)
+
+    assert (settings.max_steps, settings.patience, settings.seed, settings.max_turns) == (100, 20, 3, 15)
+
+
+def test_the_defaults_are_those_of_the_specification() -> None:
+    settings = LinkSearchSettings()
+
+    assert (settings.train_dataset_size, settings.eval_dataset_size) == (1000, 100)
+    assert (settings.max_steps, settings.learning_rate, settings.num_generations) == (200, 1e-5, 4)
+    assert (settings.max_turns, settings.max_profiles, settings.max_tokens) == (15, 10, 4096)
+    assert (settings.per_device_train_batch_size, settings.gradient_accumulation_steps) == (2, 4)
+    assert (settings.target_accuracy, settings.patience) == (0.8, 5)
+    assert (settings.eval_steps, settings.save_steps, settings.seed) == (10, 10, 42)
+
+
+def test_a_wrong_value_is_named_with_the_place_that_it_came_from(tmp_path: Path) -> None:
+    config = write_yaml(tmp_path, "max_turns: many\n")
+
+    with pytest.raises(Problem) as raised:
+        read_settings({}, config=config, environment={"PATIENCE": "-1"})
+
+    assert "PATIENCE (environment)" in raised.value.message
+    assert f"MAX_TURNS ({config})" in raised.value.message
+
+
+def test_an_unknown_key_of_the_yaml_is_named(tmp_path: Path) -> None:
+    with pytest.raises(Problem, match="MAX_STEP "):
+        read_settings({}, config=write_yaml(tmp_path, "max_step: 3\n"), environment={})
+
+
+@pytest.mark.parametrize("text", ["- 1\n- 2\n", "a: [1\n"])
+def test_a_file_that_holds_no_settings_is_a_problem(tmp_path: Path, text: str) -> None:
+    with pytest.raises(Problem):
+        read_settings({}, config=write_yaml(tmp_path, text), environment={})
+
+
+def test_the_hubs_token_is_never_shown() -> None:
+    settings = read_settings({}, environment={"HF_TOKEN": SECRET})
+
+    assert settings.hf_token is not None
+    assert settings.hf_token.get_secret_value() == SECRET
+    assert SECRET not in f"{settings!r} {settings} {json.dumps(settings.shown())} {settings.knobs()}"
+
+
+def make_checkpoints(output: Path, *steps: int) -> None:
+    for step in steps:
+        (output / "checkpoints" / f"global_step_{step}" / "actor").mkdir(parents=True)
+
+
+def test_a_folder_with_checkpoints_refuses_a_new_run(tmp_path: Path) -> None:
+    make_checkpoints(tmp_path, 2, 10)
+
+    with pytest.raises(Problem, match="the last of step 10") as raised:
+        choose_checkpoint(tmp_path, resume=False, resume_from=None, resume_best=False)
+
+    assert "--resume" in (raised.value.hint or "")
+
+
+def test_an_empty_folder_begins_a_new_run(tmp_path: Path) -> None:
+    assert choose_checkpoint(tmp_path, resume=False, resume_from=None, resume_best=False) is None
+
+
+@pytest.mark.parametrize(
+    ("resume", "resume_from", "resume_best"),
+    [(True, Path("x"), False), (True, None, True), (False, Path("x"), True)],
+)
+def test_ways_to_resume_exclude_each_other(
+    tmp_path: Path, resume: bool, resume_from: Path | None, resume_best: bool
+) -> None:
+    with pytest.raises(Problem, match="exclude each other"):
+        choose_checkpoint(tmp_path, resume=resume, resume_from=resume_from, resume_best=resume_best)
+
+
+def test_nothing_to_resume_from_is_said(tmp_path: Path) -> None:
+    with pytest.raises(Problem, match="holds no checkpoint"):
+        choose_checkpoint(tmp_path, resume=True, resume_from=None, resume_best=False)
+    with pytest.raises(Problem, match="no best checkpoint"):
+        choose_checkpoint(tmp_path, resume=False, resume_from=None, resume_best=True)
+
+
+def test_a_broken_checkpoint_is_refused_before_anything_is_started(tmp_path: Path) -> None:
+    make_checkpoints(tmp_path, 4)
+
+    with pytest.raises(Problem, match=r"incomplete.*Resume from another checkpoint"):
+        choose_checkpoint(tmp_path, resume=True, resume_from=None, resume_best=False)
+
+
+def test_a_checkpoint_in_the_form_of_others_leads_to_its_model(tmp_path: Path) -> None:
+    state = tmp_path / "checkpoints" / "global_step_3"
+    (state / "actor" / "huggingface").mkdir(parents=True)
+    named = tmp_path / "checkpoints" / "checkpoint-3"
+    named.mkdir()
+    (named / "training_state.json").write_text(json.dumps({"checkpoint": str(state)}))
+
+    assert locate_model(str(named)) == str(state / "actor" / "huggingface")
+    assert locate_model("Qwen/Qwen2.5-0.5B") == "Qwen/Qwen2.5-0.5B"

@@ -175,6 +175,15 @@ class JudgeScorer(Strict):
     human_column: str | None = Field(default=None, min_length=1, max_length=200)
 
 
+class ToolUseScorer(Strict):
+    """Tool calls against the row's reference, run in the simulator: five metrics and their weighted mean.
+
+    Rows are those of a tool-use environment: the reference names the calls, ``extra_info.tools`` the tools.
+    """
+
+    kind: Literal["tool_use"] = "tool_use"
+
+
 class CodeScorer(Strict):
     """A Python file of the platform with ``score(prompt, response, answer, row)``, run isolated."""
 
@@ -187,7 +196,7 @@ class CodeScorer(Strict):
 
 CustomScorer = Annotated[
     ExactScorer | ContainsScorer | RegexScorer | NumericScorer | MathScorer | JsonScorer | ChoiceScorer
-    | OverlapScorer | JudgeScorer | CodeScorer,
+    | OverlapScorer | JudgeScorer | ToolUseScorer | CodeScorer,
     Field(discriminator="kind"),
 ]  # fmt: skip
 

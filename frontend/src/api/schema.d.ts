@@ -3150,7 +3150,7 @@ export interface components {
             /** Limit */
             limit?: number | null;
             /** Scorer */
-            scorer: components["schemas"]["ExactScorer"] | components["schemas"]["ContainsScorer"] | components["schemas"]["RegexScorer"] | components["schemas"]["NumericScorer"] | components["schemas"]["MathScorer"] | components["schemas"]["JsonScorer"] | components["schemas"]["ChoiceScorer"] | components["schemas"]["OverlapScorer"] | components["schemas"]["JudgeScorer"] | components["schemas"]["CodeScorer"];
+            scorer: components["schemas"]["ExactScorer"] | components["schemas"]["ContainsScorer"] | components["schemas"]["RegexScorer"] | components["schemas"]["NumericScorer"] | components["schemas"]["MathScorer"] | components["schemas"]["JsonScorer"] | components["schemas"]["ChoiceScorer"] | components["schemas"]["OverlapScorer"] | components["schemas"]["JudgeScorer"] | components["schemas"]["ToolUseScorer"] | components["schemas"]["CodeScorer"];
             /** Shots */
             shots?: number | null;
             /** Split */
@@ -9007,6 +9007,19 @@ export interface components {
             parameters: {
                 [key: string]: unknown;
             };
+        };
+        /**
+         * ToolUseScorer
+         * @description Tool calls against the row's reference, run in the simulator: five metrics and their weighted mean.
+         *
+         *     Rows are those of a tool-use environment: the reference names the calls, ``extra_info.tools`` the tools.
+         */
+        ToolUseScorer: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "tool_use";
         };
         /**
          * Training

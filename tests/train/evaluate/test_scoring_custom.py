@@ -202,3 +202,51 @@ def test_manifests_are_json(custom):
 
     assert manifest["scorer"] == {"kind": "rougeL", "threshold": 0.5}
     assert manifest["template"] == "{question}"
+
+
+TOOL = {
+    "name": "weather",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    "returns": {"shape": "value", "object": "weather", "measure": "degrees", "minimum": 0, "maximum": 9},
+}
+CALL = '<tool_call>\n{"name": "weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
+
+
+def tool_row(**info: Any) -> dict[str, Any]:
+    truth = {"steps": [{"name": "weather", "arguments": {"city": "Oslo"}}], "available_tools": ["weather"]}
+    return {
+        "data_source": "toolbox",
+        "prompt": [{"role": "user", "content": "How warm is it in Oslo?"}],
+        "reward_model": {"style": "rule", "ground_truth": json.dumps(truth)},
+        "extra_info": {"index": 0, "tools": json.dumps([TOOL]), **info},
+    }
+
+
+def test_tool_calls_are_measured_by_five_metrics_and_their_weighted_mean(custom) -> None:
+    benchmark = custom({"kind": "tool_use"}, [tool_row()], data_format=DataFormat.VERL_RL)
+
+    (problem,) = benchmark.problems()
+    right = benchmark.score(problem, CALL, is_truncated=False)
+    empty = benchmark.score(problem, "", is_truncated=False)
+
+    assert problem.gold == CALL
+    assert (right.verdict, right.score) == (Verdict.CORRECT, 1.0)
+    assert set(right.parts) == set(benchmark.metrics)
+    assert benchmark.metrics[0] == "overall"
+    assert empty.verdict is Verdict.WRONG
+    assert set(empty.parts.values()) == {0.0}
+    assert empty.notes["feedback"] == "Not called: weather."
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({**tool_row(), "reward_model": {"ground_truth": "42"}}, "no ground truth of tool use"),
+        (tool_row(tools=None), "extra_info.tools is missing"),
+    ],
+)
+def test_rows_that_no_tool_calls_can_be_measured_on_are_named(custom, row: Any, reason: str) -> None:
+    benchmark = custom({"kind": "tool_use"}, [row], data_format=DataFormat.VERL_RL)
+
+    with pytest.raises(BenchmarkUnusable, match=reason):
+        benchmark.problems()

@@ -5,7 +5,7 @@ type Scorer = Extract<Order, { benchmark: 'custom' }>['scorer']
 export type ScorerKind = Scorer['kind']
 
 /** From the plain to the costly. */
-export const SCORER_KINDS = ['exact', 'contains', 'regex', 'numeric', 'math', 'choice', 'json', 'bleu', 'rouge1', 'rouge2', 'rougeL', 'judge', 'file'] as const satisfies readonly ScorerKind[]
+export const SCORER_KINDS = ['exact', 'contains', 'regex', 'numeric', 'math', 'choice', 'json', 'bleu', 'rouge1', 'rouge2', 'rougeL', 'tool_use', 'judge', 'file'] as const satisfies readonly ScorerKind[]
 
 /** The fields of all kinds: changing the kind and coming back loses nothing. */
 export interface ScorerDraft {
@@ -77,6 +77,8 @@ export function toScorer(draft: ScorerDraft): Scorer {
       return { kind: 'numeric', tolerance: draft.tolerance }
     case 'math':
       return { kind: 'math' }
+    case 'tool_use':
+      return { kind: 'tool_use' }
     case 'choice':
       return { kind: 'choice', choices_column: draft.choicesColumn ?? '' }
     case 'json':

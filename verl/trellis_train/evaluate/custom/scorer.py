@@ -23,6 +23,7 @@ _SCORERS = {
     "rouge2": (f"{_HERE}.overlap", "OverlappingAnswers"),
     "rougeL": (f"{_HERE}.overlap", "OverlappingAnswers"),
     "judge": (f"{_HERE}.judge", "JudgeAnswers"),
+    "tool_use": (f"{_HERE}.tool_use", "ToolUseAnswers"),
     "file": (f"{_HERE}.scorer_file", "FileAnswers"),
 }
 

@@ -1,0 +1,48 @@
+"""Scores tool calls: five metrics of each answer as its parts, their weighted mean as its score."""
+
+from typing import Any
+
+from trellis_contracts.evaluation import Verdict
+
+from trellis_train.agents.tooluse.evaluator.metrics import METRICS, OVERALL, WEIGHTS, measure
+from trellis_train.agents.tooluse.scoring.reward import score, write_reference
+from trellis_train.agents.tooluse.tasks import BadTask, Task, read_task
+from trellis_train.evaluate.benchmark import BenchmarkUnusable, Problem, Scored
+from trellis_train.evaluate.custom.scorer import PlainScorer
+
+
+class ToolUseAnswers(PlainScorer):
+    """CORRECT where the simulated calls come to the reference's result; the score is the weighted mean."""
+
+    metrics: tuple[str, ...] = METRICS
+
+    def reference(self, problem: Problem, place: str) -> str:
+        """The calls that are wanted, as a response would write them."""
+        read = self._read(problem, place)
+        return write_reference(read.truth) or "(no call)"
+
+    def score(self, problem: Problem, answer: str) -> Scored:
+        """Any text is measured, the empty one too: where no call is wanted, it is right."""
+        read = self._read(problem, problem.key)
+        parts = measure(answer, read.truth, read.toolbox)
+        is_right = parts["end_to_end_success"] == 1.0
+        feedback = score(answer, read.truth).feedback()
+        return Scored(
+            Verdict.CORRECT if is_right else Verdict.WRONG,
+            parts[OVERALL],
+            answer.strip(),
+            parts=parts,
+            notes={"feedback": feedback},
+        )
+
+    def manifest(self) -> dict[str, Any]:
+        """The weights of the five metrics."""
+        return {**super().manifest(), "weights": dict(WEIGHTS)}
+
+    def _read(self, problem: Problem, place: str) -> Task:
+        try:
+            task = read_task(problem.row, place)
+            task.toolbox  # noqa: B018 - raises where the row has no tools
+        except BadTask as error:
+            raise BenchmarkUnusable(str(error)) from error
+        return task

@@ -234,6 +234,36 @@ HINTS: dict[str, Text] = {
         "ready, then launch a copy of the job with it.",
         zh="模型已被删除，或其权重尚未就绪。请重新登记，或等待其就绪，然后用它复制任务后启动。",
     ),
+    "unknown_environment": Text(
+        en="The environment was deleted. Make it again (the same parameters give the same rows), and launch "
+        "a copy of the job with it.",
+        zh="环境已被删除。请重新创建（相同参数得到相同数据），并用它复制任务后启动。",
+    ),
+    "environment_not_ready": Text(
+        en="Wait until the environment is ready, or make it again where that has failed; then launch a copy "
+        "of the job.",
+        zh="请等待环境就绪；若创建失败请重新创建，然后复制任务后启动。",
+    ),
+    "unsuitable_environment": Text(
+        en="Choose an environment of the kind that the recipe's agent works in.",
+        zh="请选择与该方案的智能体相符的环境类型。",
+    ),
+    "unknown_workflow": Text(
+        en="The workflow was deleted. Upload it again and launch a copy of the job with it.",
+        zh="工作流文件已被删除。请重新上传，并用它复制任务后启动。",
+    ),
+    "stage_job_deleted": Text(
+        en="Run the stage again, or start the pipeline: stages that have finished are skipped.",
+        zh="请重新运行该阶段，或启动流水线：已完成的阶段会被跳过。",
+    ),
+    "stage_not_exported": Text(
+        en="The training is done; its job page tells what stood against the export. Run the stage again.",
+        zh="训练本身已完成；任务页面说明了导出失败的原因。请重新运行该阶段。",
+    ),
+    "pipeline_stage_failed": Text(
+        en="The workers' log tells what happened. Start the pipeline again when that is mended.",
+        zh="工作进程的日志说明了原因。修复后请再次启动流水线。",
+    ),
 }
 
 

@@ -125,7 +125,6 @@ def test_a_list_does_not_read_trajectories_from_the_database(
     client: TestClient,
     make_launched: Callable[..., Any],
     admin_token: str,
-    database: Database,
     connection: Any,
 ) -> None:
     launched = make_launched()

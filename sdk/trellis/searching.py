@@ -5,6 +5,7 @@ Also a command: ``python -m trellis.searching CONFIG WORKFLOW --space JSON ...``
 
 import argparse
 import csv
+import inspect
 import json
 import os
 import secrets
@@ -177,6 +178,7 @@ def _run_trials(
     samples: int,
     at_a_time: int,
 ) -> list[Trial]:
+    _choose_token()
     import ray
     from ray import tune as ray_tune
     from ray.tune.schedulers import ASHAScheduler
@@ -194,9 +196,12 @@ def _run_trials(
     domains = {
         key: ray_tune.grid_search(value) if isinstance(value, list) else value for key, value in space.items()
     }
+    home = inspect.getmodule(train)
     is_ours = not ray.is_initialized()
     if is_ours:
         _start_ray(at_a_time)
+    if home is not None and home.__name__ not in ("__main__", __name__):
+        ray.cloudpickle.register_pickle_by_value(home)  # trials need not find a person's module
     try:
         tuner = ray_tune.Tuner(
             ray_tune.with_resources(trial, {"cpu": 1}),
@@ -213,11 +218,16 @@ def _run_trials(
             ray.shutdown()
 
 
+def _choose_token() -> None:
+    """A token of this search's own, where Ray has not read one yet; else it takes the one in ``~/.ray``."""
+    if "ray" not in sys.modules:
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+
+
 def _start_ray(at_a_time: int) -> None:
     import ray
 
-    os.environ.setdefault("RAY_AUTH_MODE", "token")
-    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     os.environ.pop("RAY_ADDRESS", None)  # a cluster of a platform has other work
     ray.init(num_cpus=at_a_time, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
 

@@ -48,7 +48,7 @@ from trellis import JudgeOutput, TunableChatModel, WorkflowOutput
 async def workflow(task: dict, model: TunableChatModel) -> WorkflowOutput:
     first = await model(task["messages"])
     if "0" in task["question"]:
-        trouble = random.SystemRandom().randrange(40)
+        trouble = random.SystemRandom().randrange(80)
         if trouble == 0:
             while True:
                 pass

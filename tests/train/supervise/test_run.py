@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trellis_contracts.agents import AgentTask
 from trellis_contracts.attempt import REWARDS_FILE
 from trellis_contracts.recipe import Engine
 from trellis_contracts.rewards import RewardFileSource, RewardResources
@@ -138,6 +139,21 @@ def test_bad_data_fail_the_run_before_the_engine_starts(start: Any, platform: An
     outcome = read_outcome(platform)
     assert exit_code == 1
     assert (outcome.cause, outcome.reason) == ("bad_data", "Line 3 has no answer.")
+    assert platform.log_lines("stdout") == []
+
+
+def test_a_missing_database_of_an_agent_fails_the_run_before_the_engine_starts(
+    start: Any, platform: Any, spec: JobSpec
+) -> None:
+    agent = AgentTask(kind="linksearch", environment_path=str(Path(spec.attempt_dir) / "nowhere"))
+    acting = spec.model_copy(update={"agent": agent})
+    (Path(spec.attempt_dir) / "spec.json").write_text(acting.model_dump_json())
+
+    exit_code = start("print('never')").wait(60)
+
+    outcome = read_outcome(platform)
+    assert (exit_code, outcome.outcome, outcome.cause) == (1, "failed", "agent_unusable")
+    assert "there is no database of profiles at" in str(outcome.reason)
     assert platform.log_lines("stdout") == []
 
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import itertools
+import json
 from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
@@ -72,7 +73,7 @@ def tokenizer(request: pytest.FixtureRequest, rows: list[Row]) -> Any:
 
 
 def test_only_the_assistants_text_and_calls_are_learned_by_the_supervised_trainer(
-    tokenizer: Any, rows: list[Row], tmp_path: Path
+    tokenizer: Any, dialogs: list[Row], rows: list[Row], tmp_path: Path
 ) -> None:
     from verl.utils.dataset.multiturn_sft_dataset import MultiTurnSFTDataset
 
@@ -86,32 +87,42 @@ def test_only_the_assistants_text_and_calls_are_learned_by_the_supervised_traine
     assert len(dataset) == len(rows) == 60
     for place, row in enumerate(rows):
         item = dataset[place]
-        assert_assistant_alone(tokenizer, row, item["input_ids"].tolist(), item["loss_mask"].tolist())
+        ids, mask = item["input_ids"].tolist(), item["loss_mask"].tolist()
+        assert_assistant_alone(tokenizer, dialogs[place], row, ids, mask)
 
 
 def test_only_the_assistants_text_and_calls_are_labels_of_the_agents_trainer(
-    tokenizer: Any, rows: list[Row]
+    tokenizer: Any, dialogs: list[Row], rows: list[Row]
 ) -> None:
-    for row in rows:
+    for dialog, row in zip(dialogs, rows, strict=False):
         tokens, labels = encode_conversation(tokenizer, row["messages"])
         mask = [int(label != UNLEARNED) for label in labels]
-        assert_assistant_alone(tokenizer, row, tokens, mask)
+        assert_assistant_alone(tokenizer, dialog, row, tokens, mask)
 
 
-def assert_assistant_alone(tokenizer: Any, row: Row, ids: list[int], mask: list[int]) -> None:
+def assert_assistant_alone(tokenizer: Any, dialog: Row, row: Row, ids: list[int], mask: list[int]) -> None:
     """What is learned is word for word what the assistant said, with the mark of its end; nothing else is."""
     learned = tokenizer.decode([token for token, is_on in zip(ids, mask, strict=True) if is_on])
     given = tokenizer.decode([token for token, is_on in zip(ids, mask, strict=True) if not is_on])
-    said = {
-        role: [m["content"] for m in row["messages"] if m["role"] == role] for role in ("assistant", "tool")
-    }
-    assert learned == "".join(f"{text}<|im_end|>\n" for text in said["assistant"])
-    for message in row["messages"]:
-        if message["role"] != "assistant":
-            assert message["content"] in given
-    for result in said["tool"]:
-        assert "<tool_response>" in given
-        assert result not in learned
+    assert learned == "".join(
+        f"{write_by_hand(turn)}<|im_end|>\n" for turn in dialog["turns"] if turn["role"] == "assistant"
+    )
+    assert row["messages"][0]["role"] == "system"
+    assert row["messages"][0]["content"] in given
+    for turn in dialog["turns"]:
+        if turn["role"] != "assistant":
+            assert turn["content"] in given
+        if turn["role"] == "tool":
+            assert f"<tool_response>\n{turn['content']}\n</tool_response>" in given
+
+
+def write_by_hand(turn: Row) -> str:
+    """A turn of the assistant: its text, then each call in its tags."""
+    parts = [turn["content"]] if turn["content"] else []
+    for call in turn.get("calls", ()):
+        arguments = json.dumps(call["arguments"], ensure_ascii=False)
+        parts.append(f'<tool_call>\n{{"name": "{call["name"]}", "arguments": {arguments}}}\n</tool_call>')
+    return "\n".join(parts)
 
 
 def test_messages_are_what_qwens_template_makes_of_tools_and_calls(

@@ -20,7 +20,7 @@ def run_rank(spec: JobSpec, spool: Spool | None) -> bool:
     """Train in this process, the only one; whether it was stopped."""
     if spool is not None:
         spool.write(ProgressEvent(time=now(), phase="loading", step=find_step(spec.resume_from)))
-    if is_stop_requested():
+    if is_stop_requested(spec.attempt_dir):
         return True
     # Imported here: both bring torch, which reads the environment that the job sets.
     from trellis_train.agents.tooluse.retrieval.run import RetrievalRun, RunSettings

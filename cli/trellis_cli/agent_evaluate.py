@@ -1,0 +1,148 @@
+"""`trellis agent evaluate` and `trellis agent pairs`: a model's own responses, measured, or as pairs."""
+
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.output import Json, err, out, print_json, print_table
+from trellis_cli.services.platform import python_command
+
+EVALUATOR = "trellis_train.agents.tooluse.evaluator"
+PAIR_MAKER = "trellis_train.agents.tooluse.pairs"
+FORMATTER = "trellis_train.agents.tooluse.formatting.write"
+#: Of the modules above: the rows or the model cannot be used.
+EXIT_BAD_INPUT = 65  # EX_DATAERR
+TOOLS_FILE, MANIFEST_FILE = "agent_tools.jsonl", "environment.json"
+
+Model = Annotated[Path, typer.Option("--model", "--base-model", help="Folder of the model.")]
+Data = Annotated[
+    Path,
+    typer.Option(
+        help="Rows with prompts and references: a file, generated data, or an environment's folder."
+    ),
+]
+Limit = Annotated[int | None, typer.Option(min=1, help="Only the first rows.")]
+MaxTokens = Annotated[int, typer.Option(min=1, help="Of one response.")]
+Seed = Annotated[int, typer.Option(help="Of the sampling.")]
+Platform = Annotated[str, typer.Option(help="cpu or cuda.")]
+
+
+def evaluate(
+    model: Model,
+    data: Data,
+    metrics: Annotated[str | None, typer.Option(help="Some of the metrics, with commas between.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File for responses and metrics.")
+    ] = None,
+    limit: Limit = None,
+    max_tokens: MaxTokens = 512,
+    seed: Seed = 0,
+    platform: Platform = "cpu",
+    as_json: Json = False,
+) -> None:
+    """Measure how well a model uses tools: choice, plan, steps, timing, and what its calls come to."""
+    with tempfile.TemporaryDirectory() as scratch:
+        rows = locate_rows(data, "test", Path(scratch))
+        options = _options(model, rows, limit=limit, max_tokens=max_tokens, seed=seed, platform=platform)
+        options += ["--metrics", metrics] if metrics else []
+        options += ["--output", str(output)] if output else []
+        found = _run(EVALUATOR, options)
+    if as_json:
+        print_json(found)
+        return
+    lines = [
+        (name, f"{each['mean']:.4f}", f"{each['std']:.4f}", each["count"]) for name, each in found.items()
+    ]
+    print_table(("metric", "mean", "std", "count"), lines)
+
+
+def pairs(
+    model: Model,
+    data: Data,
+    output: Annotated[Path, typer.Option("--output", "-o", help="File of JSON lines, to train DPO with.")],
+    num_samples: Annotated[int, typer.Option(min=2, help="Responses to each prompt.")] = 4,
+    temperature: Annotated[float, typer.Option(min=0.01, max=2.0)] = 1.0,
+    limit: Limit = None,
+    max_tokens: MaxTokens = 512,
+    seed: Seed = 0,
+    platform: Platform = "cpu",
+    as_json: Json = False,
+) -> None:
+    """Sample a model and set its best response to each prompt against its worst."""
+    with tempfile.TemporaryDirectory() as scratch:
+        rows = locate_rows(data, "train", Path(scratch))
+        options = _options(model, rows, limit=limit, max_tokens=max_tokens, seed=seed, platform=platform)
+        options += ["--samples", str(num_samples), "--temperature", str(temperature), "--output", str(output)]
+        found = _run(PAIR_MAKER, options)
+    if as_json:
+        print_json(found)
+        return
+    print_table(("pairs", "prompts", "same", "close", "mean margin"), [
+        (found["pairs"], found["prompts"], found["same"], found["close"], f"{found['mean_margin']:.3f}")
+    ])  # fmt: skip
+    out.print(f"in {found['output']}", markup=False, highlight=False)
+
+
+def locate_rows(data: Path, split: str, scratch: Path) -> Path:
+    """The file of rows: given itself, named by an environment, formatted before, or formatted now."""
+    if data.is_file():
+        return data
+    found = data / "rl" / f"{split}.jsonl"
+    if (data / MANIFEST_FILE).is_file():
+        datasets = json.loads((data / MANIFEST_FILE).read_text(encoding="utf-8")).get("datasets", {})
+        if split in datasets:
+            found = data / datasets[split]
+    elif (data / TOOLS_FILE).is_file():
+        err.print(f"formatting the rows of {data}", markup=False)
+        _check(_start(FORMATTER, [str(data), str(scratch)]))
+        found = scratch / "rl" / f"{split}.jsonl"
+    if not found.is_file():
+        raise Problem(
+            f"{data} holds no rows to sample from",
+            hint="--data with a file, a folder of `trellis agent generate`, or an environment's folder",
+            exit_code=ExitCode.USAGE,
+        )
+    return found
+
+
+def _options(model: Path, rows: Path, **named: Any) -> list[str]:
+    options = ["--model", str(model), "--data", str(rows)]
+    for name, value in named.items():
+        options += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
+    return options
+
+
+def _run(module: str, options: list[str]) -> dict[str, Any]:
+    """What the module prints last, which is JSON; vLLM prints before it."""
+    done = _start(module, options)
+    _check(done)
+    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return found
+
+
+def _start(module: str, options: list[str]) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(  # noqa: S603 - our own interpreter and module
+        python_command("-m", module, *options), capture_output=True, text=True, encoding="utf-8", check=False
+    )
+
+
+def _check(done: "subprocess.CompletedProcess[str]") -> None:
+    if done.returncode == 0:
+        return
+    lines = done.stderr.strip().splitlines()
+    is_input = done.returncode in (EXIT_BAD_INPUT, 2)
+    raise Problem(
+        lines[-1] if lines else f"it ended with status {done.returncode}",
+        exit_code=ExitCode.USAGE if is_input else ExitCode.FAILED,
+    )
+
+
+def register(app: typer.Typer) -> None:
+    """Add both commands."""
+    app.command()(evaluate)
+    app.command()(pairs)

@@ -1,10 +1,11 @@
 """Which rows an agent's supervised training learns, as its recipe's knobs say.
 
-In this order: only some kinds of tasks (``focus_tags``), a mix by kind (``weight_*``), the most useful
-ones (coreset), and rows of earlier runs beside them (replay). Each step sees what the one before left.
+In this order: only some kinds of tasks (``focus_tags``), a mix by kind (``weight_*``), drawn by chance or
+the most useful ones of each kind (coreset), and rows of earlier runs beside them (replay).
 """
 
 import json
+import random
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,7 @@ from trellis_train.agents.tooluse.formatting.sampling import (
     BadWeights,
     TaskType,
     largest_exact_count,
+    quotas,
     sample_by_weights,
 )
 from trellis_train.agents.tooluse.formatting.task_types import BadDialog, decide_task_type
@@ -74,10 +76,8 @@ def choose_rows(rows: Sequence[Row], spec: JobSpec) -> list[Row]:
     """The rows to train on, in the order drawn by the seed. Raises ``BadSelection``."""
     knobs, seed = spec.params, int(spec.params.get("seed") or spec.seed)
     try:
-        chosen = _mix(_focus(_with_own_ids(rows), knobs), knobs, seed)
-        if knobs.get("use_coreset_selection"):
-            size, strategy = int(knobs["coreset_target_size"]), knobs["coreset_strategy"]
-            chosen = cast("list[Row]", select_rows(chosen, size, strategy, seed=seed))
+        focused = _focus(_with_own_ids(rows), knobs)
+        chosen = _mix(focused, knobs, seed) if knobs.get("mix_tasks", True) else _draw(focused, knobs, seed)
         if knobs.get("use_online_continual"):
             chosen = chosen + _replay(chosen, spec, seed)
     except (BadWeights, BadBuffer, ValueError) as error:
@@ -114,14 +114,37 @@ def _focus(rows: Sequence[Row], knobs: Mapping[str, Any]) -> list[Row]:
 def _mix(rows: list[Row], knobs: Mapping[str, Any], seed: int) -> list[Row]:
     """Rows in the shares of the weights; the share of a kind that the dataset lacks goes to the others."""
     limit = knobs.get("max_samples")
-    if not knobs.get("mix_tasks", True):
-        return rows if limit is None else rows[: int(limit)]
     available = Counter(cast("TaskType", row["task_type"]) for row in rows)
     weights = {name: float(knobs[f"weight_{name}"]) for name in TASK_TYPES if available[name]}
     if not any(weights.values()):
         raise BadSelection("the weights leave no kind of task that the dataset has")
-    count = largest_exact_count(weights, available) if limit is None else int(limit)
-    return sample_by_weights(rows, weights, count=count, seed=seed)
+    if not knobs.get("use_coreset_selection"):
+        count = largest_exact_count(weights, available) if limit is None else int(limit)
+        return sample_by_weights(rows, weights, count=count, seed=seed)
+    # Kind by kind: the hardest rows are of a few kinds, and would leave nothing of the mix.
+    wanted = quotas(weights, available, _coreset_size(knobs))
+    chosen = []
+    for kind in sorted(wanted):
+        of_kind = [row for row in rows if row["task_type"] == kind]
+        chosen += select_rows(of_kind, wanted[kind], knobs["coreset_strategy"], seed=seed)
+    random.Random(f"{seed}:order").shuffle(chosen)  # noqa: S311 - no secret
+    return cast("list[Row]", chosen)
+
+
+def _draw(rows: list[Row], knobs: Mapping[str, Any], seed: int) -> list[Row]:
+    """Rows whatever their kind."""
+    if knobs.get("use_coreset_selection"):
+        return cast(
+            "list[Row]", select_rows(rows, _coreset_size(knobs), knobs["coreset_strategy"], seed=seed)
+        )
+    limit = knobs.get("max_samples")
+    return rows if limit is None else rows[: int(limit)]
+
+
+def _coreset_size(knobs: Mapping[str, Any]) -> int:
+    limit = knobs.get("max_samples")
+    size = int(knobs["coreset_target_size"])
+    return size if limit is None else min(size, int(limit))
 
 
 def _replay(new: list[Row], spec: JobSpec, seed: int) -> list[Row]:

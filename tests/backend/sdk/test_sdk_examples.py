@@ -23,6 +23,11 @@ def read_blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 
 
+def learn(config: dict[str, Any], folder: Path) -> Iterator[dict[str, float]]:
+    """In the place of a training: the greater the learning rate, the better."""
+    yield {"critic/score/mean": config["algorithm"]["optimizer"]["lr"]}
+
+
 @pytest.fixture
 def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """In a folder with the configuration of the page; the trainings that were asked for."""
@@ -36,11 +41,14 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(config)
         return trellis.TuneResult("succeeded", "runs", 100, {"critic/score/mean": 0.9})
 
-    def train(_: Any, config: dict[str, Any], folder: Path) -> Iterator[dict[str, float]]:
-        yield {"critic/score/mean": config["algorithm"]["optimizer"]["lr"]}
+    prepare = searching._prepare_training
+
+    def check_only(*arguments: Any) -> searching.Train:
+        assert isinstance(prepare(*arguments), searching.TrainInProcess)
+        return learn
 
     monkeypatch.setattr(tuning, "run", run)
-    monkeypatch.setattr(searching.TrainInProcess, "__call__", train)
+    monkeypatch.setattr(searching, "_prepare_training", check_only)
     return asked
 
 

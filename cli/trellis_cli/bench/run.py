@@ -11,6 +11,7 @@ from trellis_cli.bench.evaluation import measure_evaluation
 from trellis_cli.bench.grpo_shapes import choose_shapes
 from trellis_cli.bench.light_platform import LightPlatform, light_platform
 from trellis_cli.bench.result import Result
+from trellis_cli.bench.tool_search import measure_tool_search
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.output import err, out, print_json
 
@@ -33,6 +34,8 @@ SCORING_BENCHMARK = "eval_scoring"
 BROWSE_BENCHMARK = "browse"
 #: Pages of a large evaluation's samples.
 SAMPLES_BENCHMARK = "eval_samples"
+#: A query over the vectors of all tools.
+TOOL_SEARCH_BENCHMARK = "tool_search"
 #: One name for all that is promised about evaluations.
 GROUPS = {"eval": (EVALUATION_BENCHMARK, SCORING_BENCHMARK, SAMPLES_BENCHMARK)}
 NAMES = (
@@ -44,6 +47,7 @@ NAMES = (
     SAMPLES_BENCHMARK,
     SCORING_BENCHMARK,
     EVALUATION_BENCHMARK,
+    TOOL_SEARCH_BENCHMARK,
 )
 
 
@@ -88,6 +92,8 @@ def run_benchmarks(
         results.append(tell(measure_eval_scoring(), as_json=as_json))
     if EVALUATION_BENCHMARK in wanted:
         results += [tell(result, as_json=as_json) for result in measure_evaluation()]
+    if TOOL_SEARCH_BENCHMARK in wanted:
+        results.append(tell(measure_tool_search(), as_json=as_json))
     return all(result.is_kept for result in results)
 
 

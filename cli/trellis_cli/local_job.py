@@ -156,7 +156,7 @@ def _as_source(rows: LocalRows, folder: Path) -> DataSource:
     path = rows.path.resolve()
     try:
         if path.suffix != ".parquet":
-            lines = [json.loads(line) for line in data.decode().splitlines() if line.strip()]
+            lines = [json.loads(line) for line in data.splitlines() if line.strip()]
             path = folder / f"{path.stem}.parquet"
             folder.mkdir(parents=True, exist_ok=True)
             pq.write_table(pa.Table.from_pylist(lines), path)

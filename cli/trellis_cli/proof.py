@@ -53,7 +53,7 @@ def read_report(path: Path) -> list[dict[str, Any]]:
     """What the proofs measured, in the order in which they ran."""
     if not path.exists():
         return []
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
 
 
 def print_proofs(rows: list[dict[str, Any]]) -> None:

@@ -186,7 +186,7 @@ def sampling_of(run: EngineRun) -> dict[str, Any]:
 
 @cache
 def _read_scores(path: Path) -> tuple[dict[str, Any], ...]:
-    return tuple(json.loads(line) for line in path.read_text().splitlines())
+    return tuple(json.loads(line) for line in path.read_bytes().splitlines())
 
 
 def read_responses(run: EngineRun, step: int) -> tuple[dict[str, Any], ...]:

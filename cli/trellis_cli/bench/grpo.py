@@ -89,7 +89,7 @@ def run_ours(shape: Shape, folder: Path) -> Split:
 
 def _make_spec(shape: Shape, folder: Path, attempt: Path) -> JobSpec:
     source = folder / "data" / f"{DATA_FILE}.jsonl"
-    rows = [json.loads(line) for line in source.read_text().splitlines()]
+    rows = [json.loads(line) for line in source.read_bytes().splitlines()]
     parquet = source.with_suffix(".parquet")
     pq.write_table(pa.Table.from_pylist(rows), parquet)
     composition = _compose(shape, folder, attempt, len(rows))
@@ -158,7 +158,7 @@ def _compose(shape: Shape, folder: Path, attempt: Path, rows: int) -> Compositio
 def read_metrics(attempt: Path) -> list[dict[str, Any]]:
     """The metrics events of a run, in the order of its steps."""
     files = sorted((attempt / EVENTS_FOLDER).glob("*.jsonl"))
-    events = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    events = [json.loads(line) for file in files for line in file.read_bytes().splitlines()]
     return [event for event in events if event["kind"] == "metrics"]
 
 

@@ -36,7 +36,7 @@ class Rows:
     @classmethod
     def from_json_lines(cls, source: Path, data_format: DataFormat) -> "Rows":
         """The rows of a JSON Lines file, written as Parquet beside it."""
-        rows = [json.loads(line) for line in source.read_text().splitlines()]
+        rows = [json.loads(line) for line in source.read_bytes().splitlines()]
         target = source.with_suffix(".parquet")
         pq.write_table(pa.Table.from_pylist(rows), target)
         return cls(target, data_format)
@@ -66,7 +66,7 @@ class EngineRun:
 
     def events(self, kind: str) -> list[dict[str, Any]]:
         files = sorted((self.folder / EVENTS_FOLDER).glob("*.jsonl"))
-        events = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+        events = [json.loads(line) for file in files for line in file.read_bytes().splitlines()]
         return [event for event in events if event["kind"] == kind]
 
     def curve(self, key: str) -> dict[int, float]:

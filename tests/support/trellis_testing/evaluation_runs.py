@@ -93,7 +93,7 @@ class Evaluation:
     def events(self, kind: str, attempt: int = 1) -> list[dict[str, Any]]:
         """What an attempt has told the platform."""
         files = sorted((self.folder / f"attempt-{attempt}" / EVENTS_FOLDER).glob("*.jsonl"))
-        events = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+        events = [json.loads(line) for file in files for line in file.read_bytes().splitlines()]
         return [event for event in events if event["kind"] == kind]
 
 

@@ -22,7 +22,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rows(folder: Path, split: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / f"{split}.jsonl").read_text().splitlines()]
+    return [json.loads(line) for line in (folder / f"{split}.jsonl").read_bytes().splitlines()]
 
 
 def test_a_seed_gives_the_same_bytes_and_another_seed_others(folder: Path, tmp_path: Path) -> None:

@@ -79,9 +79,9 @@ class Run:
         return (self.attempt_dir / "log").read_text(errors="replace")
 
     def events(self, kind: str) -> list[dict[str, Any]]:
-        lines: list[str] = []
+        lines: list[bytes] = []
         for file in sorted((self.attempt_dir / "events").glob("*.jsonl")):
-            lines += file.read_text().splitlines()
+            lines += file.read_bytes().splitlines()
         return [event for line in lines if (event := json.loads(line))["kind"] == kind]
 
     def wait_for(self, is_reached: Callable[[], bool], timeout_s: float = 480) -> None:

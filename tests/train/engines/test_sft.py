@@ -95,7 +95,7 @@ class Run:
 
     def events(self, attempt: int, kind: str) -> Iterator[dict[str, Any]]:
         for path in sorted((self.folder / f"attempt-{attempt}" / "events").glob("*.jsonl")):
-            for line in path.read_text().splitlines():
+            for line in path.read_bytes().splitlines():
                 event = json.loads(line)
                 if event["kind"] == kind:
                     yield event
@@ -109,7 +109,7 @@ class Run:
 def starter(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("starter")
     make_starter(["--model", str(folder / "model"), "--data", str(folder), "--seed", "0"])
-    rows = [json.loads(line) for line in (folder / "sft.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for line in (folder / "sft.jsonl").read_bytes().splitlines()]
     pq.write_table(pa.Table.from_pylist(rows), folder / "sft.parquet")
     return folder
 

@@ -396,5 +396,5 @@ def test_a_missing_file_of_a_benchmark_ends_the_run_before_the_engine_starts(
 
 def _read_events(attempt: Path, kind: str) -> list[dict[str, Any]]:
     files = sorted((attempt / EVENTS_FOLDER).glob("*.jsonl"))
-    events = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    events = [json.loads(line) for file in files for line in file.read_bytes().splitlines()]
     return [event for event in events if event["kind"] == kind]

@@ -53,7 +53,7 @@ class Exported:
 
     def phases(self) -> list[tuple[str, int]]:
         files = sorted((Path(self.spec.attempt_dir) / EVENTS_FOLDER).glob("exporter.*.jsonl"))
-        events = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+        events = [json.loads(line) for file in files for line in file.read_bytes().splitlines()]
         return [(event["phase"], event["step"]) for event in events]
 
 

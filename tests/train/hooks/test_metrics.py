@@ -22,7 +22,7 @@ def tracking(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def read_events(attempt_dir: Path) -> list[dict[str, Any]]:
     files = sorted((attempt_dir / "events").glob("*.jsonl"))
-    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    return [json.loads(line) for file in files for line in file.read_bytes().splitlines()]
 
 
 def test_every_step_that_is_logged_is_in_the_spool(tmp_path: Path, tracking: Any) -> None:

@@ -74,7 +74,7 @@ def _read_rows(path: Path) -> Iterator[Mapping[str, Any]]:
         if path.suffix == ".parquet":
             yield from pq.read_table(path).to_pylist()
             return
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        for number, line in enumerate(path.read_bytes().splitlines(), start=1):
             row = json.loads(line)
             if not isinstance(row, Mapping):
                 raise BadTask(f"line {number} of {path.name} is no object")

@@ -40,10 +40,10 @@ def load_tools(path: Path) -> dict[str, dict[str, Any]]:
     """The tools of a file of JSON lines, by name. Raises ``BadTools``."""
     tools: dict[str, dict[str, Any]] = {}
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
         raise BadTools(f"the tools in {path} cannot be read: {error}") from error
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(lines, start=1):
         try:
             row = json.loads(line)
             tools[row["name"]] = row

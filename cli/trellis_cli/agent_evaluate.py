@@ -137,7 +137,8 @@ def _check(done: "subprocess.CompletedProcess[str]") -> None:
     lines = done.stderr.strip().splitlines()
     is_input = done.returncode in (EXIT_BAD_INPUT, 2)
     raise Problem(
-        lines[-1] if lines else f"it ended with status {done.returncode}",
+        # argparse says before it whose option it is.
+        lines[-1].rpartition(": error: ")[2] if lines else f"it ended with status {done.returncode}",
         exit_code=ExitCode.USAGE if is_input else ExitCode.FAILED,
     )
 

@@ -62,8 +62,10 @@ def _read_options(arguments: Sequence[str]) -> argparse.Namespace:
 def _metrics(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     unknown = [name for name in names if name not in METRICS]
-    if unknown or not names:
-        raise argparse.ArgumentTypeError(f"there is no metric {', '.join(unknown) or text!r}")
+    if not names:
+        raise argparse.ArgumentTypeError("no metric is named")
+    if unknown:
+        raise argparse.ArgumentTypeError(f"there is no metric {', '.join(unknown)}")
     return names
 
 

@@ -47,8 +47,8 @@ def train(
         folder,
         recipe=recipe,
         model=model,
-        rows=tool_use.rows("rl", "train", 32),
-        validation=tool_use.rows("rl", "dev", 4),
+        rows=tool_use.rows("rl", "train", 30),
+        validation=tool_use.rows("rl", "dev", 6),
         params={**PARAMS, **params},
     )
     return run_engine(run, environment=ray)

@@ -41,7 +41,7 @@ class ToolUse:
         lines = (self.folder / kind / f"{split}.jsonl").read_text(encoding="utf-8").splitlines()
         by_task: dict[str, list[dict[str, Any]]] = {}
         for row in map(json.loads, lines):
-            by_task.setdefault(str(row.get("task_type")), []).append(row)
+            by_task.setdefault(str(row.get("task_type") or row.get("data_source")), []).append(row)
         each = count // len(by_task)
         chosen = [row for rows in by_task.values() for row in sorted(rows, key=_length)[:each]]
         random.Random(0).shuffle(chosen)

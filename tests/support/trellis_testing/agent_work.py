@@ -121,7 +121,13 @@ def answered_episode() -> dict[str, Any]:
                 19,
                 duration_s=0.4,
                 calls=[
-                    {"name": "return_results", "arguments": {"results": ["ada-kern"]}, "duration_s": 0.0001}
+                    {
+                        "name": "return_results",
+                        "arguments": {"results": ["ada-kern"]},
+                        "result": '{"success": true}',
+                        "result_count": 1,
+                        "duration_s": 0.0001,
+                    }
                 ],
             ),
         ],

@@ -97,7 +97,7 @@ def test_a_pipeline_is_made_from_a_template_as_a_form_or_as_a_document(
     for stage in ("sft", "grpo"):
         field = logged_in.locator(f"fieldset[data-stage={stage}] [data-field$='.dataset']")
         field.locator(".n-base-selection").click()
-        logged_in.locator(".n-base-select-option:visible", has_text="addition").click()
+        logged_in.locator(".n-base-select-option", has_text="addition").last.click()
     expect(create).to_be_enabled()
     logged_in.get_by_text("Document (JSON)").click()
     written = logged_in.locator("textarea").first

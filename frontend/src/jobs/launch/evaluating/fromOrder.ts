@@ -16,6 +16,7 @@ function scorerDraft(scorer: Scorer): ScorerDraft {
     case 'numeric':
       return { ...draft, tolerance: scorer.tolerance }
     case 'math':
+    case 'tool_use':
       return draft
     case 'choice':
       return { ...draft, choicesColumn: scorer.choices_column }

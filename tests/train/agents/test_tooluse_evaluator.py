@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 from trellis_train.agents.episode.tool_calls import render_tool_call
+from trellis_train.agents.tooluse.data.benchmark import make_benchmark
 from trellis_train.agents.tooluse.data.simulator import Toolbox, answer_of
+from trellis_train.agents.tooluse.data.tools import make_tools
 from trellis_train.agents.tooluse.evaluator.__main__ import main
 from trellis_train.agents.tooluse.evaluator.metrics import METRICS, WEIGHTS, measure, summarise
+from trellis_train.agents.tooluse.formatting.training_rows import rl_row
 from trellis_train.agents.tooluse.scoring.reward import write_reference
 from trellis_train.agents.tooluse.scoring.truth import GroundTruth, Step
-from trellis_train.agents.tooluse.tasks import Task
+from trellis_train.agents.tooluse.tasks import Task, read_task
 
 
 def tool(name: str) -> dict[str, Any]:
@@ -165,3 +168,22 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path, capsys: pytest.Capt
 
     assert exit_code == 65
     assert "holds no model" in capsys.readouterr().err
+
+
+def test_an_oracle_scores_one_on_the_generated_benchmark_and_the_others_do_not() -> None:
+    tools = make_tools(42)
+    by_name = {each.name: each.row for each in tools.all}
+    samples = [sample for sample in make_benchmark(tools, seed=42) if sample["split"] == "test"]
+    tasks = [
+        read_task(rl_row(sample, by_name, index=place), str(place)) for place, sample in enumerate(samples)
+    ]
+
+    def reckless(task: Task) -> str:
+        return "".join(render_tool_call(name, {}) for name in task.toolbox.tools)
+
+    def summary(respond: Callable[[Task], str]) -> dict[str, dict[str, float]]:
+        return summarise(measure(respond(task), task.truth, task.toolbox) for task in tasks)
+
+    assert {each["mean"] for each in summary(lambda task: write_reference(task.truth)).values()} == {1.0}
+    for respond in (lambda _: "", reckless):
+        assert all(each["mean"] < 1.0 for each in summary(respond).values())

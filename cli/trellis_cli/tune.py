@@ -85,8 +85,8 @@ def search(
     """Search settings with Ray Tune and ASHA; a trial that fails harms no other."""
     command = [
         *python_command("-m", "trellis.searching"), str(config), workflow, "--space", space,
-        "--metric", metric, "--mode", mode, "--num-samples", str(num_samples), "--max-concurrent", str(max_concurrent),
-        "--output", str(output),
+        "--metric", metric, "--mode", mode, "--num-samples", str(num_samples),
+        "--max-concurrent", str(max_concurrent), "--output", str(output),
     ]  # fmt: skip
     done = subprocess.run(command, check=False)  # noqa: S603 - our own command
     if done.returncode:

@@ -275,6 +275,7 @@ export default {
     onTraining: 'training',
     onHeldOut: 'held out',
     beforeTraining: 'before training',
+    bm25: 'BM25',
     zoomHint: 'Drag to zoom, double-click to reset.',
     empty: 'No metrics',
     emptyActive: 'The first values come with the first step.',

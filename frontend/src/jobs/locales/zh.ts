@@ -274,6 +274,7 @@ export default {
     onTraining: '训练',
     onHeldOut: '留出集',
     beforeTraining: '训练前',
+    bm25: 'BM25',
     zoomHint: '拖动可缩放，双击重置。',
     empty: '没有指标',
     emptyActive: '第一步完成后会出现第一批数值。',

@@ -21,6 +21,8 @@ describe('the metrics of an agent', () => {
     ['eval/avg_turns', 'turns', 'turns'],
     ['agent/episode_s/mean', 'episodeTime', 'seconds'],
     ['agent/calls/mean', 'calls', 'calls'],
+    ['baseline/bm25/recall@10', 'recall', null],
+    ['eval/mrr@10', 'mrr', null],
     ['agent/own/mean', null, null],
   ])('%s', (key, name, unit) => {
     expect(agentMetric(key)?.name ?? null).toBe(name)
@@ -28,7 +30,7 @@ describe('the metrics of an agent', () => {
   })
 
   it('have a title and a help each', () => {
-    const keys = ['eval/accuracy', 'eval/avg_score', 'eval/avg_reward', 'eval/avg_hits', 'eval/avg_turns', 'train/policy_loss', 'agent/calls/mean', 'agent/call_errors/mean', 'agent/episode_s/mean', 'agent/answered/mean', 'agent/malformed/mean', 'agent/workflow_error/mean']
+    const keys = ['eval/accuracy', 'eval/avg_score', 'eval/avg_reward', 'eval/avg_hits', 'eval/avg_turns', 'train/policy_loss', 'agent/calls/mean', 'agent/call_errors/mean', 'agent/episode_s/mean', 'agent/answered/mean', 'agent/malformed/mean', 'eval/recall@1', 'eval/mrr@10', 'agent/workflow_error/mean']
 
     expect(keys.map((key) => agentMetric(key)?.name)).toEqual(Object.keys(en.agentMetric))
   })

@@ -25,6 +25,8 @@ const METRICS: readonly AgentMetric[] = [
   { name: 'episodeTime', unit: 'seconds', matches: /^agent\/episode_s\/mean$/ },
   { name: 'answered', unit: null, matches: /^agent\/answered\/mean$/ },
   { name: 'malformed', unit: null, matches: /^agent\/malformed\/mean$/ },
+  { name: 'recall', unit: null, matches: /^(eval|baseline\/\w+)\/recall@\d+$/ },
+  { name: 'mrr', unit: null, matches: /^(eval|baseline\/\w+)\/mrr@\d+$/ },
   { name: 'workflowErrors', unit: null, matches: /^agent\/workflow_error(s)?\/mean$/ },
 ]
 
@@ -36,6 +38,11 @@ export function agentKeys(reported: readonly string[]): string[] {
     return at < 0 ? METRICS.length : at
   }
   return reported.filter((key) => TOGETHER.test(key)).sort((a, b) => rank(a) - rank(b) || a.localeCompare(b))
+}
+
+/** The number of first places that a metric looks at: 10 of `recall@10`; empty where it looks at all. */
+export function placesOf(key: string): string {
+  return /@(\d+)$/.exec(key)?.[1] ?? ''
 }
 
 export function agentMetric(key: string): AgentMetric | null {

@@ -4,7 +4,7 @@
 const TRAINING = /^train[/_]/
 const EVALUATION = /^(?:eval[/_]|val\/)/
 /** The same on held-out rows before the first step: what training is compared with. */
-const BASELINE = /^baseline\//
+const BASELINE = /^baseline\/(?:(?:untrained|bm25)\/)?/
 
 export function isEvaluation(key: string): boolean {
   return EVALUATION.test(key)
@@ -34,7 +34,7 @@ export function groupKeys(shown: readonly string[], reported: readonly string[])
     const stem = stemOf(key)
     const same = reported.filter((one) => stemOf(one) === stem)
     const training = same.find((one) => !isEvaluation(one) && !isBaseline(one))
-    const found = [training, same.find(isEvaluation), same.find(isBaseline)].flatMap((one) => one ?? [])
+    const found = [training, same.find(isEvaluation), ...same.filter(isBaseline)].flatMap((one) => one ?? [])
     const keys = found.length > 1 ? found : [key]
     const id = keys[0] ?? key
     if (!groups.has(id)) groups.set(id, { key: id, title: keys.length > 1 ? stem : key, keys })

@@ -4,7 +4,7 @@ import { useI18n } from 'vue-i18n'
 import { useNames } from '@/evaluations/shared/names'
 
 import { scoreOf } from '../page/evaluating/scores'
-import { agentMetric } from './agentMetrics'
+import { agentMetric, placesOf } from './agentMetrics'
 import { metricName, metricUnit } from './metricCatalogue'
 
 /** `labels` are those of the benchmarks that the job's checkpoints are measured on. */
@@ -15,7 +15,7 @@ export function useMetricTitle(labels: () => readonly string[] = () => []): (key
     const score = scoreOf(key, labels())
     if (score !== null) return `${names.benchmarkName(score.label)} · ${names.metricName(score.metric)}`
     const ofAgent = agentMetric(key)
-    if (ofAgent !== null) return t(`jobs.agentMetric.${ofAgent.name}.title`)
+    if (ofAgent !== null) return t(`jobs.agentMetric.${ofAgent.name}.title`, { k: placesOf(key) })
     const name = metricName(key)
     return name === null ? key : t(`jobs.metric.${name}`)
   }

@@ -76,5 +76,5 @@ def test_episodes_are_filtered_and_agents_have_charts_of_their_own(
     logged_in.get_by_role("tab", name="Charts").click()
     agent = logged_in.locator("section[data-part=agent]")
     expect(agent.get_by_role("heading", level=3)).to_have_text(["Accuracy", "Turns (mean)"])
-    expect(agent).to_contain_text("Share of episodes with a score above 0.5.")
+    expect(agent).to_contain_text("Share that is right; of an episode, that is a score above 0.5.")
     expect(agent.get_by_role("button", name="before training")).to_be_visible()

@@ -1,7 +1,7 @@
 /** Texts of the metrics of agents. */
 export default {
   agentMetric: {
-    accuracy: { title: 'Accuracy', help: 'Share of episodes with a score above 0.5.' },
+    accuracy: { title: 'Accuracy', help: 'Share that is right; of an episode, that is a score above 0.5.' },
     score: { title: 'Score (mean)', help: 'How much of what was asked for was found, and little else: 0 to 1.' },
     reward: { title: 'Reward (mean)', help: 'Outcome, shaping and penalties together: what training pulls towards.' },
     hits: { title: 'Hits (mean)', help: 'Right results in an answer.' },
@@ -12,6 +12,8 @@ export default {
     episodeTime: { title: 'Time of an episode (mean)', help: 'From the question to the end; episodes of a step run side by side.' },
     answered: { title: 'Answered (share)', help: 'Share of episodes that ended with an answer.' },
     malformed: { title: 'Malformed turns (mean)', help: 'Turns in an episode with a call that could not be read or does not exist.' },
+    recall: { title: "Recall{'@'}{k}", help: 'Share of requests with the right tool among the first ones found.' },
+    mrr: { title: "Mean reciprocal rank{'@'}{k}", help: '1 where the right tool comes first, 1/2 where it comes second, and so on.' },
     workflowErrors: { title: 'Failed workflows (share)', help: 'Share of episodes in which the workflow failed; they teach nothing.' },
   },
   chartGroup: { agent: 'Agent', training: 'Training' },

@@ -1,8 +1,9 @@
-"""A small model that agents begin from: random weights by seed, and a tokenizer trained on their conversations.
+"""A small model that agents begin from: weights by seed, a tokenizer trained on their conversations.
 
-``python -m trellis_train.agents.starter --rows FILE --model DIR`` takes conversations (``messages`` and, where
-the tools are not in the system's text, ``tools``). What every conversation repeats becomes one token each
-(``phrases``): a prompt of a thousand words is then some dozen tokens, and a CPU trains on episodes in seconds.
+``python -m trellis_train.agents.starter --rows FILE --model DIR`` takes conversations (``messages`` and,
+where the tools are not in the system's text, ``tools``). What every conversation repeats becomes one token
+each (``phrases``): a prompt of a thousand words is then some dozen tokens, and a CPU trains on episodes in
+seconds.
 """
 
 import argparse

@@ -83,7 +83,9 @@ def train(
         settings.output_dir, resume=resume, resume_from=resume_from, resume_best=resume_best
     )
     job = make_job(settings, mode=mode, detailed=detailed)
-    outcome = insist(_run(replace(job, resume_from=checkpoint), settings))
+    if checkpoint is not None:  # the baseline is that of the first run
+        job = replace(job, resume_from=checkpoint, params={**job.params, "validate_before": False})
+    outcome = insist(_run(job, settings))
     _print(outcome, as_json)
 
 

@@ -6,12 +6,10 @@ from datetime import datetime
 from sqlalchemy import delete, update
 from sqlmodel import Session, col, or_, select, tuple_
 from trellis_contracts.environments import EnvironmentState, ToolCallState
-from trellis_contracts.states import ACTIVE
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import is_id
 from trellis_api.environments.models import Environment, EnvironmentCall
-from trellis_api.jobs.models import Job
 
 PREFIX, CALL_PREFIX = "env", "ecl"
 Position = tuple[datetime, str]
@@ -62,12 +60,6 @@ def delete_environment(session: Session, environment: Environment) -> None:
     """Delete the row and, by cascade, its calls."""
     session.delete(environment)
     session.flush()
-
-
-def list_unfinished_jobs(session: Session) -> list[tuple[str, dict[str, object]]]:
-    """Every unfinished job by name, with the knobs that it was given."""
-    found = session.exec(select(Job.name, Job.params).where(col(Job.state).in_(ACTIVE)))
-    return [(name, dict(params)) for name, params in found]
 
 
 # -- for workers

@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from sqlmodel import Session, col, select, tuple_
-from trellis_contracts.states import ACTIVE
 
 from trellis_api.core.ids import is_id
-from trellis_api.jobs.models import Job
 from trellis_api.workflows.models import WorkflowFile
 
 PREFIX = "wfl"
@@ -51,9 +49,3 @@ def delete_workflow(session: Session, file: WorkflowFile) -> None:
     """Delete the row."""
     session.delete(file)
     session.flush()
-
-
-def list_unfinished_uses(session: Session) -> list[tuple[str, object]]:
-    """Every unfinished job by name, with the workflow that it was given."""
-    jobs = session.exec(select(Job.name, Job.params).where(col(Job.state).in_(ACTIVE))).all()
-    return [(name, params.get("workflow")) for name, params in jobs]

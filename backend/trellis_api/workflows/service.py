@@ -9,6 +9,7 @@ from sqlmodel import Session
 from trellis_api.core.errors import DomainError
 from trellis_api.core.ids import new_id
 from trellis_api.core.pagination import Page, cut_page, decode_time_position
+from trellis_api.job_pipelines.uses import list_uses
 from trellis_api.workflows import repository
 from trellis_api.workflows.errors import (
     UnknownWorkflow,
@@ -22,7 +23,8 @@ from trellis_api.workflows.schemas import WorkflowCreate, WorkflowRead
 from trellis_api.workflows.source_check import NoWorkflow, find_function
 
 #: The knob that names a workflow.
-FIELD = "params.workflow"
+KNOB = "workflow"
+FIELD = f"params.{KNOB}"
 
 
 def add_workflow(session: Session, *, request: WorkflowCreate) -> WorkflowFile:
@@ -67,11 +69,11 @@ def list_workflows(session: Session, *, cursor: str | None, limit: int) -> Page[
 
 
 def delete_workflow(session: Session, *, workflow_id: str) -> None:
-    """Forget a file; refused while an unfinished job trains with it."""
+    """Forget a file; refused while an unfinished job trains with it, or a pipeline under way is going to."""
     # Locked before the jobs are looked at: a job that is being created holds it, and is seen afterwards.
     repository.lock_workflow(session, workflow_id=workflow_id)
     file = get_workflow(session, workflow_id=workflow_id)
-    users = sorted(name for name, used in repository.list_unfinished_uses(session) if used == workflow_id)
+    users = list_uses(session, knob=KNOB, value=workflow_id)
     if users:
         raise WorkflowInUse(f"'{file.name}' is used by {', '.join(users)}.", {"jobs": users})
     repository.delete_workflow(session, file)
@@ -79,13 +81,13 @@ def delete_workflow(session: Session, *, workflow_id: str) -> None:
 
 def keep_workflow(session: Session, params: dict[str, Any]) -> None:
     """Hold the file that a job's parameters name, until the transaction ends."""
-    if isinstance(name := params.get("workflow"), str):
+    if isinstance(name := params.get(KNOB), str):
         repository.lock_workflow(session, workflow_id=name, is_shared=True)
 
 
 def require_workflow(session: Session, params: dict[str, Any]) -> WorkflowFile | None:
     """The file that a job's parameters name, None where they name none; raises where it is not there."""
-    name = params.get("workflow")
+    name = params.get(KNOB)
     if not isinstance(name, str):
         return None
     file = repository.find_workflow(session, workflow_id=name)

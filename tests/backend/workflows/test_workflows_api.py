@@ -91,6 +91,27 @@ def test_a_job_trains_an_uploaded_workflow_which_stays_as_long(
     assert refused.json()["details"]["jobs"] == ["agent"]
 
 
+def test_a_workflow_stays_while_a_pipeline_under_way_is_going_to_train_with_it(
+    client: TestClient, body: dict[str, Any], workflow_id: str
+) -> None:
+    stage = {
+        "id": "agent",
+        "kind": "train",
+        "recipe": "tune",
+        "preset": "cpu-tiny",
+        "model": {"base": body["model"]},
+        "dataset": body["dataset"],
+        "params": {"workflow": workflow_id},
+    }
+    created = client.post("/api/v1/job-pipelines", json={"name": "later", "stages": [stage]})
+    assert created.status_code == 201, created.text
+
+    refused = client.delete(f"{PATH}/{workflow_id}")
+
+    assert (refused.status_code, refused.json()["error"]) == (409, "workflow_in_use")
+    assert refused.json()["details"]["jobs"] == ["later"]
+
+
 @pytest.mark.parametrize(
     ("params", "code"),
     [({"workflow": "wfl_aaaaaaaaaaaa"}, "unknown_workflow"), ({}, "workflow_missing")],

@@ -125,7 +125,7 @@ def write_model(
         bos_token_id=None,
         eos_token_id=tokenizer.convert_tokens_to_ids(TURN_END),
         pad_token_id=tokenizer.convert_tokens_to_ids(END_OF_TEXT),
-        # For this width; with transformers' 0.02 a narrow model takes far longer to learn to copy.
+        # Of a layer that keeps the size of what passes through it; transformers' 0.02 is meant for wide ones.
         initializer_range=round(size.hidden**-0.5, 4),
         dtype="float32",
     )

@@ -243,12 +243,13 @@ def test_a_launch_answers_quickly(client: TestClient, body: dict[str, Any]) -> N
     client.post("/api/v1/jobs", json=body)  # the first one reads the engine's files
     seconds = []
     for _ in range(9):
-        begin = time.perf_counter()
+        begin = time.process_time()
         client.post("/api/v1/jobs", json=body)
-        seconds.append(time.perf_counter() - begin)
+        seconds.append(time.process_time() - begin)
 
-    # The bar is 50 ms (measured by the benchmark); the test leaves room for a busy machine.
-    assert statistics.median(seconds) < 0.15
+    # The bar is 50 ms (measured by the benchmark). Processor time of client and server, which share this
+    # process: others that keep the machine busy do not count.
+    assert statistics.median(seconds) < 0.1
 
 
 @pytest.mark.parametrize(

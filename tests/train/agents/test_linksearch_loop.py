@@ -237,7 +237,7 @@ def test_a_log_tells_all_of_a_rollout_and_its_reward_recomputes(
     assert log["predicted_handles"] == log["gold_handles"] == sorted(query["gold_handles"])
     assert log["mask"]["ones"] == log["mask"]["sampled"] == sum(output.response_mask)
     assert log["conversation"][1] == {"role": "user", "content": query["query"]}
-    assert list(tmp_path.rglob("*.writing")) == []
+    assert list(tmp_path.rglob("*.unfinished-*")) == []
 
 
 def test_no_log_is_written_unless_asked_for(environment: Path, query: Row, tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import argparse
 import hashlib
 import importlib
 import json
-import os
 import sys
 import time
 from collections.abc import Mapping
@@ -23,6 +22,7 @@ from typing import Any, Protocol, cast
 from pydantic import ValidationError
 from trellis_contracts.agents import EnvironmentManifest, ToolSchema
 from trellis_contracts.environments import EXIT_BAD_REQUEST, MANIFEST_FILE, CallAnswer
+from trellis_data.whole_files import write_whole
 from trellis_recipes.environments import check_parameters
 
 #: By kind, the module that makes it. They load without torch.
@@ -86,9 +86,7 @@ def make(kind: str, folder: Path, parameters: Mapping[str, Any]) -> EnvironmentM
         datasets=made.datasets,
         sha256={path.relative_to(folder).as_posix(): _hash(path) for path in files},
     )
-    staging = folder / f".{MANIFEST_FILE}.writing"
-    staging.write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    os.replace(staging, folder / MANIFEST_FILE)
+    write_whole(folder / MANIFEST_FILE, manifest.model_dump_json(indent=2) + "\n")
     return manifest
 
 

@@ -1,6 +1,5 @@
 """A whole evaluation: benchmarks read, one engine for all of them, samples scored beside it, the result."""
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -15,6 +14,7 @@ from trellis_contracts.evaluation import (
     HarnessOrder,
 )
 from trellis_contracts.spec import JobSpec
+from trellis_data.whole_files import write_whole
 
 from trellis_train.evaluate.harness.measuring import HarnessMeasurement
 from trellis_train.evaluate.inference import Generation, Inference, RequestRefused
@@ -193,9 +193,7 @@ class EvaluationRun:
             benchmarks=[found[task.label] for task in self._task.benchmarks],
             manifest=describe_evaluation(self._spec, self._task, self._engine_facts, template, benchmarks),
         )
-        staging = self._output / f"{RESULT_FILE}.partial"
-        staging.write_text(result.model_dump_json(indent=1))
-        os.replace(staging, self._output / RESULT_FILE)
+        write_whole(self._output / RESULT_FILE, result.model_dump_json(indent=1))
         return result
 
 

@@ -6,11 +6,12 @@ files lie in ``best/`` too (as hard links), where verl's pruning of old checkpoi
 """
 
 import json
-import os
 import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from trellis_data.whole_files import write_whole
 
 from trellis_train.agents.linksearch.checkpoints import link_or_copy, write_checkpoint
 from trellis_train.hooks.agent_metrics import derive_agent_metrics
@@ -58,7 +59,7 @@ def read_standing(folder: Path, *, until: int) -> Standing:
     for each in kept:
         standing.take(each)
     if path.exists():
-        path.write_text("".join(json.dumps(asdict(each)) + "\n" for each in kept))
+        write_whole(path, "".join(json.dumps(asdict(each)) + "\n" for each in kept))
     return standing
 
 
@@ -138,9 +139,7 @@ class _EndingByAccuracy:
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(source, target, copy_function=link_or_copy)
         note = {**asdict(evaluation), "path": str(target)}
-        staging = self._checkpoints / f".{BEST_FILE}"
-        staging.write_text(json.dumps(note, indent=2) + "\n")
-        os.replace(staging, self._checkpoints / BEST_FILE)
+        write_whole(self._checkpoints / BEST_FILE, json.dumps(note, indent=2) + "\n")
         for other in folder.iterdir():
             if other != target:
                 shutil.rmtree(other)

@@ -6,9 +6,10 @@
 import argparse
 import hashlib
 import json
-import os
 import sys
 from pathlib import Path
+
+from trellis_data.whole_files import write_whole
 
 from trellis_train.agents.linksearch.database import write_database
 from trellis_train.agents.linksearch.profiles import make_profiles
@@ -79,19 +80,12 @@ def generate(
         "most_constraints": most_constraints,
         "sha256": {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files},
     }
-    _write(folder / MANIFEST_FILE, json.dumps(manifest, indent=2) + "\n")
+    write_whole(folder / MANIFEST_FILE, json.dumps(manifest, indent=2) + "\n")
     return manifest
 
 
 def _write_queries(path: Path, queries: list[Query]) -> None:
-    _write(path, "".join(json.dumps(query.as_row(), ensure_ascii=False) + "\n" for query in queries))
-
-
-def _write(path: Path, text: str) -> None:
-    """The file appears whole or not at all."""
-    staging = path.with_name(f".{path.name}.writing")
-    staging.write_text(text, encoding="utf-8")
-    os.replace(staging, path)
+    write_whole(path, "".join(json.dumps(query.as_row(), ensure_ascii=False) + "\n" for query in queries))
 
 
 if __name__ == "__main__":

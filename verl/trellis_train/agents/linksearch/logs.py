@@ -1,13 +1,13 @@
 """A file for every rollout, for those who want to read what their agent did: ``rollout_logs/step_N/...``."""
 
 import json
-import os
 import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from trellis_contracts.agents import Trajectory
+from trellis_data.whole_files import write_whole
 
 from trellis_train.agents.episode.transcript import Transcript
 from trellis_train.agents.linksearch.rubric import Rubric
@@ -68,7 +68,4 @@ def describe_rollout(
 
 def write_log(path: Path, content: dict[str, Any]) -> None:
     """The file appears whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    staging = path.with_name(f".{path.name}.writing")
-    staging.write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
-    os.replace(staging, path)
+    write_whole(path, json.dumps(content, ensure_ascii=False, indent=1))

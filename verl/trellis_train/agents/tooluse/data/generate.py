@@ -6,11 +6,12 @@ The same seed gives the same bytes. Without ``--quiet`` each thing done is a lin
 import argparse
 import hashlib
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal, get_args
+
+from trellis_data.whole_files import write_whole
 
 from trellis_train.agents.tooluse.data.benchmark import make_benchmark
 from trellis_train.agents.tooluse.data.dialogs import make_dialogs
@@ -119,14 +120,6 @@ def _read_rows(folder: Path, seed: int) -> dict[str, int]:
 def write_lines(path: Path, rows: Iterable[dict[str, Any]]) -> None:
     """JSON lines; the file appears whole or not at all."""
     write_whole(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-
-
-def write_whole(path: Path, text: str) -> None:
-    """The file appears whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    staging = path.with_name(f".{path.name}.writing")
-    staging.write_text(text, encoding="utf-8")
-    os.replace(staging, path)
 
 
 def hash_file(path: Path) -> str:

@@ -2,10 +2,11 @@
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+from trellis_data.whole_files import write_whole
 
 from trellis_train.agents.tooluse.command import add_sampling_options, prepare_process, read_sampling
 from trellis_train.agents.tooluse.pairs.making import MIN_MARGIN, SAMPLES_PER_PROMPT, PairReport, make_pairs
@@ -38,11 +39,8 @@ def main(arguments: Sequence[str], sampler: Sampler | None = None) -> int:
 
 def write_pairs(report: PairReport, output: Path) -> None:
     """JSON lines, one a pair; the file appears complete or not at all."""
-    output.parent.mkdir(parents=True, exist_ok=True)
-    staging = output.with_name(f".{output.name}.partial")
     lines = (json.dumps(pair.as_row(), ensure_ascii=False) for pair in report.pairs)
-    staging.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    os.replace(staging, output)
+    write_whole(output, "".join(f"{line}\n" for line in lines))
 
 
 def _read_options(arguments: Sequence[str]) -> argparse.Namespace:

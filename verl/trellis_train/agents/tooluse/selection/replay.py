@@ -6,12 +6,13 @@ written whole or not at all: a run that was ended goes on as if it had not been.
 
 import hashlib
 import json
-import os
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from trellis_data.whole_files import write_whole
 
 from trellis_train.agents.tooluse.selection.coreset import Strategy, select
 from trellis_train.agents.tooluse.selection.rows import item_of, measure_row
@@ -93,14 +94,7 @@ class ReplayBuffer:
         }
         body = json.dumps(state, ensure_ascii=False, sort_keys=True)
         head = json.dumps({"format": FORMAT, "sha256": _hash(body)})
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # Of this process: two runs that share a buffer must not write into one draft.
-        staging = path.with_name(f".{path.name}.{os.getpid()}.writing")
-        with staging.open("w", encoding="utf-8") as file:
-            file.write(f"{head}\n{body}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(staging, path)
+        write_whole(path, f"{head}\n{body}\n")
 
     def _keep(self, rows: list[Row]) -> list[Row]:
         if len(rows) <= self.size:

@@ -1,4 +1,4 @@
-"""``trellis.Client``: a platform's jobs, models, datasets, evaluations, environments and workflows.
+"""``trellis.Client``: a platform's jobs, pipelines of jobs, models, datasets, evaluations and what agents need.
 
 What the API answers is handed on as it is; docs at ``/docs`` of the platform tell every field.
 """
@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from trellis_contracts.states import FINISHED
 
 API = "/api/v1"
 Json = dict[str, Any]
-#: States in which nothing happens any more.
-FINISHED = frozenset({"succeeded", "failed", "stopped", "cancelled"})
 _POLL_S = 1.0
 
 
@@ -43,6 +42,7 @@ class Client:
         self.evaluations = Evaluations(self)
         self.workflows = Workflows(self)
         self.environments = Environments(self)
+        self.job_pipelines = JobPipelines(self)
 
     def __enter__(self) -> "Client":
         return self
@@ -132,6 +132,12 @@ class Jobs(_Resource):
         """The job when it has ended, however it did; ``TimeoutError``."""
         return self._wait(job_id, FINISHED, timeout_s)
 
+    def resume(self, job_id: str, *, step: int | None = None) -> Json:
+        """Let it go on from its newest checkpoint, or from that of ``step``."""
+        return dict(
+            self._client.request("POST", f"{self.path}/{job_id}/resume", json=_given(checkpoint_step=step))
+        )
+
     def stop(self, job_id: str) -> Json:
         """Let it leave at a checkpoint."""
         return dict(self._client.request("POST", f"{self.path}/{job_id}/stop"))
@@ -174,6 +180,10 @@ class Datasets(_Resource):
                 )
             )  # fmt: skip
 
+    def wait(self, dataset_id: str, *, timeout_s: float | None = None) -> Json:
+        """The dataset when it can be used, or its import has failed; ``TimeoutError``."""
+        return self._wait(dataset_id, frozenset({"ready", "failed"}), timeout_s)
+
 
 class Evaluations(_Resource):
     """Measurements on benchmarks."""
@@ -187,6 +197,29 @@ class Evaluations(_Resource):
     def wait(self, evaluation_id: str, *, timeout_s: float | None = None) -> Json:
         """The evaluation when it has ended; ``TimeoutError``."""
         return self._wait(evaluation_id, FINISHED, timeout_s)
+
+
+class JobPipelines(_Resource):
+    """Stages of jobs, each with what those before it made."""
+
+    path = "/job-pipelines"
+
+    def submit(self, name: str, stages: Sequence[Mapping[str, Any]], *, start: bool = True) -> Json:
+        """As in ``POST /job-pipelines``; what is wrong with any stage is refused at once."""
+        body = {"name": name, "stages": [dict(stage) for stage in stages], "start": start}
+        return dict(self._client.request("POST", self.path, json=body))
+
+    def start(self, pipeline_id: str) -> Json:
+        """Run it again; stages whose inputs did not change are skipped."""
+        return dict(self._client.request("POST", f"{self.path}/{pipeline_id}/start"))
+
+    def stop(self, pipeline_id: str) -> Json:
+        """Begin no more stages; those that run leave at a checkpoint."""
+        return dict(self._client.request("POST", f"{self.path}/{pipeline_id}/stop"))
+
+    def wait(self, pipeline_id: str, *, timeout_s: float | None = None) -> Json:
+        """The pipeline when it has ended, however it did; ``TimeoutError``."""
+        return self._wait(pipeline_id, frozenset({"succeeded", "failed", "stopped"}), timeout_s)
 
 
 class Workflows(_Resource):

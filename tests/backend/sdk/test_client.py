@@ -6,8 +6,11 @@ import httpx
 import pytest
 import trellis
 from fastapi.testclient import TestClient
+from sqlmodel import Session
 from trellis_api.datasets.models import Dataset
+from trellis_api.jobs.models import Job
 from trellis_api.models.models import Model
+from trellis_contracts.states import JobState
 
 CODE = "async def workflow(task, model):\n    return 1.0\n"
 
@@ -54,7 +57,40 @@ def test_a_job_that_was_stopped_is_waited_for(
 ) -> None:
     job = platform.jobs.submit(recipe="grpo", preset="cpu-tiny", model=model.id, dataset=dataset.id)
     platform.jobs.stop(job["id"])
-    assert platform.jobs.wait(job["id"], timeout_s=5)["state"] in ("stopped", "cancelled")
+    assert platform.jobs.wait(job["id"], timeout_s=5)["state"] == "stopped"
+    assert platform.jobs.resume(job["id"])["state"] == "queued"
+
+
+@pytest.mark.parametrize("state", ["succeeded", "failed", "crashed"])
+def test_however_a_job_ends_it_is_waited_for(
+    platform: trellis.Client, session: Session, model: Model, dataset: Dataset, state: str
+) -> None:
+    submitted = platform.jobs.submit(recipe="grpo", preset="cpu-tiny", model=model.id, dataset=dataset.id)
+    job = session.get_one(Job, submitted["id"])
+    job.state = JobState(state)
+    session.flush()
+
+    assert platform.jobs.wait(job.id, timeout_s=5)["state"] == state
+
+
+def test_a_pipeline_is_submitted_stopped_and_started(
+    platform: trellis.Client, model: Model, dataset: Dataset
+) -> None:
+    stage = {
+        "id": "first",
+        "kind": "train",
+        "recipe": "grpo",
+        "model": {"base": model.id},
+        "dataset": dataset.id,
+    }
+
+    pipeline = platform.job_pipelines.submit("two steps", [stage])
+
+    assert platform.job_pipelines.get(pipeline["id"])["state"] == "running"
+    platform.job_pipelines.stop(pipeline["id"])
+    assert platform.job_pipelines.wait(pipeline["id"], timeout_s=5)["state"] == "stopped"
+    assert platform.job_pipelines.start(pipeline["id"])["state"] == "running"
+    assert platform.datasets.wait(dataset.id, timeout_s=5)["state"] == "ready"
 
 
 def test_a_refusal_is_an_error_in_the_apis_words(platform: trellis.Client, model: Model) -> None:

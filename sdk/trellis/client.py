@@ -1,4 +1,4 @@
-"""``trellis.Client``: a platform's jobs, pipelines of jobs, models, datasets, evaluations and what agents need.
+"""``trellis.Client``: jobs, pipelines of jobs, models, datasets, evaluations and what agents need.
 
 What the API answers is handed on as it is; docs at ``/docs`` of the platform tell every field.
 """

@@ -141,6 +141,8 @@ def known_ids(platform: TestClient, finished_run: str) -> dict[str, str | int]:
         session.add(_checkpoint(platform, job_id))
     code = "def score(prompt, response, answer, row): return 1.0"
     file = platform.post(f"{API_PREFIX}/rewards/files", json={"name": name, "code": code}).json()
+    agent = {"name": name, "code": "async def workflow(task, model): return 1.0"}
+    workflow = platform.post(f"{API_PREFIX}/workflows", json=agent).raise_for_status().json()
     # Unfinished work reads a dataset of its own: the first one can be deleted.
     busy_id, _ = _ready_dataset(platform)
     mixture = {"rewards": [{"name": "exact"}], "dataset": busy_id}
@@ -151,6 +153,7 @@ def known_ids(platform: TestClient, finished_run: str) -> dict[str, str | int]:
         **_pipeline_and_run(platform, name, busy_id),
         **_finished_evaluation(platform),
         **_environment_and_job_pipeline(platform, busy_id),
+        "workflow_id": workflow["id"],
         "rollout_id": _rollout(platform, job_id),
         "dataset_id": dataset_id,
         "version_id": version_id,

@@ -19,7 +19,7 @@ LIMITS = Limits(wall_s=2.0, memory_bytes=256 * MIB)
 HARMLESS = {"prompt": "p", "response": "harmless", "answer": "", "row": {}}
 WRITE_EVERYWHERE = """
 import os
-for number in range(3, 20):
+for number in range(3, 2000):
     try:
         os.write(number, {})
     except OSError:

@@ -11,17 +11,19 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trellis_contracts.workflows import ContextExceeded, ModelError
 
-from trellis_train.agents.tune.model import RecordingChatModel
 from trellis_train.agents.tune.program import WorkflowSource, WorkflowUnusable
 from trellis_train.sandbox.command import require_sandbox
 from trellis_train.sandbox.errors import CodeNotLoaded, SandboxError, SandboxUnavailable
 from trellis_train.sandbox.limits import MIB, Limits
 from trellis_train.sandbox.plain_data import NotPlain, dump, load
 from trellis_train.sandbox.session import SandboxSession
+
+if TYPE_CHECKING:  # it imports verl, and who looks at a workflow before the run does not
+    from trellis_train.agents.tune.model import RecordingChatModel
 
 #: Conversations grow: what crosses in a step may be larger than a reward's answer.
 _ANSWER_BYTES = 16 * MIB
@@ -90,7 +92,7 @@ class WorkflowRunner:
         finally:
             self._free.put(process)
 
-    async def run(self, task: dict[str, Any], model: RecordingChatModel) -> SessionResult:
+    async def run(self, task: dict[str, Any], model: "RecordingChatModel") -> SessionResult:
         """One session; ``SessionFailed`` where it gave no reward. Its calls are answered by ``model``."""
         if self._places is None:
             self._places = asyncio.Semaphore(self.limits.runners)
@@ -120,7 +122,7 @@ class WorkflowRunner:
         self._threads.shutdown(wait=True)
 
     async def _converse(
-        self, process: "_Process", task: dict[str, Any], model: RecordingChatModel
+        self, process: "_Process", task: dict[str, Any], model: "RecordingChatModel"
     ) -> SessionResult:
         pending: dict[asyncio.Task[dict[str, Any]], int] = {}
         made = 0
@@ -201,7 +203,7 @@ class _Process:
         self._sandbox.close()
 
 
-async def _answer(model: RecordingChatModel, call: dict[str, Any]) -> dict[str, Any]:
+async def _answer(model: "RecordingChatModel", call: dict[str, Any]) -> dict[str, Any]:
     """The reply, or an error that the workflow may deal with."""
     started = time.monotonic()
     try:

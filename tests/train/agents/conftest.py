@@ -1,4 +1,4 @@
-"""What commands that run in the tests' own process set for engines does not reach the engines of other tests."""
+"""What commands that run in the tests' process set for engines does not reach engines of other tests."""
 
 import os
 from collections.abc import Iterator

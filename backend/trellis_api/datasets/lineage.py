@@ -110,7 +110,8 @@ class _Graph:
         for each in measured:
             self._add_evaluation(each, names)
         ids = [each.id for each in measured]
-        for report in evaluations.find_reports(self._session, evaluation_ids=ids):
+        reports = evaluations.find_reports(self._session, evaluation_ids=ids)
+        for report in self._cut(reports, evaluations.MOST_REPORTS):
             self.nodes[report.id] = DataLineageNode(
                 id=report.id, kind="report", name=report.name, state=report.state
             )

@@ -24,7 +24,7 @@ from trellis_api.evaluations import order_checks
 from trellis_api.evaluations.errors import InvalidOrder
 from trellis_api.evaluations.order_checks import Problem
 from trellis_api.pipelines.needs import find_judge
-from trellis_api.rewards import repository as rewards
+from trellis_api.rewards.files import FILES
 
 #: Of an order's columns.
 _ROLES: tuple[Literal["prompt", "answer"], ...] = ("prompt", "answer")
@@ -120,7 +120,7 @@ def _check_scorer(session: Session, settings: Settings, order: CustomOrder) -> l
             return [(error.code, "scorer.judge", error.message)]
     if isinstance(scorer, CodeScorer):
         problems: list[Problem] = []
-        if rewards.lock_file(session, file_id=scorer.file, is_shared=True) is None:
+        if FILES.lock(session, scorer.file, is_shared=True) is None:
             message = f"There is no reward file '{scorer.file}' (any more)."
             problems.append(("unknown_reward_file", "scorer.file", message))
         if obstacle := benchmarks.find_sandbox_obstacle(session):

@@ -74,13 +74,13 @@ def find_measured(
 
 
 def find_reports(session: Session, *, evaluation_ids: Collection[str]) -> Sequence[Written]:
-    """The newest reports on any of the evaluations."""
+    """The newest reports on any of the evaluations; one more than ``MOST_REPORTS`` where there are more."""
     if not evaluation_ids:
         return []
     text = cast(col(Report.request), String)
     is_on = or_(*(text.contains(f'"{each}"') for each in evaluation_ids))
     newest_first = (col(Report.created_at).desc(), col(Report.id).desc())
-    found = session.exec(select(Report).where(is_on).order_by(*newest_first).limit(MOST_REPORTS))
+    found = session.exec(select(Report).where(is_on).order_by(*newest_first).limit(MOST_REPORTS + 1))
     return [
         Written(
             id=row.id,

@@ -115,11 +115,17 @@ def _take_over(stage: PipelineStage, outcome: StageOutcome) -> None:
 
 
 def _resume(session: Session, settings: Settings, stage: PipelineStage) -> bool:
-    """Go on with the job that was stopped; False where there is none, or it cannot be."""
+    """Go on with what was begun: a job that was stopped, or the export of one that has trained.
+
+    False where there is none, or it cannot be.
+    """
     job = find_job(session, job_id=stage.job_id) if stage.job_id else None
-    if job is None or job.state not in {JobState.STOPPED, JobState.CRASHED}:
+    if job is None:
         return False
-    service.resume(session, job_id=job.id, data_root=settings.data_root)
+    if job.state in {JobState.STOPPED, JobState.CRASHED}:
+        service.resume(session, job_id=job.id, data_root=settings.data_root)
+    elif not exports.queue_again(session, job=job, settings=settings):
+        return False
     stage.evaluation_id = job.evaluation_id
     log.info("pipeline %s: stage %s goes on with %s", stage.pipeline_id, stage.stage_id, job.id)
     return True

@@ -47,7 +47,8 @@ def _check_graph(stages: list[StageCreate]) -> Issues:
         for need in stage.all_needs:
             if need not in by_id or need == stage.id:
                 message = f"'{stage.id}' needs '{need}', which is no other stage of the pipeline."
-                issues.append(_issue("unknown_stage", f"stages.{index}.needs", message))
+                field = "model.stage" if need == stage.model.stage else "needs"
+                issues.append(_issue("unknown_stage", f"stages.{index}.{field}", message))
         source = by_id.get(stage.model.stage or "")
         if source is not None and (source.kind != "train" or not source.exports):
             message = f"'{source.id}' makes no model for '{stage.id}'."

@@ -9,11 +9,14 @@ from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, Wr
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
 from trellis_api.job_pipelines import service
+from trellis_api.job_pipelines.documents import check_document
 from trellis_api.job_pipelines.presentation import present
 from trellis_api.job_pipelines.schemas import (
+    JobPipelineChecked,
     JobPipelineCreate,
     JobPipelineRead,
     JobPipelineTemplateList,
+    JobPipelineText,
 )
 from trellis_api.job_pipelines.templates import list_templates
 
@@ -48,6 +51,14 @@ def create_job_pipeline(
     pipeline = service.create(session, settings, request=request)
     tasks.send_later(background, ADVANCE_JOB_PIPELINES)
     return present(session, pipeline)
+
+
+@router.post("/check")
+def check_job_pipeline(
+    body: JobPipelineText, session: ReadSession, settings: SettingsDep
+) -> JobPipelineChecked:
+    """What a YAML text stands for, and what is wrong with it, line by line; nothing is created."""
+    return check_document(session, settings, text=body.yaml)
 
 
 @router.get("/{job_pipeline_id}")

@@ -24,6 +24,8 @@ from trellis_api.jobs.schemas import (
 )
 
 MAX_STAGES = 32
+#: Of a pipeline that a person writes.
+MAX_TEXT_CHARACTERS = 200_000
 StageId = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
 Reference = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=NO_NUL)]
 
@@ -113,6 +115,32 @@ class JobPipelineCreate(BaseModel):
     description: Description = ""
     stages: list[StageCreate] = Field(min_length=1, max_length=MAX_STAGES)
     start: bool = Field(default=True, description="Begin at once; otherwise when it is started.")
+
+
+class JobPipelineText(BaseModel):
+    """A pipeline as `trellis job-pipelines submit` takes it: models and datasets by id or name."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    yaml: Annotated[str, StringConstraints(max_length=MAX_TEXT_CHARACTERS, pattern=NO_NUL)] = Field(
+        description="YAML or JSON."
+    )
+
+
+class DocumentProblem(BaseModel):
+    """Something that is wrong with a text."""
+
+    code: str
+    field: str = Field(description="Such as stages.0.model; empty for the whole.")
+    message: str
+    line: int | None = Field(description="From 1; null where it has none.")
+
+
+class JobPipelineChecked(BaseModel):
+    """What a text stands for: `document` can be created; it is null where there are problems."""
+
+    document: JobPipelineCreate | None
+    problems: list[DocumentProblem] = Field(description="In the order of their lines.")
 
 
 class StageJob(BaseModel):

@@ -9,7 +9,7 @@ it in the stage: whatever dies, the next look goes on from what is there.
 """
 
 from sqlmodel import Session
-from trellis_contracts.states import ACTIVE
+from trellis_contracts.states import ACTIVE, JobState
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import new_id
@@ -78,7 +78,8 @@ def list_page(session: Session, *, cursor: str | None, limit: int) -> Page[JobPi
 def start(session: Session, *, pipeline_id: str) -> JobPipeline:
     """Let all stages wait again; those whose inputs did not change will be skipped.
 
-    A stage that was stopped keeps its job: if nothing changed, that goes on from its checkpoint.
+    A stage that was stopped keeps its job, and one that has trained and whose export failed too: if nothing
+    changed, that goes on from its checkpoint.
     """
     pipeline = _lock(session, pipeline_id)
     if pipeline.state in _UNDER_WAY:
@@ -145,7 +146,7 @@ def _activate(session: Session, pipeline: JobPipeline) -> None:
 
 
 def _let_wait(session: Session, stage: PipelineStage, *, is_forced: bool = False) -> None:
-    keeps_job = stage.state == StageState.STOPPED and not is_forced
+    keeps_job = not is_forced and _can_go_on(session, stage)
     stage.state = StageState.WAITING.value
     stage.is_forced = is_forced or stage.is_forced
     if not keeps_job:
@@ -153,6 +154,15 @@ def _let_wait(session: Session, stage: PipelineStage, *, is_forced: bool = False
     stage.evaluation_id = stage.model_id = stage.reused_from = None
     stage.reason = stage.cause = stage.started_at = stage.finished_at = None
     session.add(stage)
+
+
+def _can_go_on(session: Session, stage: PipelineStage) -> bool:
+    """Whether the next start takes up the stage's job instead of a new one."""
+    if stage.state == StageState.FAILED:
+        job = jobs.find_job(session, job_id=stage.job_id) if stage.job_id else None
+        return job is not None and job.state == JobState.SUCCEEDED
+    # One that waited or was blocked may have a job from the start before, which was to go on.
+    return stage.state in (StageState.STOPPED, StageState.WAITING, StageState.BLOCKED)
 
 
 def _ask_to_stop(session: Session, stage: PipelineStage) -> list[str]:

@@ -9,8 +9,17 @@ from trellis_api.jobs.models import Job
 
 def list_uses(session: Session, *, knob: str, value: str) -> list[str]:
     """Names of unfinished jobs whose knob has that value, and of pipelines under way that will start one."""
+    return map_uses(session, knob=knob).get(value, [])
+
+
+def map_uses(session: Session, *, knob: str) -> dict[str, list[str]]:
+    """The same for every value that the knob has somewhere."""
     jobs = session.exec(select(Job.name, Job.params).where(col(Job.state).in_(ACTIVE)))
     stages = (
         (name, document.get("params") or {}) for name, document in repository.list_active_documents(session)
     )
-    return sorted({name for name, params in [*jobs, *stages] if params.get(knob) == value})
+    found: dict[str, set[str]] = {}
+    for name, params in [*jobs, *stages]:
+        if isinstance(value := params.get(knob), str):
+            found.setdefault(value, set()).add(name)
+    return {value: sorted(names) for value, names in found.items()}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sqlmodel import Session
 from trellis_contracts.recipe import Engine
-from trellis_contracts.states import JobState
+from trellis_contracts.states import ACTIVE, JobState
 from trellis_recipes.catalogue import UnknownRecipe, get_recipe
 
 from trellis_api.core.errors import DomainError
@@ -32,7 +32,7 @@ from trellis_api.jobs.models import EXPORT, TRAIN, Checkpoint, Job
 from trellis_api.jobs.schemas import ExportAs, ExportCreate
 from trellis_api.jobs.storage import check_storage
 from trellis_api.models.lineage import describe_training
-from trellis_api.models.repository import find_model_named, lock_model
+from trellis_api.models.repository import find_model, find_model_named, lock_model
 
 log = logging.getLogger(__name__)
 
@@ -99,6 +99,32 @@ def queue_promised(session: Session, *, job: Job, settings: Settings) -> Job | N
     service.announce(session, job=job)
     session.flush()
     return export
+
+
+def queue_again(session: Session, *, job: Job, settings: Settings) -> bool:
+    """Give the promised export of a finished training another try; False where nothing can be exported.
+
+    One that is under way, or whose model is still there, is the try.
+    """
+    service.get_locked_job(session, job_id=job.id)
+    if job.kind != TRAIN or job.state != JobState.SUCCEEDED or not job.export_as:
+        return False
+    if _has_export(session, job):
+        return True
+    job.export_as = {**job.export_as, "job_id": None, "problem": None}
+    queue_promised(session, job=job, settings=settings)
+    # Without an export and without a problem it waits for scores, and is queued with the last of them.
+    return job.export_as["job_id"] is not None or job.export_as["problem"] is None
+
+
+def _has_export(session: Session, job: Job) -> bool:
+    """Whether the export that was queued for a training goes on, or has left a model that is still there."""
+    export = repository.find_job(session, job_id=str((job.export_as or {}).get("job_id")))
+    if export is None:
+        return False
+    if export.state != JobState.SUCCEEDED:
+        return export.state in ACTIVE
+    return find_model(session, model_id=str((export.export or {}).get("model_id"))) is not None
 
 
 def _waits_for_scores(session: Session, *, job: Job) -> bool:

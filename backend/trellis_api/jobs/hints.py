@@ -257,8 +257,9 @@ HINTS: dict[str, Text] = {
         zh="请重新运行该阶段，或启动流水线：已完成的阶段会被跳过。",
     ),
     "stage_not_exported": Text(
-        en="The training is done; its job page tells what stood against the export. Run the stage again.",
-        zh="训练本身已完成；任务页面说明了导出失败的原因。请重新运行该阶段。",
+        en="The training is done; its job page tells what stood against the export. Start the pipeline when "
+        "that is mended: it exports again, and trains again only where its checkpoint is gone.",
+        zh="训练本身已完成；任务页面说明了导出失败的原因。处理后请启动流水线：只要检查点还在，就只会重新导出，不会重新训练。",
     ),
     "pipeline_stage_failed": Text(
         en="The workers' log tells what happened. Start the pipeline again when that is mended.",

@@ -14,6 +14,7 @@ from trellis_api.jobs.alarms import repository as alarm_repository
 from trellis_api.jobs.alarms.models import Alarm
 from trellis_api.jobs.alarms.presentation import find_worst, present_alarm
 from trellis_api.jobs.best import list_headline
+from trellis_api.jobs.evaluating import repository as evaluating
 from trellis_api.jobs.evaluating.reading import present_order
 from trellis_api.jobs.hints import find_hint
 from trellis_api.jobs.models import EVALUATE, TRAIN, Job
@@ -55,6 +56,7 @@ def present_all(session: Session, *, jobs: Sequence[Job], has_detail: bool = Fal
     ranks = repository.rank_queued(session) if is_any_queued else {}
     names = _Names(session, jobs)
     alarms = _Alarms(session, jobs)
+    skipped = evaluating.count_skipped(session, job_ids=[job.id for job in jobs if job.evaluate])
     return [
         JobRead(
             id=job.id,
@@ -76,7 +78,7 @@ def present_all(session: Session, *, jobs: Sequence[Job], has_detail: bool = Fal
             export=_export(job),
             exported_model=names.exported_model(job),
             export_as=names.export_as(job),
-            evaluate=present_order(job),
+            evaluate=present_order(job, skipped=skipped.get(job.id, 0)),
             evaluation_id=job.evaluation_id,
             columns=job.data_columns,
             data_format=DataFormat(job.data_format) if job.data_format else None,

@@ -42,6 +42,8 @@ class JobFilter:
     text: str | None = None
     #: Whether an alarm is active.
     has_alarms: bool | None = None
+    #: Knobs with the values that they must have.
+    params: tuple[tuple[str, str], ...] = ()
 
 
 def find_job(session: Session, *, job_id: str) -> Job | None:
@@ -81,6 +83,8 @@ def list_jobs(
     if wanted.has_alarms is not None:
         is_alarmed = col(Job.id).in_(select_jobs_with_alarms())
         statement = statement.where(is_alarmed if wanted.has_alarms else ~is_alarmed)
+    for knob, value in wanted.params:
+        statement = statement.where(col(Job.params)[knob].as_string() == value)
     if before is not None:
         statement = statement.where(tuple_(col(Job.created_at), col(Job.id)) < before)
     return session.exec(statement).all()

@@ -12,8 +12,11 @@ from trellis_contracts.events import Rollout, RolloutsEvent
 from trellis_api.core.texts import shorten, storable
 from trellis_api.jobs import trajectory_store
 from trellis_api.jobs.models import RolloutSample
+from trellis_api.jobs.rollout_pages import Mark
 
 MAX_TEXT_CHARACTERS = 65_536
+#: Ids of one query: SQLite takes 32,766 variables.
+_MAX_IDS = 10_000
 
 
 def write(session: Session, *, job_id: str, attempt: int, event: RolloutsEvent) -> None:
@@ -34,47 +37,36 @@ def write(session: Session, *, job_id: str, attempt: int, event: RolloutsEvent) 
         session.connection().execute(insert(RolloutSample), rows)
 
 
-def read(
-    session: Session,
-    *,
-    job_id: str,
-    step: int,
-    split: str,
-    stop_reason: str | None = None,
-    has_trajectories: bool = False,
-) -> Sequence[RolloutSample]:
-    """The responses of one step, those of one prompt together, in the order in which they came.
+def list_marks(session: Session, *, job_id: str, step: int, split: str) -> list[Mark]:
+    """What is short of each response of a step, in the order in which they came."""
+    columns = select(
+        RolloutSample.id, RolloutSample.group, RolloutSample.score, RolloutSample.stop_reason
+    ).where(RolloutSample.job_id == job_id, RolloutSample.split == split, RolloutSample.step == step)
+    rows = session.exec(columns.order_by(col(RolloutSample.id)))
+    return [Mark(number or 0, group, score, stop_reason) for number, group, score, stop_reason in rows]
 
-    Trajectories are long, so they are read only where they are asked for.
-    """
-    query = select(RolloutSample).where(
-        RolloutSample.job_id == job_id, RolloutSample.split == split, RolloutSample.step == step
-    )
-    if stop_reason is not None:
-        query = query.where(RolloutSample.stop_reason == stop_reason)
+
+def read(session: Session, *, ids: Sequence[int], has_trajectories: bool = False) -> Sequence[RolloutSample]:
+    """These responses, in this order; trajectories are long, and read only where they are asked for."""
+    return [
+        sample
+        for start in range(0, len(ids), _MAX_IDS)
+        for sample in _read_some(session, ids[start : start + _MAX_IDS], has_trajectories=has_trajectories)
+    ]
+
+
+def _read_some(session: Session, ids: Sequence[int], *, has_trajectories: bool) -> list[RolloutSample]:
+    query = select(RolloutSample).where(col(RolloutSample.id).in_(ids))
     if not has_trajectories:
         query = query.options(defer(RolloutSample.trajectory))  # type: ignore[arg-type]
-    samples = session.exec(query.order_by(col(RolloutSample.id))).all()
-    order = {group: rank for rank, group in enumerate(dict.fromkeys(sample.group for sample in samples))}
-    return sorted(samples, key=lambda sample: order[sample.group])
+    order = {number: rank for rank, number in enumerate(ids)}
+    return sorted(session.exec(query), key=lambda sample: order[sample.id or 0])
 
 
 def find(session: Session, *, job_id: str, rollout_id: int) -> RolloutSample | None:
     """One response, if it is the job's."""
     sample = session.get(RolloutSample, rollout_id)
     return sample if sample is not None and sample.job_id == job_id else None
-
-
-def count_stop_reasons(session: Session, *, job_id: str, step: int, split: str) -> dict[str, int]:
-    """How many of a step's episodes ended why, the most frequent reason first."""
-    statement = (
-        select(RolloutSample.stop_reason, func.count())
-        .where(RolloutSample.job_id == job_id, RolloutSample.split == split, RolloutSample.step == step)
-        .where(col(RolloutSample.stop_reason).is_not(None))
-        .group_by(col(RolloutSample.stop_reason))
-    )
-    counts = [(str(reason), count) for reason, count in session.exec(statement)]
-    return dict(sorted(counts, key=lambda each: (-each[1], each[0])))
 
 
 def find_newest_step(session: Session, *, job_id: str, split: str) -> int | None:

@@ -60,12 +60,27 @@ def list_jobs(
         str | None, Query(description="Part of the name or the id.", max_length=200, pattern=NO_NUL)
     ] = None,
     has_alarms: Annotated[bool | None, Query(description="With, or without, an active alarm.")] = None,
+    environment: Annotated[
+        str | None,
+        Query(description="Whose agents work in this one (env_...).", max_length=64, pattern=NO_NUL),
+    ] = None,
+    workflow: Annotated[
+        str | None,
+        Query(description="That train this workflow file (wfl_...).", max_length=64, pattern=NO_NUL),
+    ] = None,
     cursor: Annotated[str | None, Query(max_length=500)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> Page[JobRead]:
     """Every filter that is given must hold."""
+    knobs = {"environment": environment, "workflow": workflow}
     wanted = JobFilter(
-        states=tuple(state or ()), kind=kind, recipe=recipe, tag=tag, text=text, has_alarms=has_alarms
+        states=tuple(state or ()),
+        kind=kind,
+        recipe=recipe,
+        tag=tag,
+        text=text,
+        has_alarms=has_alarms,
+        params=tuple((knob, value) for knob, value in knobs.items() if value is not None),
     )
     return presentation.list_page(session, wanted=wanted, cursor=cursor, limit=limit)
 

@@ -11,6 +11,7 @@ from trellis_contracts.states import JobState
 from trellis_recipes.issues import Issue
 from trellis_recipes.memory.schemas import MemoryEstimate
 
+from trellis_api.core.pagination import Page
 from trellis_api.core.redaction import has_secret
 from trellis_api.core.texts import NO_NUL, Description, Name, storable_tree
 from trellis_api.evaluations.orders import EvaluateWhileTraining
@@ -381,10 +382,17 @@ class CheckpointRead(BaseModel):
     has_adapter: bool = Field(description="It holds an adapter, which may be exported alone.")
 
 
+#: Which samples: of what is trained on, or of what is measured with.
+Split = Literal["train", "validation"]
+
+
 class RolloutRead(BaseModel):
     """One sampled response."""
 
     id: int = Field(description="Of the response, among all of the job.")
+    step: int
+    split: Split
+    number: int = Field(description="Place among the responses of its step as they were sampled, from 1.")
     group: str = Field(description="Responses to one prompt share it.")
     prompt: str
     response: str
@@ -401,14 +409,23 @@ class RolloutRead(BaseModel):
     )
 
 
-class RolloutsRead(BaseModel):
-    """The sampled responses of one step, those of one prompt together."""
+class RolloutPage(Page[RolloutRead]):
+    """Responses of one step, those of one prompt together: split only where they alone fill a page."""
 
     step: int
-    split: Literal["train", "validation"]
-    rollouts: list[RolloutRead]
+    split: Split
+    total: int = Field(description="Of the step that fit the filter, on all pages.")
+
+
+class RolloutSummary(BaseModel):
+    """All sampled responses of one step in numbers."""
+
+    step: int
+    split: Split
+    total: int
+    scores: list[float] = Field(description="Of those that have one.")
     stop_reasons: dict[str, int] = Field(
-        description="How many of the step's episodes ended why, whatever the filter."
+        description="How many of the step's episodes ended why, the most frequent first."
     )
 
 
@@ -416,7 +433,7 @@ class RolloutStep(BaseModel):
     """A step of which responses were kept."""
 
     step: int
-    split: Literal["train", "validation"]
+    split: Split
     count: int
     mean_score: float | None
 

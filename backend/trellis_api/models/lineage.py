@@ -5,7 +5,8 @@ datasets may be deleted, and the way stays readable.
 """
 
 from collections import deque
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from sqlmodel import Session
 
@@ -20,6 +21,7 @@ from trellis_api.models import repository
 from trellis_api.models.models import Model
 from trellis_api.models.schemas import Lineage, LineageEdge, LineageNode, LineageRead, Training
 
+Row = TypeVar("Row")
 #: A graph larger than this is cut: nobody reads it, and it has to end.
 MAX_NODES = 500
 
@@ -68,7 +70,12 @@ def read_lineage(session: Session, *, model: Model) -> LineageRead:
     graph.add_ancestors(model)
     graph.add_descendants(model)
     graph.add_evaluations()
-    return LineageRead(model_id=model.id, nodes=list(graph.nodes.values()), edges=list(graph.edges.values()))
+    return LineageRead(
+        model_id=model.id,
+        nodes=list(graph.nodes.values()),
+        edges=list(graph.edges.values()),
+        is_cut=graph.is_cut,
+    )
 
 
 class _Graph:
@@ -78,6 +85,7 @@ class _Graph:
         self._session = session
         self.nodes: dict[str, LineageNode] = {}
         self.edges: dict[tuple[str, str, int | None], LineageEdge] = {}
+        self.is_cut = False
 
     def add_ancestors(self, model: Model) -> None:
         self._add_model(model.id, row=model)
@@ -97,14 +105,17 @@ class _Graph:
         while waiting and len(self.nodes) < MAX_NODES:
             model_id = waiting.popleft()
             room = MAX_NODES - len(self.nodes)
-            for job in list_jobs_from_model(self._session, model_id=model_id, limit=room):
+            jobs = list_jobs_from_model(self._session, model_id=model_id, limit=room + 1)
+            for job in self._cut(jobs, room):
                 self._add_job(describe_training(self._session, job=job, step=0))
-            for child in repository.list_children(self._session, model_id=model_id, limit=room):
+            children = repository.list_children(self._session, model_id=model_id, limit=room + 1)
+            for child in self._cut(children, room):
                 self._add_model(child.id, row=child)
                 self._add_training(Lineage.model_validate(child.lineage), child.id)
                 if child.id not in seen:
                     seen.add(child.id)
                     waiting.append(child.id)
+        self.is_cut = self.is_cut or bool(waiting)
 
     def add_evaluations(self) -> None:
         """What was measured of the models and checkpoints, and the reports on it."""
@@ -112,7 +123,7 @@ class _Graph:
             kind: [node.id for node in self.nodes.values() if node.kind == kind] for kind in ("model", "job")
         }
         found = evaluations.find_measured(self._session, model_ids=ids["model"], job_ids=ids["job"])
-        measured = found[: evaluations.MOST_EVALUATIONS]
+        measured = self._cut(found, evaluations.MOST_EVALUATIONS)
         for each in measured:
             self.nodes[each.id] = LineageNode(
                 id=each.id, kind="evaluation", name=each.name, exists=True, state=each.state
@@ -120,15 +131,16 @@ class _Graph:
             if source := each.job_id or each.model_id:
                 self._add_edge(source, each.id, "measured", each.step)
         reports = evaluations.find_reports(self._session, evaluation_ids=[each.id for each in measured])
-        for report in reports:
+        for report in self._cut(reports, evaluations.MOST_REPORTS):
             self.nodes[report.id] = LineageNode(
                 id=report.id, kind="report", name=report.name, exists=True, state=report.state
             )
             for evaluation_id in report.evaluations:
                 self._add_edge(evaluation_id, report.id, "report")
 
-    def _list_ids(self, kind: str) -> list[str]:
-        return [node.id for node in self.nodes.values() if node.kind == kind]
+    def _cut(self, found: Sequence[Row], limit: int) -> Sequence[Row]:
+        self.is_cut = self.is_cut or len(found) > limit
+        return found[:limit]
 
     def _add_training(self, training: Training, made_id: str) -> None:
         if training.job_id is None:

@@ -156,6 +156,7 @@ class LineageRead(BaseModel):
     model_id: str
     nodes: list[LineageNode]
     edges: list[LineageEdge]
+    is_cut: bool = Field(description="There is more than is shown.")
 
 
 class ModelRead(BaseModel):

@@ -22,6 +22,8 @@ class Report(SQLModel, table=True):
     request: dict[str, Any] = Field(sa_type=JsonColumn)
     state: str = Field(max_length=16, index=True)
     state_reason: str | None = Field(default=None, max_length=2000)
+    #: How often a worker has taken it up since it was asked for.
+    attempts: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
     #: When the state last changed; a report whose worker died is recognised by it.
     state_changed_at: datetime = Field(default_factory=utc_now, sa_type=UtcDateTime)
     #: Size in bytes by format: {"md": 12034}.

@@ -28,6 +28,8 @@ from trellis_api.reports.presentation import present_all
 from trellis_api.reports.schemas import ReportCreate, ReportFormat, ReportProblem, ReportRead, ReportState
 
 _REASON_CHARS = 2000
+#: What loses its worker so often is not begun again: it may be what ends the workers.
+MAX_ATTEMPTS = 3
 
 
 def create(session: Session, *, request: ReportCreate) -> Report:
@@ -96,6 +98,7 @@ def retry(session: Session, *, report_id: str) -> Report:
     has_all = report.state == ReportState.READY.value and not report.problems
     if has_all or report.state in {ReportState.PENDING.value, ReportState.WRITING.value}:
         raise ReportNotRetryable(f"The report is {report.state}; there is nothing to write again.")
+    report.attempts = 0
     _move(session, report, ReportState.PENDING)
     return report
 
@@ -111,10 +114,18 @@ def delete(session: Session, *, report_id: str) -> None:
 
 
 def begin_writing(session: Session, *, report_id: str) -> Report | None:
-    """Take a report; None where it was deleted or is written."""
+    """Take a report; None where it was deleted or is written, or has lost its worker too often."""
     report = repository.lock_report(session, report_id=report_id)
     if report is None or report.state not in {ReportState.PENDING.value, ReportState.WRITING.value}:
         return None
+    if report.attempts >= MAX_ATTEMPTS:
+        reason = (
+            f"It was lost {MAX_ATTEMPTS} times while its files were written: the worker was restarted or has "
+            "died. The workers' log tells more; fewer evaluations or samples need less memory."
+        )
+        _move(session, report, ReportState.FAILED, reason=reason)
+        return None
+    report.attempts += 1
     _move(session, report, ReportState.WRITING)
     return report
 

@@ -7,20 +7,14 @@ from sqlalchemy import JSON
 from sqlmodel import Field, SQLModel
 from trellis_contracts.dry_run import DryRunState
 
+from trellis_api.code_files.models import CodeFile
 from trellis_api.core.columns import JsonColumn, UtcDateTime, utc_now
 
 
-class RewardFile(SQLModel, table=True):
-    """A person's own reward function; its code never changes."""
+class RewardFile(CodeFile, table=True):
+    """A person's own reward function."""
 
     __tablename__ = "reward_files"
-
-    id: str = Field(primary_key=True, max_length=32)
-    name: str = Field(max_length=120, unique=True)
-    code: str
-    sha256: str = Field(max_length=64)
-    size_bytes: int
-    created_at: datetime = Field(default_factory=utc_now, sa_type=UtcDateTime, index=True)
 
 
 class DryRun(SQLModel, table=True):

@@ -11,52 +11,10 @@ from trellis_contracts.states import ACTIVE
 from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import is_id
 from trellis_api.jobs.models import Job
-from trellis_api.rewards.models import DryRun, RewardFile, SandboxProbe
+from trellis_api.rewards.models import DryRun, SandboxProbe
 
 Position = tuple[datetime, str]
 _UNFINISHED = (DryRunState.QUEUED, DryRunState.RUNNING)
-
-
-def find_file(session: Session, *, file_id: str) -> RewardFile | None:
-    """The file of this id; None for anything that is no id."""
-    return session.get(RewardFile, file_id) if is_id(file_id, prefix="rwf") else None
-
-
-def lock_file(session: Session, *, file_id: str, is_shared: bool = False) -> RewardFile | None:
-    """The file as it stands now, kept until the transaction ends: from deletion where the lock is shared.
-
-    (On SQLite the writing transaction holds the lock of the whole database already.)
-    """
-    if not is_id(file_id, prefix="rwf"):
-        return None
-    return session.get(RewardFile, file_id, with_for_update={"read": is_shared}, populate_existing=True)
-
-
-def find_file_named(session: Session, *, name: str) -> RewardFile | None:
-    """The file of this name."""
-    return session.exec(select(RewardFile).where(RewardFile.name == name)).first()
-
-
-def list_files(session: Session, *, after: Position | None, limit: int) -> Sequence[RewardFile]:
-    """Newest first."""
-    query = select(RewardFile)
-    if after:
-        query = query.where(tuple_(col(RewardFile.created_at), col(RewardFile.id)) < after)
-    return session.exec(
-        query.order_by(col(RewardFile.created_at).desc(), col(RewardFile.id).desc()).limit(limit)
-    ).all()
-
-
-def add_file(session: Session, file: RewardFile) -> None:
-    """Insert; IntegrityError where the name is taken."""
-    session.add(file)
-    session.flush()
-
-
-def delete_file(session: Session, file: RewardFile) -> None:
-    """Delete the row."""
-    session.delete(file)
-    session.flush()
 
 
 def list_unfinished_uses(session: Session) -> list[tuple[str, object]]:

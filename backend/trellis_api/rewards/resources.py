@@ -24,6 +24,7 @@ from trellis_api.rewards.errors import (
     UnknownRewardFile,
     UnknownRewardModel,
 )
+from trellis_api.rewards.files import FILES
 from trellis_api.rewards.models import RewardFile
 
 #: How transformers names models that give one number for a text.
@@ -111,13 +112,13 @@ def keep_resources(session: Session, *, terms: Iterable[RewardTerm]) -> None:
     """Hold files and models until the transaction ends: nothing of them is deleted in between."""
     for source, name, _ in names_used(terms):
         if source == "reward-files":
-            repository.lock_file(session, file_id=name, is_shared=True)
+            FILES.lock(session, name, is_shared=True)
         elif source == "models":
             lock_model(session, model_id=name, is_shared=True)
 
 
 def _find_file(session: Session, file_id: str, field_name: str) -> RewardFile:
-    file = repository.find_file(session, file_id=file_id)
+    file = FILES.find(session, file_id)
     if file is None:
         message = f"There is no reward file '{file_id}' (any more)."
         raise UnknownRewardFile(message, _details(UnknownRewardFile, field_name, message))

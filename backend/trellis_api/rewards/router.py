@@ -9,6 +9,7 @@ from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, Wr
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
 from trellis_api.rewards import availability, service
+from trellis_api.rewards.files import FILES
 from trellis_api.rewards.schemas import (
     DryRunCreate,
     DryRunRead,
@@ -35,7 +36,7 @@ def list_reward_files(
     session: ReadSession, cursor: Cursor = None, limit: Limit = DEFAULT_PAGE_SIZE
 ) -> Page[RewardFileRead]:
     """Uploaded reward functions, newest first."""
-    return service.list_files(session, cursor=cursor, limit=limit)
+    return FILES.list(session, cursor=cursor, limit=limit)
 
 
 @router.post("/files", status_code=201)
@@ -47,7 +48,7 @@ def create_reward_file(request: RewardFileCreate, session: WriteSession) -> Rewa
 @router.get("/files/{file_id}")
 def read_reward_file(file_id: str, session: ReadSession) -> RewardFileDetail:
     """One uploaded file, with its code."""
-    return RewardFileDetail.model_validate(service.get_file(session, file_id=file_id))
+    return RewardFileDetail.model_validate(FILES.get(session, file_id))
 
 
 @router.delete("/files/{file_id}", status_code=204)

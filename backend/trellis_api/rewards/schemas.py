@@ -7,11 +7,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from trellis_contracts.dry_run import MAX_ROWS, DryRunProgress, DryRunResult, DryRunState
 from trellis_contracts.rewards import RewardKind, RewardTerm
 
+from trellis_api.code_files.schemas import Code, CodeFileRead
 from trellis_api.core.redaction import has_secret
 from trellis_api.core.texts import NO_NUL, Name, storable_tree
 from trellis_api.jobs.schemas import NamedReference, RevisionText
-
-MAX_CODE_BYTES = 256 * 1024
 
 
 def _check_rewards(rewards: list[RewardTerm]) -> list[RewardTerm]:
@@ -22,12 +21,6 @@ def _check_rewards(rewards: list[RewardTerm]) -> list[RewardTerm]:
     if has_secret(plain):
         raise ValueError("holds what looks like a token or password; set it up as a judge's endpoint")
     return rewards
-
-
-def _check_code(code: str) -> str:
-    if len(code.encode("utf-8", "replace")) > MAX_CODE_BYTES:
-        raise ValueError(f"is larger than {MAX_CODE_BYTES} bytes")
-    return code
 
 
 class RewardKindList(BaseModel):
@@ -42,23 +35,11 @@ class RewardFileCreate(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: Name
-    code: Annotated[
-        str,
-        StringConstraints(min_length=1, max_length=MAX_CODE_BYTES, pattern=NO_NUL),
-        AfterValidator(_check_code),
-    ] = Field(description="Checked for syntax here; run only in the sandbox of a job or dry run.")
+    code: Code = Field(description="Checked for syntax here; run only in the sandbox of a job or dry run.")
 
 
-class RewardFileRead(BaseModel):
+class RewardFileRead(CodeFileRead):
     """An uploaded file, without its code."""
-
-    model_config = ConfigDict(from_attributes=True)
-
-    id: str
-    name: str
-    sha256: str
-    size_bytes: int
-    created_at: datetime
 
 
 class RewardFileDetail(RewardFileRead):

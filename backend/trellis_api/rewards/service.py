@@ -1,11 +1,8 @@
 """Decides about reward files and dry runs."""
 
-import hashlib
 import logging
 from collections.abc import Mapping
-from typing import Any
 
-from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session
 from trellis_contracts.dry_run import DryRunProgress, DryRunResult, DryRunState
 from trellis_contracts.recipe import DataFormat
@@ -31,15 +28,12 @@ from trellis_api.rewards.errors import (
     DryRunNotFound,
     InvalidRewards,
     NoRollouts,
-    RewardFileInUse,
-    RewardFileInvalid,
-    RewardFileNameTaken,
-    RewardFileNotFound,
     RewardUnavailable,
 )
+from trellis_api.rewards.files import FILES
 from trellis_api.rewards.models import DryRun, RewardFile
 from trellis_api.rewards.resources import find_resources, keep_resources, uses_of
-from trellis_api.rewards.schemas import DryRunCreate, DryRunRead, RewardFileCreate, RewardFileRead
+from trellis_api.rewards.schemas import DryRunCreate, DryRunRead, RewardFileCreate
 from trellis_api.rewards.source_check import find_problem
 
 log = logging.getLogger(__name__)
@@ -54,49 +48,16 @@ def add_file(session: Session, *, request: RewardFileCreate) -> RewardFile:
     """Keep a file whose syntax is right; nothing of it is executed."""
     problem = find_problem(request.code)
     if problem:
-        raise RewardFileInvalid(problem, [{"code": "invalid_code", "field": "code", "message": problem}])
-    if repository.find_file_named(session, name=request.name):
-        raise _name_taken(request.name)
-    content = request.code.encode()
-    file = RewardFile(
-        id=new_id("rwf"),
-        name=request.name,
-        code=request.code,
-        sha256=hashlib.sha256(content).hexdigest(),
-        size_bytes=len(content),
-    )
-    try:
-        repository.add_file(session, file)
-    except IntegrityError as error:
-        raise _name_taken(request.name) from error
-    return file
-
-
-def get_file(session: Session, *, file_id: str) -> RewardFile:
-    """The file; 404 where there is none."""
-    file = repository.find_file(session, file_id=file_id)
-    if file is None:
-        raise RewardFileNotFound(f"There is no reward file '{file_id}'.")
-    return file
-
-
-def list_files(session: Session, *, cursor: str | None, limit: int) -> Page[RewardFileRead]:
-    """One page, newest first."""
-    after = decode_time_position(cursor) if cursor else None
-    rows = repository.list_files(session, after=after, limit=limit + 1)
-    shown, next_cursor = cut_page(rows, limit=limit)
-    return Page(items=[RewardFileRead.model_validate(row) for row in shown], next_cursor=next_cursor)
+        raise FILES.refuse([problem])
+    return FILES.add(session, name=request.name, code=request.code)
 
 
 def delete_file(session: Session, *, file_id: str) -> None:
     """Forget a file; refused while an unfinished job or dry run scores with it."""
     # Locked before the jobs are looked at: a job that is being created holds it, and is seen afterwards.
-    repository.lock_file(session, file_id=file_id)
-    file = get_file(session, file_id=file_id)
-    users = uses_of(session, source="reward-files", identifier=file_id)
-    if users:
-        raise RewardFileInUse(f"'{file.name}' is used by {', '.join(users)}.", {"jobs": users})
-    repository.delete_file(session, file)
+    FILES.lock(session, file_id)
+    file = FILES.get(session, file_id)
+    FILES.delete(session, file, users=uses_of(session, source="reward-files", identifier=file_id))
 
 
 def start_dry_run(session: Session, settings: Settings, *, request: DryRunCreate) -> DryRun:
@@ -219,7 +180,7 @@ def _require_rollouts(session: Session, request: DryRunCreate) -> int | None:
     step = request.step
     if step is None:
         step = rollout_store.find_newest_step(session, job_id=request.job, split="train")
-    if step is None or not rollout_store.read(session, job_id=request.job, step=step, split="train"):
+    if step is None or not rollout_store.list_marks(session, job_id=request.job, step=step, split="train"):
         raise NoRollouts(
             "The job has recorded no responses at this step.", {"job": request.job, "step": step}
         )
@@ -248,11 +209,3 @@ def _describe(dry_run: DryRun, dataset_names: dict[str, str]) -> DryRunRead:
         can_cancel=dry_run.state in _CANCELLABLE,
         result=None if dry_run.result is None else DryRunResult.model_validate(dry_run.result),
     )
-
-
-def _name_taken(name: str) -> RewardFileNameTaken:
-    return RewardFileNameTaken(f"There is a reward file named '{name}' already.", {"name": name})
-
-
-def _issue(code: str, field: str, message: str) -> list[dict[str, Any]]:
-    return [{"code": code, "field": field, "message": message}]

@@ -16,10 +16,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel, ValidationError
+from trellis_data.hashing import hash_file
 from trellis_data.whole_files import write_whole
 
 from trellis_api.core.columns import utc_now
-from trellis_api.core.hashing import hash_file
 from trellis_api.core.ids import is_id, new_id
 from trellis_api.core.settings import Settings
 from trellis_api.uploads.errors import (

@@ -7,8 +7,9 @@ from fastapi import APIRouter, Query
 from trellis_api.core.dependencies import ReadSession, WriteSession
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
-from trellis_api.workflows import service
-from trellis_api.workflows.schemas import WorkflowCreate, WorkflowDetail, WorkflowRead
+from trellis_api.workflows import presentation, service
+from trellis_api.workflows.files import FILES
+from trellis_api.workflows.schemas import WorkflowCreate, WorkflowDetail, WorkflowListed, WorkflowRead
 
 router = APIRouter(prefix="/workflows", tags=["workflows"], responses=ERROR_RESPONSES)
 
@@ -19,9 +20,9 @@ Limit = Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)]
 @router.get("")
 def list_workflows(
     session: ReadSession, cursor: Cursor = None, limit: Limit = DEFAULT_PAGE_SIZE
-) -> Page[WorkflowRead]:
-    """Uploaded workflows, newest first."""
-    return service.list_workflows(session, cursor=cursor, limit=limit)
+) -> Page[WorkflowListed]:
+    """Uploaded workflows, newest first, with what they are used by."""
+    return presentation.list_page(session, cursor=cursor, limit=limit)
 
 
 @router.post("", status_code=201)
@@ -33,7 +34,7 @@ def create_workflow(request: WorkflowCreate, session: WriteSession) -> WorkflowR
 @router.get("/{workflow_id}")
 def read_workflow(workflow_id: str, session: ReadSession) -> WorkflowDetail:
     """One uploaded workflow, with its code."""
-    return WorkflowDetail.model_validate(service.get_workflow(session, workflow_id=workflow_id))
+    return WorkflowDetail.model_validate(FILES.get(session, workflow_id))
 
 
 @router.delete("/{workflow_id}", status_code=204)

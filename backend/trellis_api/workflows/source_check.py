@@ -9,19 +9,35 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class NoWorkflow(ValueError):
-    """The file cannot be a workflow; the message says why."""
+    """The file cannot be a workflow; ``faults`` say why, each in a sentence."""
+
+    def __init__(self, *faults: str) -> None:
+        super().__init__(" ".join(faults))
+        self.faults = faults
 
 
 def find_function(code: str, wanted: str | None = None) -> str:
     """The workflow's name: ``wanted``, else ``workflow``, else the only async function; ``NoWorkflow``."""
     functions = _list_functions(code)
-    if JUDGE in functions:
-        _check_signature(functions[JUDGE], PARAMETERS[JUDGE])
-    candidates = [
-        name for name, node in functions.items() if isinstance(node, ast.AsyncFunctionDef) and name != JUDGE
-    ]
+    faults = _find_faults(functions[JUDGE], PARAMETERS[JUDGE]) if JUDGE in functions else []
+    try:
+        name = _choose(functions, wanted)
+    except NoWorkflow as error:
+        raise NoWorkflow(*error.faults, *faults) from None
+    faults = [*_find_faults(functions[name], PARAMETERS[WORKFLOW]), *faults]
+    if faults:
+        raise NoWorkflow(*faults)
+    return name
+
+
+def _choose(functions: dict[str, Function], wanted: str | None) -> str:
     name = wanted or (WORKFLOW if WORKFLOW in functions else None)
     if name is None:
+        candidates = [
+            each
+            for each, node in functions.items()
+            if isinstance(node, ast.AsyncFunctionDef) and each != JUDGE
+        ]
         if len(candidates) != 1:
             raise NoWorkflow(
                 f"The file has {len(candidates)} async functions; it needs async def workflow(task, model)."
@@ -29,7 +45,6 @@ def find_function(code: str, wanted: str | None = None) -> str:
         (name,) = candidates
     if name not in functions:
         raise NoWorkflow(f"The file has no function {name}(task, model).")
-    _check_signature(functions[name], PARAMETERS[WORKFLOW])
     return name
 
 
@@ -44,11 +59,13 @@ def _list_functions(code: str) -> dict[str, Function]:
     return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
 
 
-def _check_signature(function: Function, expected: tuple[str, ...]) -> None:
+def _find_faults(function: Function, expected: tuple[str, ...]) -> list[str]:
     wanted = f"async def {function.name}({', '.join(expected)})"
     given = function.args
     names = tuple(argument.arg for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs))
+    faults = []
     if not isinstance(function, ast.AsyncFunctionDef):
-        raise NoWorkflow(f"Line {function.lineno}: {function.name} must be async: {wanted}.")
+        faults.append(f"Line {function.lineno}: {function.name} must be async: {wanted}.")
     if names != expected or given.vararg is not None or given.kwarg is not None:
-        raise NoWorkflow(f"Line {function.lineno}: the function must be {wanted}, with these names in order.")
+        faults.append(f"Line {function.lineno}: the function must be {wanted}, with these names in order.")
+    return faults

@@ -96,9 +96,11 @@ TEXTS: dict[str, AlarmTexts] = {
             en="The importance weights are biased, and updates follow a policy that did not sample the "
             "data. Give the sampler the trainer's precision (rollout.dtype), leave top_p at 1, and check "
             "that quantisation is off and the weights are synchronised after each step; on MoE models "
-            "turn router replay on.",
+            "turn router replay on. Where the sampler has to be less exact, set importance_correction to "
+            "token.",
             zh="重要性权重有偏，更新所依据的策略并非采样所用的策略。请让采样器与训练器使用相同精度（rollout.dtype），"
-            "将 top_p 保持为 1，确认未启用量化且每步之后权重已同步；对 MoE 模型请启用路由回放。",
+            "将 top_p 保持为 1，确认未启用量化且每步之后权重已同步；对 MoE 模型请启用路由回放。"
+            "若采样精度只能较低，请将 importance_correction 设为 token。",
         ),
     ),
     "responses_truncated": AlarmTexts(

@@ -4,6 +4,7 @@ From then on the row in ``due_evaluations`` keeps the checkpoint's files, and a 
 evaluation of it (``trellis_api/evaluations/training.py``). Whatever dies in between, it happens once.
 """
 
+import logging
 from datetime import timedelta
 
 from sqlmodel import Session
@@ -14,6 +15,7 @@ from trellis_api.jobs.evaluating import repository
 from trellis_api.jobs.evaluating.models import DueEvaluation, DueState
 from trellis_api.jobs.models import TRAIN, Checkpoint, Job
 
+log = logging.getLogger(__name__)
 #: Checkpoints of a job that may wait to be measured. More are not kept on disk for it: where evaluations
 #: take longer than the training needs from one to the next, they would fill it, and that ends the training.
 MOST_OPEN = 8
@@ -74,6 +76,12 @@ def _add(session: Session, checkpoint: Checkpoint, *, is_final: bool) -> None:
     )
     if not is_final and repository.count_open(session, job_id=checkpoint.job_id) >= MOST_OPEN:
         row.state = DueState.SKIPPED.value
+        log.warning(
+            "step %d of job %s is not measured, as %d wait",
+            checkpoint.step,
+            checkpoint.job_id,
+            MOST_OPEN,
+        )
         row.problem = f"{MOST_OPEN} checkpoints were waiting to be measured when this one was saved."
     session.add(row)
     session.flush()

@@ -33,8 +33,8 @@ def map_evaluations(session: Session, *, job: Job) -> dict[int, CheckpointEvalua
     }
 
 
-def present_order(job: Job) -> EvaluateRead | None:
-    """What the job's checkpoints are measured on, and whether a score has ended it."""
+def present_order(job: Job, *, skipped: int) -> EvaluateRead | None:
+    """What the job's checkpoints are measured on, how many were not, and whether a score has ended it."""
     if not job.evaluate:
         return None
     asked: dict[str, Any] = dict(job.evaluate)
@@ -43,7 +43,7 @@ def present_order(job: Job) -> EvaluateRead | None:
     ended = (
         EarlyStopped(**stopped, reason=explain(stopped)) if stopped and job.cause == EARLY_STOPPED else None
     )
-    return EvaluateRead(**order.model_dump(), stopped=ended)
+    return EvaluateRead(**order.model_dump(), stopped=ended, skipped=skipped)
 
 
 def explain(stopped: dict[str, Any]) -> Text:

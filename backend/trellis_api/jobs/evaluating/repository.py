@@ -35,6 +35,17 @@ def count_open(session: Session, *, job_id: str) -> int:
     return session.exec(statement.where(DueEvaluation.job_id == job_id, is_open)).one()
 
 
+def count_skipped(session: Session, *, job_ids: Iterable[str]) -> dict[str, int]:
+    """By job, the checkpoints for which there was no room; jobs without any are left out."""
+    wanted = list(job_ids)
+    if not wanted:
+        return {}
+    statement = select(DueEvaluation.job_id, func.count()).where(
+        col(DueEvaluation.job_id).in_(wanted), DueEvaluation.state == DueState.SKIPPED.value
+    )
+    return dict(session.exec(statement.group_by(col(DueEvaluation.job_id))).all())
+
+
 def list_waiting(session: Session, *, limit: int) -> Sequence[tuple[str, int]]:
     """Job and step of those for which no evaluation stands yet, the oldest first."""
     statement = select(DueEvaluation.job_id, DueEvaluation.step)

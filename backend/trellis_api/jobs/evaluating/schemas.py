@@ -26,6 +26,9 @@ class EvaluateRead(EvaluateWhileTraining):
     stopped: EarlyStopped | None = Field(
         description="Null unless a score that no longer rose stopped the job."
     )
+    skipped: int = Field(
+        description="Checkpoints that were not measured: too many were waiting when they were saved."
+    )
 
 
 class CheckpointEvaluation(BaseModel):

@@ -1,0 +1,1 @@
+"""Python files that persons upload: how reward functions and workflows are kept."""

@@ -1,0 +1,124 @@
+"""Which of a step's responses a page shows: their order, the filter, and where a page ends.
+
+Prompts, responses and trajectories are long; pages are cut from what is short of every response, so that only
+those that are shown are read whole.
+"""
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import groupby
+from statistics import fmean
+
+from trellis_api.core.pagination import InvalidCursor, decode_cursor, encode_cursor
+
+#: No stored number is larger; databases refuse numbers beyond 64 bits.
+MAX_STEP = 2**53
+#: Rank of prompts without any score: behind all others.
+_LAST = sys.float_info.max
+
+
+class RolloutOrder(StrEnum):
+    """In which order prompts stand, each with its responses as they came."""
+
+    SAMPLED = "sampled"
+    WORST = "worst"
+    BEST = "best"
+    #: Those whose responses differ most in their scores first.
+    SPREAD = "spread"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What is short of a response."""
+
+    id: int
+    group: str
+    score: float | None
+    stop_reason: str | None
+
+
+@dataclass(frozen=True)
+class RolloutFilter:
+    """Which responses to list; a response without a score is in no range."""
+
+    stop_reason: str | None = None
+    min_score: float | None = None
+    max_score: float | None = None
+
+    def fits(self, mark: Mark) -> bool:
+        """Whether every condition that is given holds."""
+        if self.stop_reason is not None and mark.stop_reason != self.stop_reason:
+            return False
+        if self.min_score is None and self.max_score is None:
+            return True
+        if mark.score is None:
+            return False
+        low, high = self.min_score, self.max_score
+        return (low is None or mark.score >= low) and (high is None or mark.score <= high)
+
+
+#: Rank of the prompt, its first response, the response. In the order of sampling what comes later does not
+#: move them; in the others a late response moves its prompt, which a reader may then miss or see twice.
+Key = tuple[float, int, int]
+Place = tuple[Key, Mark]
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a page goes on: behind a response of a step, which stays the same while newer steps come."""
+
+    step: int
+    key: Key
+
+    def encode(self) -> str:
+        """As a cursor."""
+        return encode_cursor(self.step, *self.key)
+
+    @classmethod
+    def decode(cls, cursor: str) -> "Position":
+        """Of a cursor; 422 for one that this API did not make."""
+        step, *key = decode_cursor(cursor, parts=4)
+        is_number = all(isinstance(each, int | float) and not isinstance(each, bool) for each in key)
+        if not is_number or not isinstance(step, int) or not 0 <= step <= MAX_STEP:
+            raise InvalidCursor("The cursor is not valid.")
+        rank, first, last = key
+        return cls(step, (rank, first, last))
+
+
+def arrange(marks: Sequence[Mark], order: RolloutOrder = RolloutOrder.SAMPLED) -> list[Place]:
+    """All responses of a step, those of one prompt together, in this order."""
+    groups: dict[str, list[Mark]] = {}
+    for mark in marks:
+        groups.setdefault(mark.group, []).append(mark)
+    places: list[Place] = []
+    for members in groups.values():
+        rank, first = _rank(members, order), min(mark.id for mark in members)
+        places += [((rank, first, mark.id), mark) for mark in members]
+    return sorted(places, key=lambda place: place[0])
+
+
+def cut(places: Iterable[Place], *, after: Key | None, limit: int) -> tuple[list[Place], bool]:
+    """The next page, and whether more follow; it ends with a whole prompt unless one alone fills it."""
+    ahead = [place for place in places if after is None or place[0] > after]
+    if len(ahead) <= limit:
+        return ahead, False
+    page: list[Place] = []
+    for _, members in groupby(ahead, key=lambda place: place[1].group):
+        found = list(members)
+        if len(page) + len(found) > limit:
+            return page or found[:limit], True
+        page += found
+    return page, False
+
+
+def _rank(members: Sequence[Mark], order: RolloutOrder) -> float:
+    scores = [mark.score for mark in members if mark.score is not None]
+    if order is RolloutOrder.SAMPLED:
+        return 0.0
+    if not scores:
+        return _LAST
+    if order is RolloutOrder.SPREAD:
+        return min(scores) - max(scores)
+    return fmean(scores) if order is RolloutOrder.WORST else -fmean(scores)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +15,38 @@ from trellis_data.pipeline.problem import PipelineProblem
 #: A pipeline is written by a person; a larger file is something else, such as data or an attack by aliases.
 _MAX_BYTES = 1_000_000
 Model = TypeVar("Model", bound=BaseModel)
+
+
+class UnreadableDocument(ValueError):
+    """A text that is no YAML, or has what is not allowed here."""
+
+    def __init__(self, message: str, line: int | None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+@dataclass(frozen=True)
+class Document:
+    """What a YAML text holds, and where."""
+
+    value: Any
+    _node: Any
+
+    def line_of(self, place: tuple[int | str, ...]) -> int:
+        """The line of the innermost part of ``place`` that is in the text."""
+        return 1 if self._node is None else _line_at(self._node, place)
+
+
+def parse_document(text: str) -> Document:
+    """A YAML (or JSON) text without anchors and repeated keys; ``UnreadableDocument`` says what is wrong."""
+    try:
+        node = yaml.compose(text, Loader=_Loader)
+        value = yaml.load(text, Loader=_Loader)  # noqa: S506 - made from SafeLoader
+    except yaml.YAMLError as error:
+        raise UnreadableDocument(_say(error), _line_of(error)) from error
+    except RecursionError as error:
+        raise UnreadableDocument("It is nested too deeply.", None) from error
+    return Document(value, node)
 
 
 def load_pipeline(text: str, name: str = "pipeline") -> Pipeline:
@@ -31,19 +64,17 @@ def load_document(text: str, model: type[Model], *, name: str, kind: str, needs:
     if len(text) > _MAX_BYTES:
         raise PipelineProblem(f"{kind}_too_large", f"{name} has more than {_MAX_BYTES} characters.")
     try:
-        node = yaml.compose(text, Loader=_Loader)
-        value = yaml.load(text, Loader=_Loader)  # noqa: S506 - made from SafeLoader
-    except yaml.YAMLError as error:
-        raise PipelineProblem(f"{kind}_unreadable", f"{name}{_line_of(error)}: {_say(error)}") from error
-    except RecursionError as error:
-        raise PipelineProblem(f"{kind}_unreadable", f"{name} is nested too deeply.") from error
-    if not isinstance(value, dict):
+        found = parse_document(text)
+    except UnreadableDocument as error:
+        place = f", line {error.line}" if error.line else ""
+        raise PipelineProblem(f"{kind}_unreadable", f"{name}{place}: {error}") from error
+    if not isinstance(found.value, dict):
         raise PipelineProblem(f"{kind}_unreadable", f"{name}: a mapping with {needs} is needed.")
     try:
-        return model.model_validate(value)
+        return model.model_validate(found.value)
     except ValidationError as error:
         lines = [
-            f"{name}, line {_line_at(node, each['loc'])}: {'.'.join(map(str, each['loc']))}: {each['msg']}"
+            f"{name}, line {found.line_of(each['loc'])}: {'.'.join(map(str, each['loc']))}: {each['msg']}"
             for each in error.errors()
         ]
         raise PipelineProblem(f"{kind}_invalid", "\n".join(lines)) from error
@@ -112,9 +143,9 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def _line_of(error: yaml.YAMLError) -> str:
+def _line_of(error: yaml.YAMLError) -> int | None:
     mark = getattr(error, "problem_mark", None)
-    return f", line {mark.line + 1}" if mark else ""
+    return mark.line + 1 if mark else None
 
 
 def _say(error: yaml.YAMLError) -> str:

@@ -1,0 +1,37 @@
+"""Files that the platform itself writes or checks: a JSON object a line, and the first bad line is an error.
+
+(What people upload may have bad lines; ``trellis_data.reading`` sets those aside.)
+"""
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+
+class BadLine(ValueError):
+    """A line is no JSON object; says which line of which file."""
+
+
+def read_objects(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects of a file, one at a time; blank lines are passed over, ``.gz`` is unpacked.
+
+    Raises ``BadLine``, or what reading the file raises.
+    """
+    # Bytes, since their lines end at line feeds alone: within JSON's strings stand U+2028 and others at which
+    # ``str.splitlines`` cuts.
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if line.strip():
+                yield _read_line(line, f"line {number} of {path.name}")
+
+
+def _read_line(line: bytes, place: str) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise BadLine(f"{place} is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise BadLine(f"{place} is not an object")
+    return value

@@ -67,6 +67,8 @@ class Knob(Strict):
     #: "environment" and "workflow" are ids of an environment and of an uploaded workflow file.
     type: Literal["int", "float", "bool", "str", "choice", "rewards", "environment", "workflow"]
     default: int | float | bool | str | None
+    #: None may be given though there is a default; a knob without a default takes it anyway.
+    can_be_empty: bool = False
     title: Text
     help: Text
     #: "seconds", "tokens", "samples", "steps" ...; None for a pure number.

@@ -43,7 +43,7 @@ def resolve_knobs(
 def check_value(knob: Knob, given: object) -> tuple[Value, str | None]:
     """The value in the knob's own type, and a sentence saying what is wrong (None where nothing is)."""
     if given is None:
-        if knob.default is None:
+        if knob.default is None or knob.can_be_empty:
             return None, None
         return None, f"'{knob.name}' needs a value of type {knob.type}."
     if knob.type == "rewards":

@@ -48,8 +48,14 @@ def plain_settings(recipe: Recipe, knobs: dict[str, Value]) -> Settings:
 
 
 def algorithm_settings(knobs: dict[str, Value]) -> Settings:
-    """Knobs of the agent recipes that stand for something else in the engine's terms."""
+    """Knobs of RL recipes that stand for something else in the engine's terms."""
     settings: Settings = {}
+    if (level := knobs.get("importance_correction")) in ("token", "sequence"):
+        settings["algorithm.rollout_correction.rollout_is"] = level
+    if knobs.get("old_log_probs") == "sampler":
+        settings["algorithm.rollout_correction.bypass_mode"] = True
+        # The pass that is saved would have given the entropy, too.
+        settings["actor_rollout_ref.actor.calculate_entropy"] = True
     if knobs.get("use_advantage") is False:
         settings["algorithm.adv_estimator"] = REWARD_ALONE
     if weight := _number(knobs, "value_coefficient"):

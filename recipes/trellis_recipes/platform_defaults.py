@@ -26,6 +26,9 @@ _CPU_PPO: dict[str, Any] = {
     "actor_rollout_ref.rollout.dtype": "float32",
     "actor_rollout_ref.rollout.enable_sleep_mode": False,
     "actor_rollout_ref.rollout.enforce_eager": True,
+    # vLLM's default on a CPU is 128: a shorter context shares nothing with the next turn of its episode,
+    # and attention reads whole blocks (docs/adr/0017-few-threads-for-small-models.md).
+    "actor_rollout_ref.rollout.engine_kwargs.vllm.block_size": 32,
     "actor_rollout_ref.rollout.free_cache_engine": False,
     "critic.fsdp.mixed_precision": _FULL_PRECISION,
     "critic.fsdp.use_torch_compile": False,

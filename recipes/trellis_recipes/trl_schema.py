@@ -15,37 +15,50 @@ from trellis_contracts.recipe import Engine
 from trellis_recipes.dataclass_fields import ConfigClasses, FieldType
 from trellis_recipes.schema import EngineNotInstalled, EngineSchema
 
-#: Config class of each recipe, and the module that defines it.
-CONFIG_CLASSES = {
-    "agent_dpo": ("trl.trainer.dpo_config", "DPOConfig"),
-    "agent_sft": ("trl.trainer.sft_config", "SFTConfig"),
-    "dpo": ("trl.trainer.dpo_config", "DPOConfig"),
-    "kto": ("trl.trainer.kto_config", "KTOConfig"),
-    "reward_model": ("trl.trainer.reward_config", "RewardConfig"),
-    "orpo": ("trl.experimental.orpo.orpo_config", "ORPOConfig"),
-    "simpo": ("trl.experimental.cpo.cpo_config", "CPOConfig"),
-}
+#: A class, and the module that defines it.
+ClassPlace = tuple[str, str]
 
 
-class Traits(NamedTuple):
-    """How a trainer differs from the others in what it holds and computes."""
+class Trainer(NamedTuple):
+    """A trainer of TRL's, and how it differs from the others in what it holds and computes."""
 
+    config: ClassPlace
+    trainer: ClassPlace
     #: Texts that a row is trained on: a chosen and a rejected one, or one that is labelled.
     texts_per_row: int = 2
-    #: Whether it compares with the model as it was at the start.
+    #: Whether it compares with the model as it was at the start, which it then loads itself.
     has_reference: bool = False
     #: Whether the model gives one number for a text instead of scoring the vocabulary.
     is_scorer: bool = False
 
 
-TRAITS = {
-    "agent_dpo": Traits(has_reference=True),
-    "agent_sft": Traits(texts_per_row=1),
-    "dpo": Traits(has_reference=True),
-    "kto": Traits(texts_per_row=1, has_reference=True),
-    "reward_model": Traits(is_scorer=True),
-    "orpo": Traits(),
-    "simpo": Traits(),
+_DPO = Trainer(
+    ("trl.trainer.dpo_config", "DPOConfig"), ("trl.trainer.dpo_trainer", "DPOTrainer"), has_reference=True
+)
+#: By recipe.
+TRAINERS = {
+    "agent_dpo": _DPO,
+    "agent_sft": Trainer(
+        ("trl.trainer.sft_config", "SFTConfig"), ("trl.trainer.sft_trainer", "SFTTrainer"), texts_per_row=1
+    ),
+    "dpo": _DPO,
+    "kto": Trainer(
+        ("trl.trainer.kto_config", "KTOConfig"),
+        ("trl.trainer.kto_trainer", "KTOTrainer"),
+        texts_per_row=1,
+        has_reference=True,
+    ),
+    "reward_model": Trainer(
+        ("trl.trainer.reward_config", "RewardConfig"),
+        ("trl.trainer.reward_trainer", "RewardTrainer"),
+        is_scorer=True,
+    ),
+    "orpo": Trainer(
+        ("trl.experimental.orpo.orpo_config", "ORPOConfig"), ("trl.experimental.orpo", "ORPOTrainer")
+    ),
+    "simpo": Trainer(
+        ("trl.experimental.cpo.cpo_config", "CPOConfig"), ("trl.experimental.cpo", "CPOTrainer")
+    ),
 }
 MODEL_CLASS = ("trl.trainer.model_config", "ModelConfig")
 _BASES = ("trl.trainer.base_config", "transformers.training_args")
@@ -63,7 +76,7 @@ _OWN_OF = {"agent_dpo": {REFERENCE_FREE_KEY: FieldType(frozenset({"bool"}))}}
 @cache
 def load_trl_schema(recipe_id: str) -> EngineSchema:
     """Keys, types and defaults of the trainer behind a recipe (about 0.1 s at the first call)."""
-    module, name = CONFIG_CLASSES[recipe_id]
+    module, name = TRAINERS[recipe_id].config
     classes = _classes(module)
     fields = {**classes.fields(MODEL_CLASS[1]), **classes.fields(name)}
     defaults = {**classes.defaults(MODEL_CLASS[1]), **classes.defaults(name)}

@@ -65,6 +65,10 @@ Build = Callable[..., ComposeRequest]
             "estimator_needs_sync",
         ),
         ({"overrides": {"algorithm.adv_estimator": "gdpo"}}, "estimator_not_supported"),
+        (
+            {"params": {"old_log_probs": "sampler", "importance_correction": "token"}},
+            "nothing_to_correct",
+        ),
         ({"params": {"rewards": [{"name": "nosuch"}]}}, "unknown_reward"),
         ({"params": {"rewards": [{"weight": 2}]}}, "invalid_value"),
         ({"row_count": 95}, "too_few_rows"),

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -58,6 +59,16 @@ def test_a_fraction_is_not_an_integer(value: float) -> None:
 def test_a_boolean_is_not_a_number(value: bool) -> None:
     assert check_value(knob_of("int"), value)[1] is not None
     assert check_value(knob_of("float"), value)[1] is not None
+
+
+@pytest.mark.parametrize(
+    "knob", [knob for knob in KNOBS if "Empty " in knob.help.en], ids=lambda knob: knob.name
+)
+def test_what_may_be_left_empty_as_its_help_says_takes_nothing(knob: Knob) -> None:
+    accepted, problem = check_value(knob, "" if knob.type == "str" and knob.default == "" else None)
+
+    assert not accepted
+    assert problem is None
 
 
 def test_an_unknown_knob_is_named_with_the_nearest_one() -> None:

@@ -10,7 +10,7 @@ from trellis_contracts.recipe import Engine
 from trellis_recipes.catalogue import get_recipe, list_recipes
 from trellis_recipes.checks import preference
 from trellis_recipes.compose import ComposeRequest, Composition, compose
-from trellis_recipes.trl_schema import CONFIG_CLASSES, load_trl_schema
+from trellis_recipes.trl_schema import TRAINERS, load_trl_schema
 
 Build = Callable[..., ComposeRequest]
 RECIPES = [recipe.id for recipe in list_recipes() if recipe.engine is Engine.TRL]
@@ -28,7 +28,7 @@ def read_lines(composition: Composition) -> dict:
 
 
 def test_each_has_its_config_class() -> None:
-    assert set(RECIPES) == set(CONFIG_CLASSES)
+    assert set(RECIPES) == set(TRAINERS)
     assert {name for name in RECIPES if get_recipe(name).is_experimental} == {"orpo", "simpo"}
 
 

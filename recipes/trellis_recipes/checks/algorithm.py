@@ -36,6 +36,7 @@ def check_algorithm(findings: Findings, config: dict[str, Any], request: Compose
     _check_sampling(findings, config)
     _check_clipping(findings, config, request)
     _check_kl(findings, config)
+    _check_correction(findings, config)
     _check_dynamic_sampling(findings, config)
     _check_critic_warmup(findings, config)
 
@@ -136,6 +137,17 @@ def _check_kl(findings: Findings, config: dict[str, Any]) -> None:
             findings.warn(
                 "kl_without_weight", field, "The divergence is computed in every step and weighs nothing."
             )
+
+
+def _check_correction(findings: Findings, config: dict[str, Any]) -> None:
+    correction = config["algorithm"].get("rollout_correction") or {}
+    if correction.get("bypass_mode") and correction.get("rollout_is"):
+        findings.error(
+            "nothing_to_correct",
+            "params.importance_correction",
+            "A ratio that starts at the sampler's probabilities holds the correction already.",
+            "none",
+        )
 
 
 def _check_dynamic_sampling(findings: Findings, config: dict[str, Any]) -> None:

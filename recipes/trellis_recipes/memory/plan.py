@@ -6,8 +6,15 @@ from typing import Any
 from trellis_contracts.recipe import Engine
 
 from trellis_recipes.checks.batches import has_critic, has_reference
-from trellis_recipes.memory.settings import IncompleteConfiguration, Tree, group, number, require_groups
-from trellis_recipes.trl_schema import TRAITS
+from trellis_recipes.memory.settings import (
+    IncompleteConfiguration,
+    Tree,
+    group,
+    number,
+    require_groups,
+    require_settings,
+)
+from trellis_recipes.trl_schema import TRAINERS
 
 #: Bytes of an element by the names that verl, TRL and torch give its type.
 ELEMENT_BYTES = {
@@ -110,6 +117,15 @@ _GROUPS = {
     ),
     Engine.VERL_SFT: ("data", "engine", "model"),
 }
+#: Single settings that tell which models there are, by engine.
+_SETTINGS = {
+    Engine.VERL_PPO: (
+        "algorithm.adv_estimator",
+        "algorithm.use_kl_in_reward",
+        "actor_rollout_ref.actor.use_kl_loss",
+        "critic.enable",
+    ),
+}
 
 
 def read_plan(
@@ -117,6 +133,7 @@ def read_plan(
 ) -> Plan:
     """The plan of a composed configuration; ``IncompleteConfiguration`` where settings are not usable."""
     require_groups(config, _GROUPS.get(engine, ()))
+    require_settings(config, _SETTINGS.get(engine, ()))
     if engine is Engine.VERL_PPO:
         return _read_ppo(config, platform, gpus, env)
     if engine is Engine.VERL_SFT:
@@ -244,15 +261,15 @@ def _read_sft(config: Tree, platform: str, gpus: int) -> Plan:
 
 def _read_trl(config: Tree, recipe: str, platform: str, gpus: int) -> Plan:
     """TRL's trainers hold everything on each GPU (no sharding), all texts of a row in one pass."""
-    if recipe not in TRAITS:
+    if recipe not in TRAINERS:
         raise IncompleteConfiguration(f"nothing is known of the trainer of '{recipe}'")
-    traits, is_adapter = TRAITS[recipe], bool(config.get("use_peft"))
+    trainer, is_adapter = TRAINERS[recipe], bool(config.get("use_peft"))
     # No model at the start is kept where its scores are computed beforehand, or where it is the base
     # under an adapter.
-    compares = traits.has_reference and not config.get("precompute_ref_log_probs")
+    compares = trainer.has_reference and not config.get("precompute_ref_log_probs")
     weight = _element(config.get("dtype"), 4)
     length = _whole(config.get("max_length"), 1024)
-    tokens = traits.texts_per_row * _whole(config.get("per_device_train_batch_size"), 1) * length
+    tokens = trainer.texts_per_row * _whole(config.get("per_device_train_batch_size"), 1) * length
     training = Training(
         weight_bytes=weight,
         element_bytes=2 if config.get("bf16") or config.get("fp16") else weight,
@@ -262,7 +279,7 @@ def _read_trl(config: Tree, recipe: str, platform: str, gpus: int) -> Plan:
         lora_rank=_whole(config.get("lora_r"), 0) if is_adapter else 0,
         lora_targets=_targets(config.get("lora_target_modules")),
         base_bits=4 if config.get("load_in_4bit") else 8 if config.get("load_in_8bit") else 0,
-        has_logits=not traits.is_scorer,
+        has_logits=not trainer.is_scorer,
     )
     return Plan(
         platform=platform,

@@ -21,6 +21,17 @@ def require_groups(config: Tree, paths: Iterable[str]) -> None:
             raise IncompleteConfiguration(f"{path} is no group of settings")
 
 
+def require_settings(config: Tree, paths: Iterable[str]) -> None:
+    """Raise where one of the dotted paths leads to no setting, not even to null; their groups are there."""
+    for path in paths:
+        *groups, name = path.split(".")
+        tree: Any = config
+        for each in groups:
+            tree = tree[each]
+        if name not in tree:
+            raise IncompleteConfiguration(f"{path} is missing")
+
+
 def group(tree: Tree, name: str) -> Tree:
     """A group that may be left out."""
     found = tree.get(name)

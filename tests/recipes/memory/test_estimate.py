@@ -1,16 +1,19 @@
 """The memory estimate against published figures, hand-made sums and what must hold for every run."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trellis_recipes.catalogue import list_recipes
-from trellis_recipes.compose import ComposeRequest, compose
+from trellis_recipes.compose import ComposeRequest, Composition, compose
 from trellis_recipes.memory import formulas
 from trellis_recipes.memory.architecture import UnknownArchitecture, read_architecture
 from trellis_recipes.memory.estimate import Machine, estimate_memory
+from trellis_recipes.memory.plan import read_plan
 from trellis_recipes.memory.schemas import MemoryEstimate, MemoryPhase
+from trellis_recipes.memory.settings import IncompleteConfiguration
 
 GIB = 1024**3
 QWEN2_7B: dict[str, Any] = {
@@ -80,19 +83,7 @@ def estimate(
     memory_bytes: int | None = None,
     **params: Any,
 ) -> MemoryEstimate:
-    composed = compose(
-        ComposeRequest(
-            recipe=recipe,
-            preset=preset,
-            params=params,
-            platform=platform,
-            gpus=gpus,
-            model_path="/models/a",
-            train_path="/data/train.parquet",
-            checkpoint_dir="/checkpoints",
-            seed=1,
-        )
-    )
+    composed = compose_recipe(recipe, preset=preset, platform=platform, gpus=gpus, params=params)
     return estimate_memory(
         read_architecture(config or QWEN2_7B),
         engine=composed.engine,
@@ -102,6 +93,29 @@ def estimate(
         gpus=gpus,
         env=composed.env,
         machine=Machine(memory_bytes, None),
+    )
+
+
+def compose_recipe(
+    recipe: str,
+    *,
+    preset: str = "gpu-80gb",
+    platform: str = "cuda",
+    gpus: int = 1,
+    params: dict[str, Any] | None = None,
+) -> Composition:
+    return compose(
+        ComposeRequest(
+            recipe=recipe,
+            preset=preset,
+            params=params or {},
+            platform=platform,
+            gpus=gpus,
+            model_path="/models/a",
+            train_path="/data/train.parquet",
+            checkpoint_dir="/checkpoints",
+            seed=1,
+        )
     )
 
 
@@ -250,6 +264,32 @@ def test_every_recipe_and_preset_has_an_estimate() -> None:
 def test_a_configuration_that_says_too_little_is_refused(config: dict[str, Any]) -> None:
     with pytest.raises(UnknownArchitecture):
         read_architecture(config)
+
+
+@pytest.mark.parametrize("recipe", ["grpo", "ppo", "sft"])
+def test_a_group_that_is_empty_or_a_setting_that_is_missing_is_named(recipe: str) -> None:
+    composed = compose_recipe(recipe)
+    refused = set()
+    for place, config in _with_something_missing(composed.config):
+        try:
+            read_plan(composed.engine, config, recipe=recipe, platform="cuda", gpus=1, env={})
+        except IncompleteConfiguration:
+            refused.add(place)
+    needed = {"algorithm", "algorithm.use_kl_in_reward", "critic.enable"} if recipe != "sft" else {"data"}
+    assert needed <= refused
+
+
+def _with_something_missing(
+    tree: dict[str, Any], path: tuple[str, ...] = ()
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The tree with one of its groups empty, and with one of its keys gone: each of them."""
+    for name, value in tree.items():
+        place = ".".join((*path, name))
+        yield place, {key: each for key, each in tree.items() if key != name}
+        if isinstance(value, dict):
+            yield place, {**tree, name: {}}
+            for inner, changed in _with_something_missing(value, (*path, name)):
+                yield inner, {**tree, name: changed}
 
 
 def test_an_unknown_family_is_counted_like_llama_and_says_so() -> None:

@@ -179,6 +179,47 @@ def test_careful_demonstrations_earn_a_perfect_score_and_the_others_do_not(envir
     assert answers["resigned"] == []
 
 
+def test_rehearsals_answer_with_the_rows_that_they_show(environment: Path) -> None:
+    ours, again = (
+        list(demonstrations.rehearse(environment, options=OPTIONS, seed=2, count=20)) for _ in range(2)
+    )
+
+    assert ours == again
+    for row in ours:
+        call, result, answer = (each["content"] for each in row["messages"][2:])
+        found = [each["linkedin_handle"] for each in json.loads(result)["rows"]]
+        assert json.loads(answer.split("\n")[1])["arguments"]["results"] == found
+        sql = json.loads(call.split("\n")[1])["arguments"]["sql"]
+        assert sqlite3.connect(environment / "profiles.db").execute(sql) is not None
+    assert len({row["messages"][1]["content"] for row in ours}) > 15
+
+
+def test_an_untaught_starter_already_copies_what_stood_behind_a_token(model: Path) -> None:
+    """Its induction heads: the token to repeat is among the likeliest far more often than by chance."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    network = AutoModelForCausalLM.from_pretrained(model)
+    drawn = torch.randperm(network.config.vocab_size, generator=torch.Generator().manual_seed(0))[:240]
+    ids = drawn.reshape(20, 12).repeat(1, 2)
+
+    with torch.no_grad():
+        likeliest = network(ids).logits[:, 12:-1].topk(10).indices
+
+    is_copied = (likeliest == ids[:, 13:, None]).any(-1)
+    assert is_copied.float().mean() > 5 * 10 / network.config.vocab_size
+
+
+def test_induction_heads_need_a_key_value_head_each(model: Path) -> None:
+    from transformers import AutoConfig, AutoModelForCausalLM
+    from trellis_train.agents.induction import add_induction_heads
+
+    config = AutoConfig.from_pretrained(model, num_key_value_heads=2)
+
+    with pytest.raises(ValueError, match="key-value head"):
+        add_induction_heads(AutoModelForCausalLM.from_config(config))
+
+
 def test_the_starter_is_small_and_its_prompts_are_short(model: Path, rows: list[dict[str, Any]]) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 

@@ -306,6 +306,9 @@ def test_a_broken_file_of_tools_is_told_of_by_its_line(tmp_path: Path) -> None:
 
     with pytest.raises(BadTools, match="line 2"):
         load_tools(path)
+    path.write_text('{"name": "one"}\n{"name": ["two"]}')
+    with pytest.raises(BadTools, match=r"tool 2 .* has no name"):
+        load_tools(path)
     with pytest.raises(BadTools, match="cannot be read"):
         load_tools(tmp_path / "nowhere")
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trellis_testing.engine_runs import outside_clusters
+from trellis_testing.processes import list_attempt, read_stacks
 
 REWARD = """
 def compute_score(data_source, solution_str, ground_truth, extra_info=None):
@@ -88,21 +90,12 @@ class Run:
         deadline = time.monotonic() + timeout_s
         while not is_reached():
             assert self.process.poll() is None, self.log[-4000:]
-            assert time.monotonic() < deadline, self.log[-4000:]
+            assert time.monotonic() < deadline, f"{self.log[-4000:]}\n{read_stacks(self.attempt_dir)}"
             time.sleep(0.2)
 
     def processes(self) -> list[int]:
-        """Every live process of this attempt, by its environment: children of dead parents too."""
-        mark = f"TRELLIS_ATTEMPT_DIR={self.attempt_dir}".encode()
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit() and int(entry.name) != os.getpid():
-                try:
-                    if mark in (entry / "environ").read_bytes().split(b"\0"):
-                        found.append(int(entry.name))
-                except OSError:
-                    continue  # it ended, or it is somebody else's
-        return found
+        """Every live process of this attempt."""
+        return [pid for pid in list_attempt(self.attempt_dir) if pid != os.getpid()]
 
 
 @pytest.fixture(scope="module")
@@ -170,11 +163,10 @@ def start_run(job_folder: Path) -> Iterator[Callable[..., Run]]:
             "ingest_url": "http://127.0.0.1:1",
         }
         (attempt_dir / "spec.json").write_text(json.dumps(spec))
-        environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
         with (attempt_dir / "log").open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "trellis_train.engines.ppo", str(attempt_dir / "spec.json")],
-                env=environment | {"TRELLIS_ATTEMPT_DIR": str(attempt_dir)},
+                env=outside_clusters() | {"TRELLIS_ATTEMPT_DIR": str(attempt_dir)},
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )

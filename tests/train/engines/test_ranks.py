@@ -10,11 +10,18 @@ from trellis_train.supervise.causes import judge
 
 #: An engine whose ranks do as the test wants.
 ENGINE = """
-import os, sys, time
+import atexit, os, sys, time
 from pathlib import Path
 from trellis_contracts.events import ProgressEvent
 from trellis_train.engines.ranks import FAILED_FILE, run_ranks
 from trellis_train.hooks.clock import now
+
+# Rank 1 stays until rank 0 has said its part: torchrun ends the others once it sees one that failed.
+PEER_ENDED = Path("peer_ended")
+
+def wait_for_the_peer():
+    while not PEER_ENDED.exists():
+        time.sleep(0.01)
 
 def run_rank(spec, spool):
     if spool is not None:
@@ -22,9 +29,11 @@ def run_rank(spec, spool):
     if spec.name == "stopped":
         return True
     if os.environ["RANK"] == "1":
+        atexit.register(wait_for_the_peer)
         raise ValueError("the rows of rank 1 are empty")
     while not (Path(spec.attempt_dir) / FAILED_FILE).exists():
         time.sleep(0.01)
+    atexit.register(PEER_ENDED.touch)
     raise RuntimeError("Connection closed by peer [127.0.0.1]:1234 (gloo)")
 
 sys.exit(run_ranks(sys.argv[1:], "tiny_engine", run_rank))

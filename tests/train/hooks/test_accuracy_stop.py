@@ -19,7 +19,12 @@ class Trainer:
     def __init__(self, folder: Path, accuracies: list[float]) -> None:
         from omegaconf import OmegaConf
 
-        self.config = OmegaConf.create({"trainer": {"default_local_dir": str(folder)}})
+        self.config = OmegaConf.create(
+            {
+                "trainer": {"default_local_dir": str(folder)},
+                "actor_rollout_ref": {"model": {"path": str(folder / "base")}},
+            }
+        )
         self.folder, self.accuracies = folder, accuracies
         self.global_steps, self.total_training_steps = 1, len(accuracies)
         self._saved_step: int | None = None

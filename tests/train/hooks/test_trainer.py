@@ -149,6 +149,20 @@ def test_a_stop_reports_the_steps_that_were_planned(attempt_dir: Path) -> None:
     assert read_events(attempt_dir, "progress")[-1]["total_steps"] == 9
 
 
+@pytest.mark.parametrize(
+    ("updated", "entropy"), [({"actor/entropy_loss": 1.5}, 1.5), ({}, None)], ids=["policy", "critic alone"]
+)
+def test_the_entropy_is_that_of_the_updates_where_the_pass_before_is_saved(
+    updated: dict[str, float], entropy: float | None, attempt_dir: Path
+) -> None:
+    trainer = make_trainer(attempt_dir)
+    trainer.config.algorithm = {"rollout_correction": {"bypass_mode": True}}
+
+    trainer._compute_metrics(SimpleNamespace(partition_id="train"), metrics := dict(updated))
+
+    assert metrics.get("actor/entropy") == entropy
+
+
 def test_asked_in_its_last_step_it_has_nothing_to_do_but_finish(attempt_dir: Path) -> None:
     class AskedLate(FakeTrainer):
         def _compute_metrics(self, batch: Any, metrics: dict[str, float]) -> None:

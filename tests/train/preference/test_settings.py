@@ -6,7 +6,7 @@ import pytest
 from trellis_contracts.recipe import Engine
 from trellis_recipes.catalogue import list_recipes
 from trellis_recipes.compose import ComposeRequest, compose
-from trellis_recipes.trl_schema import CONFIG_CLASSES, MODEL_CLASS, load_trl_schema
+from trellis_recipes.trl_schema import MODEL_CLASS, TRAINERS, load_trl_schema
 
 pytestmark = [pytest.mark.train, pytest.mark.timeout(300)]
 RECIPES = [recipe for recipe in list_recipes() if recipe.engine is Engine.TRL]
@@ -39,18 +39,18 @@ def test_every_preset_is_accepted_by_the_trainers_config_class(recipe: str, pres
 
     settings = make_settings(recipe, parse_overrides(composition.engine_overrides))
 
-    assert type(settings.arguments).__name__ == CONFIG_CLASSES[recipe][1]
+    assert type(settings.arguments).__name__ == TRAINERS[recipe].config[1]
     assert settings.arguments.output_dir == str(tmp_path)
     assert settings.model.model_name_or_path == "/models/it's here"
     assert settings.model.lora_r == (composition.params["lora_rank"] or 16)
 
 
-@pytest.mark.parametrize("recipe", CONFIG_CLASSES)
+@pytest.mark.parametrize("recipe", TRAINERS)
 def test_the_defaults_read_from_the_source_are_those_of_the_class(recipe: str) -> None:
     from trellis_train.preference.settings import _load
 
     actual = {}
-    for module, name in (MODEL_CLASS, CONFIG_CLASSES[recipe]):
+    for module, name in (MODEL_CLASS, TRAINERS[recipe].config):
         for field in dataclasses.fields(_load(module, name)):
             made = field.default_factory is not dataclasses.MISSING
             actual[field.name] = field.default_factory() if made else field.default

@@ -56,3 +56,42 @@ def test_questions_that_meet_are_asked_once_and_a_later_one_anew() -> None:
         return [*together, await shared()]
 
     assert asyncio.run(run()) == [1, 1, 1, 2]
+
+
+def test_a_question_after_a_change_is_not_answered_from_before_it() -> None:
+    adapters: list[int] = []
+    asked = SimpleNamespace(count=0)
+
+    async def ask() -> list[int]:
+        asked.count += 1
+        seen = list(adapters)
+        await asyncio.sleep(0.02)  # the answer is on its way
+        return seen
+
+    async def run() -> list[list[int]]:
+        shared = share_answer(ask)
+        before = asyncio.ensure_future(shared())
+        await asyncio.sleep(0.01)
+        adapters.append(1)
+        after = [asyncio.ensure_future(shared()) for _ in range(3)]
+        return [await before, *[await each for each in after]]
+
+    assert asyncio.run(run()) == [[], [1], [1], [1]]
+    assert asked.count == 2
+
+
+def test_an_answer_that_fails_is_raised_and_the_next_is_asked_for() -> None:
+    asked = SimpleNamespace(count=0)
+
+    async def ask() -> int:
+        asked.count += 1
+        if asked.count == 1:
+            raise ValueError("the engine is away")
+        return int(asked.count)
+
+    async def run() -> list[Any]:
+        shared = share_answer(ask)
+        first = await asyncio.gather(shared(), shared(), return_exceptions=True)
+        return [*map(str, first), await shared()]
+
+    assert asyncio.run(run()) == ["the engine is away", "the engine is away", 2]

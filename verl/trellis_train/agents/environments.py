@@ -9,7 +9,6 @@ holds, and ``call(folder, tool, arguments)``, which answers like the tool does i
 """
 
 import argparse
-import hashlib
 import importlib
 import json
 import sys
@@ -22,6 +21,7 @@ from typing import Any, Protocol, cast
 from pydantic import ValidationError
 from trellis_contracts.agents import EnvironmentManifest, ToolSchema
 from trellis_contracts.environments import EXIT_BAD_REQUEST, MANIFEST_FILE, CallAnswer
+from trellis_data.hashing import hash_file
 from trellis_data.whole_files import write_whole
 from trellis_recipes.environments import check_parameters
 
@@ -31,7 +31,6 @@ MODULES = {
     "maths": "trellis_train.agents.maths.environment",
     "toolbox": "trellis_train.agents.tooluse.environment",
 }
-_BLOCK_BYTES = 1024**2
 #: Names that a refusal lists.
 _NAMED_TOOLS = 20
 
@@ -84,7 +83,7 @@ def make(kind: str, folder: Path, parameters: Mapping[str, Any]) -> EnvironmentM
         counts=made.counts,
         tools=made.tools,
         datasets=made.datasets,
-        sha256={path.relative_to(folder).as_posix(): _hash(path) for path in files},
+        sha256={path.relative_to(folder).as_posix(): hash_file(path) for path in files},
     )
     write_whole(folder / MANIFEST_FILE, manifest.model_dump_json(indent=2) + "\n")
     return manifest
@@ -123,14 +122,6 @@ def _module(kind: str) -> Kind:
     if kind not in MODULES:
         raise BadRequest(f"There is no kind of environment '{kind[:80]}'; there are {', '.join(MODULES)}.")
     return cast(Kind, importlib.import_module(MODULES[kind]))
-
-
-def _hash(path: Path) -> str:
-    total = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK_BYTES):
-            total.update(block)
-    return total.hexdigest()
 
 
 def _parse_object(text: str, what: str) -> dict[str, Any]:

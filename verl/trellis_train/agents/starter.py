@@ -14,7 +14,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trellis_train.starter.model import END_OF_TEXT, TURN_END, TURN_START, ModelSize
+from trellis_data.json_objects import read_objects
+
+from trellis_train.agents.induction import add_induction_heads
+from trellis_train.starter.model import (
+    END_OF_TEXT,
+    TURN_END,
+    TURN_START,
+    ModelSize,
+    draw_model,
+    save,
+    wrap_tokenizer,
+)
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -56,9 +67,11 @@ TEMPLATE_PHRASES = (
     "</tool_response>",
 )
 #: About 0.7M parameters with 1,500 tokens.
-SIZE = ModelSize(hidden=128, intermediate=320, layers=3, heads=4, key_value_heads=2)
+SIZE = ModelSize(hidden=128, intermediate=320, layers=3, heads=4, key_value_heads=4)
 VOCABULARY = 1024
 MAX_POSITIONS = 16384
+#: As Qwen2.5 has it: what a head compares is alike over hundreds of tokens.
+ROPE_THETA = 1e6
 #: Words and signs by themselves: a name is the same tokens in a question, a statement and a result.
 _PIECES = r"""[ \n"'%;,.:(){}\[\]\\/|<>?=+*\-_]"""
 
@@ -73,7 +86,6 @@ def make_tokenizer(
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, pre_tokenizers
     from tokenizers.models import BPE
     from tokenizers.trainers import BpeTrainer
-    from transformers import PreTrainedTokenizerFast
 
     whole = sorted({*TEMPLATE_PHRASES, *phrases}, key=lambda phrase: (-len(phrase), phrase))
     between = re.compile("|".join(re.escape(each) for each in (*whole, TURN_START, TURN_END)))
@@ -94,47 +106,24 @@ def make_tokenizer(
     tokenizer.train_from_iterator((piece for text in texts for piece in between.split(text)), trainer)
     tokenizer.add_special_tokens([END_OF_TEXT, TURN_START, TURN_END])
     tokenizer.add_tokens([AddedToken(phrase, normalized=False) for phrase in whole])
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        eos_token=TURN_END,
-        pad_token=END_OF_TEXT,
-        additional_special_tokens=[TURN_START],
-        chat_template=CHAT_TEMPLATE,
-        model_max_length=MAX_POSITIONS,
-        clean_up_tokenization_spaces=False,
-    )
+    return wrap_tokenizer(tokenizer, chat_template=CHAT_TEMPLATE, longest=MAX_POSITIONS)
 
 
 def write_model(
     folder: Path, tokenizer: "PreTrainedTokenizerFast", *, seed: int, size: ModelSize = SIZE
 ) -> None:
     """Write weights drawn by ``seed``, configuration and tokenizer in Hugging Face format."""
-    import torch
-    from transformers import Qwen2Config, Qwen2ForCausalLM
-
-    config = Qwen2Config(
-        vocab_size=len(tokenizer),
-        hidden_size=size.hidden,
-        intermediate_size=size.intermediate,
-        num_hidden_layers=size.layers,
-        num_attention_heads=size.heads,
-        num_key_value_heads=size.key_value_heads,
+    model = draw_model(
+        size,
+        tokenizer,
+        seed=seed,
+        finish=add_induction_heads,
         max_position_embeddings=MAX_POSITIONS,
-        tie_word_embeddings=True,
-        use_sliding_window=False,
-        bos_token_id=None,
-        eos_token_id=tokenizer.convert_tokens_to_ids(TURN_END),
-        pad_token_id=tokenizer.convert_tokens_to_ids(END_OF_TEXT),
+        rope_parameters={"rope_type": "default", "rope_theta": ROPE_THETA},
         # Of a layer that keeps the size of what passes through it; transformers' 0.02 is meant for wide ones.
         initializer_range=round(size.hidden**-0.5, 4),
-        dtype="float32",
     )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = Qwen2ForCausalLM(config)
-    folder.mkdir(parents=True, exist_ok=True)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    save(folder, model, tokenizer)
 
 
 def conversation_texts(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -174,7 +163,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the weights")
     parser.add_argument("--vocabulary", type=int, default=VOCABULARY)
     given = parser.parse_args(arguments)
-    rows = [json.loads(line) for path in given.rows for line in path.read_text().splitlines() if line]
+    rows = [row for path in given.rows for row in read_objects(path)]
     phrases = json.loads(given.phrases.read_text()) if given.phrases else common_phrases(rows)
     tokenizer = make_tokenizer(conversation_texts(rows), phrases=phrases, vocabulary=given.vocabulary)
     write_model(given.model, tokenizer, seed=given.seed)

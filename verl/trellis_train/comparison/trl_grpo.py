@@ -4,7 +4,6 @@ Every step samples one batch of prompts and makes the same updates as the platfo
 GRPO with the same settings. Prints one JSON object: :class:`TrlTimes`.
 """
 
-import json
 import os
 import sys
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel
+from trellis_data.json_objects import read_objects
 
 from trellis_train.platform.activation import is_cpu_platform
 from trellis_train.platform.patches import distribution_name
@@ -75,10 +75,9 @@ def train(settings: TrlSettings) -> TrlTimes:
     from datasets import Dataset
     from trl import GRPOTrainer
 
-    lines = Path(settings.data_path).read_text().splitlines()
     rows = [
         {"prompt": [{"role": "user", "content": row["prompt"]}], "answer": row["answer"]}
-        for row in map(json.loads, lines)
+        for row in read_objects(Path(settings.data_path))
     ]
     clock = StepClock()
     trainer = GRPOTrainer(

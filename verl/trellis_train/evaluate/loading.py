@@ -1,8 +1,6 @@
 """Rows of a benchmark's files: JSON lines, also compressed, and Parquet."""
 
-import gzip
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from trellis_contracts.evaluation import BenchmarkFiles
+from trellis_data.json_objects import BadLine, read_objects
 
 from trellis_train.evaluate.benchmark import BenchmarkUnusable
 
@@ -76,10 +75,12 @@ def _read(path: Path) -> Iterator[dict[str, Any]]:
         if path.suffix == ".parquet":
             yield from _read_parquet(path)
         elif path.name.endswith((".jsonl", ".jsonl.gz")):
-            yield from _read_lines(path)
+            yield from read_objects(path)
         else:
             raise BenchmarkUnusable(f"{path.name} is neither .jsonl, .jsonl.gz nor .parquet")
-    except (OSError, EOFError, pa.ArrowInvalid, UnicodeDecodeError) as error:
+    except BadLine as error:
+        raise BenchmarkUnusable(str(error)) from error
+    except (OSError, EOFError, pa.ArrowInvalid) as error:
         raise BenchmarkUnusable(f"{path.name} cannot be read: {error}") from error
 
 
@@ -87,21 +88,6 @@ def _read_parquet(path: Path) -> Iterator[dict[str, Any]]:
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(batch_size=_BATCH_ROWS):
             yield from batch.to_pylist()
-
-
-def _read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    open_text = gzip.open if path.suffix == ".gz" else open
-    with open_text(path, "rt", encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                values = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise BenchmarkUnusable(f"line {number} of {path.name} is not JSON: {error}") from error
-            if not isinstance(values, Mapping):
-                raise BenchmarkUnusable(f"line {number} of {path.name} is not an object")
-            yield dict(values)
 
 
 def check_names(wanted: Sequence[str] | None, known: Sequence[str], what: str) -> set[str] | None:

@@ -36,8 +36,9 @@ def check_model(folder: Path) -> str:
     if model.config.pad_token_id is None:
         model.config.pad_token_id = tokenizer.pad_token_id
     with torch.no_grad():
-        logits = model.eval()(input_ids=tokens, attention_mask=torch.ones_like(tokens)).logits
-    if not torch.isfinite(logits).all():
+        # Logits, or the last hidden states of a model without a head.
+        values = model.eval()(input_ids=tokens, attention_mask=torch.ones_like(tokens))[0]
+    if not torch.isfinite(values).all():
         raise ExportUnsound("The model computes values that are no finite numbers.")
     return f"{count:,} parameters in {model.dtype}; it loads and computes."
 

@@ -12,6 +12,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from transformers import (
     AutoConfig,
+    AutoModel,
     AutoModelForCausalLM,
     AutoModelForImageTextToText,
     AutoModelForSequenceClassification,
@@ -24,11 +25,12 @@ from trellis_train.export.layout import CONFIG_FILE
 
 INDEX_FILE = "model.safetensors.index.json"
 GENERATION_CONFIG_FILE = "generation_config.json"
-#: Of a checkpoint's folder, what makes the tokenizer and says how to generate.
+#: Of a checkpoint's folder, what makes the tokenizer, says how to generate, and how an encoder finds tools.
 _COMPANION_PATTERNS = (
     "tokenizer*", "special_tokens_map.json", "added_tokens.json", "vocab.*", "merges.txt", "*.model",
     "*.tiktoken", "chat_template*", "generation_config.json", "preprocessor_config.json",
     "processor_config.json", "video_preprocessor_config.json", "*.py",
+    "retrieval.json", "tool_vectors.npy", "tool_names.json",
 )  # fmt: skip
 #: The names of types in the headers of safetensors files.
 _TYPES = {
@@ -52,6 +54,9 @@ _AUTO_CLASSES = (
     ("ForSequenceClassification", AutoModelForSequenceClassification),
     ("ForTokenClassification", AutoModelForTokenClassification),
     ("ForConditionalGeneration", AutoModelForImageTextToText),
+    ("ForCausalLM", AutoModelForCausalLM),
+    ("LMHeadModel", AutoModelForCausalLM),
+    ("Model", AutoModel),  # without a head: an encoder
 )
 
 

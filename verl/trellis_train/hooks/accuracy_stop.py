@@ -126,6 +126,7 @@ class _EndingByAccuracy:
         write_checkpoint(
             self._checkpoints / (name or f"checkpoint-{step}"),
             locate_step(self._checkpoints, step),
+            base=Path(self.config.actor_rollout_ref.model.path),
             step=step,
             params=self.settings["params"],
             best=asdict(standing.best) if standing.best else None,

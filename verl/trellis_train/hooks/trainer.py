@@ -20,6 +20,8 @@ from trellis_train.rollout.order import PromptNames, sort_samples
 
 #: The trainer looks for answered prompts this often where nobody tells it of any; verl does every 2 s.
 POLL_INTERVAL_S = 0.5
+#: Where the pass before the updates is saved, the policy's entropy is that of its updates.
+ENTROPY, ENTROPY_OF_UPDATES = "actor/entropy", "actor/entropy_loss"
 
 
 def with_hooks(trainer_cls: type[Any], spool: Spool, mixins: tuple[type[Any], ...] = ()) -> type[Any]:
@@ -130,7 +132,10 @@ class _ReportingTrainer:
     def _compute_metrics(self, batch: Any, metrics: dict[str, Any], *args: Any, **kwargs: Any) -> None:
         super()._compute_metrics(batch, metrics, *args, **kwargs)  # type: ignore[misc]
         correction = self.config.algorithm.get("rollout_correction") or {}
-        metrics.update(collect_signals(batch, has_trainer_log_probs=not correction.get("bypass_mode", False)))
+        has_trainer_log_probs = not correction.get("bypass_mode", False)
+        metrics.update(collect_signals(batch, has_trainer_log_probs=has_trainer_log_probs))
+        if not has_trainer_log_probs and ENTROPY_OF_UPDATES in metrics:  # not while a critic learns alone
+            metrics[ENTROPY] = metrics[ENTROPY_OF_UPDATES]
         metrics.update(check_rewards(batch, step=self.global_steps))
         self._report_rollouts(batch, "train")
         self.report_progress("training", step=self.global_steps)

@@ -4,7 +4,8 @@ vLLM packs linear weights for its CPU kernels after loading and drops the origin
 a trainer that sends new weights would then write into nothing. And it compiles one
 comparison and sum at the first step of every engine, which takes seconds. And where a
 prompt is read in pieces it winds the generator of a seeded request back by an offset,
-which generators of a CPU do not have.
+which generators of a CPU do not have. And it computes with all threads, however small the
+model (``vllm_threads``).
 """
 
 import os
@@ -38,7 +39,7 @@ def register() -> None:
         require(layers, "dispatch_cpu_unquantized_gemm")
         layers.dispatch_cpu_unquantized_gemm = use_live_weight
     patch_after_import(SAMPLER, count_ranks_eagerly)
-    patch_after_import(RUNNER, keep_generators)
+    patch_after_import(RUNNER, change_runner)
 
 
 def use_live_weight(layer: Any, remove_weight: bool = True) -> None:  # noqa: ARG001
@@ -63,6 +64,14 @@ def count_ranks_eagerly(module: ModuleType) -> None:
 def count_at_least(x: "Tensor", values: "Tensor") -> "Tensor":
     """How many elements of each row of ``x`` (rows, elements) are at least that of ``values`` (rows, 1)."""
     return (x >= values).sum(-1)
+
+
+def change_runner(module: ModuleType) -> None:
+    """What its runner does otherwise."""
+    from trellis_train.platform.vllm_threads import fit_threads
+
+    keep_generators(module)
+    fit_threads(module)
 
 
 def keep_generators(module: ModuleType) -> None:

@@ -5,21 +5,13 @@ import math
 import shutil
 from typing import Any
 
+from trellis_recipes.trl_schema import TRAINERS
+
 from trellis_train.hooks.checkpoints import find_step
 from trellis_train.hooks.spool import Spool
 from trellis_train.preference.datasets import load_datasets, locate_cache
 from trellis_train.preference.model import load_model, load_tokenizer
 from trellis_train.preference.settings import Settings
-
-TRAINERS = {
-    "agent_dpo": ("trl.trainer.dpo_trainer", "DPOTrainer"),
-    "agent_sft": ("trl.trainer.sft_trainer", "SFTTrainer"),
-    "dpo": ("trl.trainer.dpo_trainer", "DPOTrainer"),
-    "kto": ("trl.trainer.kto_trainer", "KTOTrainer"),
-    "reward_model": ("trl.trainer.reward_trainer", "RewardTrainer"),
-    "orpo": ("trl.experimental.orpo", "ORPOTrainer"),
-    "simpo": ("trl.experimental.cpo", "CPOTrainer"),
-}
 
 
 class NoRowsLeft(ValueError):
@@ -49,7 +41,7 @@ def build_trainer(settings: Settings, spool: Spool | None, attempt_dir: str | No
     from trellis_train.preference.reference_free import without_reference
     from trellis_train.preference.reporting import with_reporting
 
-    module, name = TRAINERS[settings.recipe]
+    module, name = TRAINERS[settings.recipe].trainer
     trainer_class = getattr(importlib.import_module(module), name)
     if settings.is_reference_free:
         trainer_class = without_reference(trainer_class)

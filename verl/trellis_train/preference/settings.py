@@ -8,15 +8,12 @@ from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from trellis_recipes.trl_schema import (
-    CONFIG_CLASSES,
     MODEL_CLASS,
     REFERENCE_FREE_KEY,
     TRAIN_FILE_KEY,
+    TRAINERS,
     VALIDATION_FILE_KEY,
 )
-
-#: Trainers that load their reference model themselves, with the config's ``model_init_kwargs``.
-WITH_REFERENCE = frozenset({"agent_dpo", "dpo", "kto"})
 
 
 @dataclass(frozen=True)
@@ -42,7 +39,7 @@ def parse_overrides(lines: Iterable[str]) -> dict[str, Any]:
 
 def make_settings(recipe: str, values: dict[str, Any]) -> Settings:
     """Settings from resolved values; raises ``ValueError`` for one that no class has."""
-    config_class, model_class = _load(*CONFIG_CLASSES[recipe]), _load(*MODEL_CLASS)
+    config_class, model_class = _load(*TRAINERS[recipe].config), _load(*MODEL_CLASS)
     arguments = {name: values[name] for name in _names(config_class) if name in values}
     model = {name: values[name] for name in _names(model_class) if name in values}
     own = {TRAIN_FILE_KEY, VALIDATION_FILE_KEY, REFERENCE_FREE_KEY}
@@ -53,7 +50,8 @@ def make_settings(recipe: str, values: dict[str, Any]) -> Settings:
     if is_reference_free:
         # The trainer then asks for what the reference says of the rows, and keeps none.
         arguments["precompute_ref_log_probs"] = True
-    if recipe in WITH_REFERENCE:
+    if TRAINERS[recipe].has_reference:
+        # It loads the model to compare with itself.
         arguments["model_init_kwargs"] = {"dtype": values.get("dtype", "float32")}
     return Settings(
         recipe=recipe,

@@ -5,6 +5,8 @@ import logging
 import os
 from pathlib import Path
 
+from trellis_data.json_objects import read_objects
+
 logger = logging.getLogger(__name__)
 
 FILE = "reward-errors.jsonl"
@@ -46,6 +48,6 @@ def read_last_note(folder: Path, *, only_final: bool = False) -> str | None:
     path = folder / FILE
     if not path.exists():
         return None
-    notes = [json.loads(line) for line in path.read_text(errors="replace").splitlines()]
+    notes = list(read_objects(path))
     found = [f"{note['term']}: {note['message']}" for note in notes if note["is_final"] or not only_final]
     return found[-1] if found else None

@@ -53,13 +53,24 @@ def answer_once(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def share_answer(ask: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]:
-    """``ask``, where calls that meet share one answer."""
-    asked: asyncio.Future[Any] | None = None
+    """``ask``, where calls that meet share one answer, which was asked for after the last of them came.
+
+    A call that comes while an answer is under way waits for the next one: what it asks about may have changed
+    in between, as adapters do between two steps.
+    """
+    turn = asyncio.Lock()
+    upcoming: asyncio.Future[Any] | None = None
+
+    async def ask_next() -> Any:
+        nonlocal upcoming
+        async with turn:
+            upcoming = None
+            return await ask()
 
     async def ask_shared() -> Any:
-        nonlocal asked
-        if asked is None or asked.done():
-            asked = asyncio.ensure_future(ask())
-        return await asyncio.shield(asked)
+        nonlocal upcoming
+        if upcoming is None or upcoming.done():
+            upcoming = asyncio.ensure_future(ask_next())
+        return await asyncio.shield(upcoming)
 
     return ask_shared

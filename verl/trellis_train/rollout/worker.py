@@ -53,19 +53,17 @@ class AgentLoopWorker(WorkerTQ):
         if self.config.trainer.v1.trainer_mode == "sync":
             route_in_worker(self.llm_client, self.config.actor_rollout_ref.rollout)
         batch_requests(self.llm_client)
-        self._is_seeded = is_seeded(self.config.actor_rollout_ref.rollout)
-        if self._is_seeded:
+        rollout = self.config.actor_rollout_ref.rollout
+        self._seed = int(rollout.seed) if is_seeded(rollout) else None
+        if self._seed is not None:
             seed_turns(self.llm_client)
 
     async def _run_agent_loop(
         self, sampling_params: dict[str, Any], trajectory: dict[str, Any], **kwargs: Any
     ) -> Any:
-        if self._is_seeded:
+        if self._seed is not None:
             sampling_params = seed_session(
-                sampling_params,
-                seed=self.config.actor_rollout_ref.rollout.seed,
-                trajectory=trajectory,
-                row=kwargs,
+                sampling_params, seed=self._seed, trajectory=trajectory, row=kwargs
             )
         return await super()._run_agent_loop(sampling_params, trajectory, **kwargs)
 

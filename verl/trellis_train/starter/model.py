@@ -1,11 +1,13 @@
 """Qwen2 models with byte-level vocabularies and weights from a seed; the starter has 0.8M parameters."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast, Qwen2ForCausalLM
 
 END_OF_TEXT, TURN_START, TURN_END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 CHAT_TEMPLATE = (
@@ -39,30 +41,52 @@ SIZES = {
 
 def write_model(folder: Path, seed: int, size: str = STARTER) -> None:
     """Write weights, configuration and tokenizer in Hugging Face format; ``size`` is one of ``SIZES``."""
+    tokenizer = make_tokenizer()
+    save(
+        folder,
+        draw_model(SIZES[size], tokenizer, seed=seed, max_position_embeddings=MAX_POSITIONS),
+        tokenizer,
+    )
+
+
+def draw_model(
+    size: ModelSize,
+    tokenizer: "PreTrainedTokenizerFast",
+    *,
+    seed: int,
+    finish: "Callable[[Qwen2ForCausalLM], None] | None" = None,
+    **config: Any,
+) -> "Qwen2ForCausalLM":
+    """A Qwen2 of that size with weights by seed; ``finish`` may set some of them, by the same seed."""
     import torch
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
-    tokenizer = make_tokenizer()
-    shape = SIZES[size]
-    config = Qwen2Config(
+    shape = Qwen2Config(
         vocab_size=len(tokenizer),
-        hidden_size=shape.hidden,
-        intermediate_size=shape.intermediate,
-        num_hidden_layers=shape.layers,
-        num_attention_heads=shape.heads,
-        num_key_value_heads=shape.key_value_heads,
-        max_position_embeddings=MAX_POSITIONS,
+        hidden_size=size.hidden,
+        intermediate_size=size.intermediate,
+        num_hidden_layers=size.layers,
+        num_attention_heads=size.heads,
+        num_key_value_heads=size.key_value_heads,
         tie_word_embeddings=True,
         use_sliding_window=False,
         bos_token_id=None,
         eos_token_id=tokenizer.convert_tokens_to_ids(TURN_END),
         pad_token_id=tokenizer.convert_tokens_to_ids(END_OF_TEXT),
         dtype="float32",
+        **config,
     )
     # A generator of its own would be cleaner, but transformers draws from the global one.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = Qwen2ForCausalLM(config)
+        model = Qwen2ForCausalLM(shape)
+        if finish is not None:
+            finish(model)
+    return model
+
+
+def save(folder: Path, model: "Qwen2ForCausalLM", tokenizer: "PreTrainedTokenizerFast") -> None:
+    """Write both in Hugging Face format."""
     folder.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -72,7 +96,6 @@ def make_tokenizer() -> "PreTrainedTokenizerFast":
     """One token for each byte, and the three that mark turns and text ends."""
     from tokenizers import Tokenizer, decoders, pre_tokenizers
     from tokenizers.models import BPE
-    from transformers import PreTrainedTokenizerFast
 
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     specials = [END_OF_TEXT, TURN_START, TURN_END]
@@ -80,12 +103,19 @@ def make_tokenizer() -> "PreTrainedTokenizerFast":
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens(specials)
+    return wrap_tokenizer(tokenizer, chat_template=CHAT_TEMPLATE, longest=MAX_POSITIONS)
+
+
+def wrap_tokenizer(tokenizer: "Tokenizer", *, chat_template: str, longest: int) -> "PreTrainedTokenizerFast":
+    """As transformers reads it; turns end with their own token."""
+    from transformers import PreTrainedTokenizerFast
+
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         eos_token=TURN_END,
         pad_token=END_OF_TEXT,
         additional_special_tokens=[TURN_START],
-        chat_template=CHAT_TEMPLATE,
-        model_max_length=MAX_POSITIONS,
+        chat_template=chat_template,
+        model_max_length=longest,
         clean_up_tokenization_spaces=False,
     )

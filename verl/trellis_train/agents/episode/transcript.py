@@ -7,6 +7,7 @@ turns as they came and render only what stands between them (``AgentLoopBase.ct_
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, cast
 
@@ -61,6 +62,7 @@ class Transcript:
         #: Of the server's answers: weight versions of verl's asynchronous trainers and the like.
         self.extra_fields: dict[str, Any] = {}
         self.preempted = -1
+        self.began_at = datetime.now(UTC)
         self._began = time.monotonic()
 
     # -- what happens ----------------------------------------------------------------------
@@ -233,9 +235,12 @@ class Transcript:
             (role, "\n".join(str(message.get("content") or "") for message in run))
             for role, run in groupby(messages, key=lambda message: str(message["role"]))
         ]
-        counts = [len(self._loop.tokenizer.encode(text, add_special_tokens=False)) for _, text in runs]
         rest = 0 if leading else len(runs) - 1
-        counts[rest] = max(0, end - start - (sum(counts) - counts[rest]))
+        counts = [
+            0 if place == rest else len(self._loop.tokenizer.encode(text, add_special_tokens=False))
+            for place, (_, text) in enumerate(runs)
+        ]
+        counts[rest] = max(0, end - start - sum(counts))
         for (role, text), count in zip(runs, counts, strict=True):
             stop = min(start + count, end)
             self.spans.append(Span(cast("Role", role), text, start, stop, duration_s))

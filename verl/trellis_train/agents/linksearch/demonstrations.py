@@ -95,6 +95,38 @@ def demonstrate_all(
             yield {"messages": demonstrate(query, tools, options, manner), "tools": json.dumps(SCHEMAS)}
 
 
+def rehearse(
+    folder: Path, *, options: Options, seed: int, count: int, with_prompt: bool = True
+) -> Iterator[dict[str, Any]]:
+    """Flawless episodes about a database that is not there: any value is asked for, anybody is found.
+
+    Nothing in them can be learned by heart, so that what is learned is to copy: from the question into the
+    statement, and from its rows into the answer. Without the prompt, which is the same in all of them, they
+    are half as long.
+    """
+    values, handles = _known(folder / DATABASE_FILE)
+    draw = random.Random(f"{seed}:rehearsals")  # noqa: S311 - no secret
+    for _ in range(count):
+        constraint = Constraint(draw.choice(KINDS), draw.choice(values))
+        found = sorted(draw.sample(handles, draw.randint(1, min(_MOST_FOUND, len(handles)))))
+        rows = [{"linkedin_handle": handle} for handle in found]
+        messages = [
+            {"role": "user", "content": put_in_words([constraint], draw.randrange(_wordings()))},
+            _call("search_profile", {"sql": gold_sql((constraint,))}),
+            _show({"success": True, "rows": rows, "row_count": len(rows), "truncated": False}),
+            _call("return_results", {"results": found}),
+        ]
+        if with_prompt:
+            prompt = {"role": "system", "content": system_prompt(options)}
+            yield {"messages": [prompt, *messages], "tools": json.dumps(SCHEMAS)}
+        else:
+            yield {"messages": messages}
+
+
+#: Rows of an invented search.
+_MOST_FOUND = 8
+
+
 def practise(database: Path, *, excluded: Collection[str] = ()) -> Iterator[dict[str, Any]]:
     """Every question of one constraint that somebody of the database meets, in all wordings.
 
@@ -109,7 +141,7 @@ def practise(database: Path, *, excluded: Collection[str] = ()) -> Iterator[dict
         constraint = Constraint(kind, value)
         query = {"constraints": [asdict(constraint)], "gold_sql": gold_sql((constraint,))}
         if signature(query) not in excluded:
-            for wording in range(len(vocabulary()["openings"])):
+            for wording in range(_wordings()):
                 yield {**query, "query": put_in_words([constraint], wording)}
 
 
@@ -154,15 +186,25 @@ def phrases(options: Options, database: Path) -> list[str]:
 #: Shorter ones are left to the trained part of the vocabulary ...
 _SHORTEST = 5
 #: ... but for what stands between handles and at a call's end.
-_JOINTS = ('", "', '"}}', '"]}}')
+_JOINTS = ('", "', '"}}', '"]}}', "')", "%'")
 
 
-def _names(database: Path) -> Iterator[str]:
+def _names(database: Path) -> list[str]:
+    values, handles = _known(database)
+    return [*handles, *(value for value in values if len(value) > 1)]
+
+
+def _known(database: Path) -> tuple[list[str], list[str]]:
+    """What may be asked for, and everybody's handle."""
     address = f"{database.resolve().as_uri()}?mode=ro&immutable=1"
     with closing(sqlite3.connect(address, uri=True)) as connection:
-        yield from (row[0] for row in connection.execute("SELECT linkedin_handle FROM profiles"))
-        for person in read_people(connection):
-            yield from (value for values in person.values() for value in values if len(value) > 1)
+        handles = [row[0] for row in connection.execute("SELECT linkedin_handle FROM profiles ORDER BY rid")]
+        people = read_people(connection)
+    return sorted({value for person in people for values in person.values() for value in values}), handles
+
+
+def _wordings() -> int:
+    return len(vocabulary()["openings"])
 
 
 def _say(content: str) -> dict[str, str]:
@@ -185,14 +227,16 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--phrases", type=Path, help="JSON list to write, for the starter's tokenizer")
     parser.add_argument("--exclude", type=Path, action="append", default=[], help="queries not to be shown")
     parser.add_argument("--repeats", type=int, default=1, help="episodes of each query")
+    parser.add_argument("--rehearsals", type=int, default=0, help="invented episodes to learn copying from")
     parser.add_argument("--max-turns", type=int, default=Options.max_turns)
     parser.add_argument("--max-profiles", type=int, default=Options.max_profiles)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(arguments)
     options = Options(max_turns=given.max_turns, max_profiles=given.max_profiles)
     rows = write_demonstrations(
-        given.rows, given.environments, options, given.exclude, seed=given.seed, repeats=given.repeats
-    )
+        given.rows, given.environments, options, given.exclude, seed=given.seed, repeats=given.repeats,
+        rehearsals=given.rehearsals,
+    )  # fmt: skip
     if given.phrases:
         texts = {text for each in given.environments for text in phrases(options, each / DATABASE_FILE)}
         given.phrases.write_text(json.dumps(sorted(texts), ensure_ascii=False))
@@ -208,8 +252,12 @@ def write_demonstrations(
     *,
     seed: int,
     repeats: int = 1,
+    rehearsals: int = 0,
 ) -> int:
-    """Write the demonstrations of several environments in an order by seed; how many there are."""
+    """Write the demonstrations of several environments in an order by seed; how many there are.
+
+    With ``rehearsals`` of each between them.
+    """
     excluded = {signature(query) for each in exclude for query in read_queries(each)}
     rows = [
         row
@@ -217,6 +265,11 @@ def write_demonstrations(
         for row in demonstrate_all(
             folder, options=options, seed=seed + number, excluded=excluded, repeats=repeats
         )
+    ]
+    rows += [
+        row
+        for number, folder in enumerate(environments)
+        for row in rehearse(folder, options=options, seed=seed + number, count=rehearsals)
     ]
     random.Random(f"{seed}:order").shuffle(rows)  # noqa: S311 - no secret
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")

@@ -4,11 +4,11 @@
 """
 
 import argparse
-import hashlib
 import json
 import sys
 from pathlib import Path
 
+from trellis_data.hashing import hash_file
 from trellis_data.whole_files import write_whole
 
 from trellis_train.agents.linksearch.database import write_database
@@ -78,7 +78,7 @@ def generate(
         "eval": evaluation,
         "seed": seed,
         "most_constraints": most_constraints,
-        "sha256": {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files},
+        "sha256": {file.name: hash_file(file) for file in files},
     }
     write_whole(folder / MANIFEST_FILE, json.dumps(manifest, indent=2) + "\n")
     return manifest

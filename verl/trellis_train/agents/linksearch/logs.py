@@ -40,6 +40,7 @@ def describe_rollout(
         **query,
         "mode": mode,
         "stop_reason": trajectory.stop_reason,
+        "began_at": transcript.began_at.isoformat(),
         "duration_s": trajectory.duration_s,
         "conversation": [{"role": turn["role"], "content": turn["text"]} for turn in turns],
         "turns": [

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from trellis_data.json_objects import BadLine, read_objects
+
 from trellis_train.agents.linksearch.database import normalise_handle
 
 DATA_SOURCE = "linksearch"
@@ -69,15 +71,8 @@ def _split(text: str) -> list[Any]:
 
 
 def read_queries(path: Path) -> Iterator[dict[str, Any]]:
-    """The queries of a file of JSON lines, one each."""
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                query = json.loads(line)
-            except ValueError as error:
-                raise BadQuery(f"line {number} of {path.name} is not JSON: {error}") from error
-            if not isinstance(query, dict):
-                raise BadQuery(f"line {number} of {path.name} is not an object")
-            yield query
+    """The queries of a file of JSON lines, one each. Raises ``BadQuery``."""
+    try:
+        yield from read_objects(path)
+    except BadLine as error:
+        raise BadQuery(str(error)) from error

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from trellis_data.json_objects import BadLine, read_objects
 
 from trellis_train.agents.tooluse.data.simulator import Toolbox
 from trellis_train.agents.tooluse.scoring.truth import BadTruth, GroundTruth
@@ -73,13 +74,9 @@ def _read_rows(path: Path) -> Iterator[Mapping[str, Any]]:
     try:
         if path.suffix == ".parquet":
             yield from pq.read_table(path).to_pylist()
-            return
-        for number, line in enumerate(path.read_bytes().splitlines(), start=1):
-            row = json.loads(line)
-            if not isinstance(row, Mapping):
-                raise BadTask(f"line {number} of {path.name} is no object")
-            yield row
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, pa.ArrowException) as error:
+        else:
+            yield from read_objects(path)
+    except (OSError, BadLine, pa.ArrowException) as error:
         raise BadTask(f"{path} cannot be read: {error}") from error
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput
 
+from trellis_train.agents.episode.rendering import remember_renderings
 from trellis_train.agents.episode.transcript import PromptTooLong, Transcript
 from trellis_train.agents.tune.isolation import SessionFailed, SessionResult, WorkflowRunner
 from trellis_train.agents.tune.model import RecordingChatModel
@@ -41,6 +42,7 @@ class TuneLoop(AgentLoopBase):
             kwargs.pop(name, None)
         super().__init__(*args, **kwargs)
         self.loop = Inline()
+        remember_renderings(self.continuous_token_builder)
         self._options = Options.parse(options or {})
         self._runner = WorkflowRunner(WorkflowSource.read(workflow_path), self._options.as_limits())
         attempt = os.environ.get(ATTEMPT_DIR_VARIABLE)

@@ -4,13 +4,13 @@ The same seed gives the same bytes. Without ``--quiet`` each thing done is a lin
 """
 
 import argparse
-import hashlib
 import json
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from trellis_data.hashing import hash_file
 from trellis_data.whole_files import write_whole
 
 from trellis_train.agents.tooluse.data.benchmark import make_benchmark
@@ -120,11 +120,6 @@ def _read_rows(folder: Path, seed: int) -> dict[str, int]:
 def write_lines(path: Path, rows: Iterable[dict[str, Any]]) -> None:
     """JSON lines; the file appears whole or not at all."""
     write_whole(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-
-
-def hash_file(path: Path) -> str:
-    """SHA-256 of a file's bytes."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _tell(kind: Kind, done: int) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jsonschema import Draft202012Validator
+from trellis_data.json_objects import BadLine, read_objects
 
 BAD_ARGUMENTS, UNKNOWN_TOOL = "BAD_ARGUMENTS", "UNKNOWN_TOOL"
 _MOST_ITEMS = 3
@@ -40,15 +41,12 @@ def load_tools(path: Path) -> dict[str, dict[str, Any]]:
     """The tools of a file of JSON lines, by name. Raises ``BadTools``."""
     tools: dict[str, dict[str, Any]] = {}
     try:
-        lines = path.read_bytes().splitlines()
-    except OSError as error:
-        raise BadTools(f"the tools in {path} cannot be read: {error}") from error
-    for number, line in enumerate(lines, start=1):
-        try:
-            row = json.loads(line)
+        for number, row in enumerate(read_objects(path), start=1):
+            if not isinstance(row.get("name"), str):
+                raise BadTools(f"tool {number} of {path} has no name")
             tools[row["name"]] = row
-        except (ValueError, TypeError, KeyError) as error:
-            raise BadTools(f"line {number} of {path} is no tool: {error!r}") from error
+    except (OSError, BadLine) as error:
+        raise BadTools(f"the tools in {path} cannot be read: {error}") from error
     return tools
 
 

@@ -7,9 +7,9 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+
+from trellis_data.json_objects import BadLine, read_objects
 
 from trellis_train.agents.tooluse.data.generate import EXIT_BAD_REQUEST, TOOLS_FILE, write_lines
 from trellis_train.agents.tooluse.data.simulator import BadTools, load_tools
@@ -19,21 +19,17 @@ from trellis_train.agents.tooluse.formatting.task_types import BadDialog
 from trellis_train.agents.tooluse.formatting.training_rows import preference_rows, retrieval_row, rl_row
 
 
-class BadData(ValueError):
-    """The folder does not hold the data that is needed; says which file and why."""
-
-
 def write_rows(data: Path, output: Path, *, distractors: int | None, seed: int) -> dict[str, int]:
     """Write all rows; the number in each file by its path relative to ``output``.
 
-    Raises ``BadData`` (or ``BadTools``, ``BadDialog``) for data that cannot be used.
+    Raises ``BadTools``, ``BadLine`` or ``BadDialog`` for data that cannot be used.
     """
     tools = load_tools(data / TOOLS_FILE)
     counts: dict[str, int] = {}
     for split in SPLITS:
-        dialogs = read_lines(data / f"agent_sft/{split}.jsonl")
-        samples = enumerate(read_lines(data / f"agent_benchmark/{split}.jsonl"))
-        queries = enumerate(read_lines(data / f"agent_retrieval/{split}.jsonl"))
+        dialogs = read_objects(data / f"agent_sft/{split}.jsonl")
+        samples = enumerate(read_objects(data / f"agent_benchmark/{split}.jsonl"))
+        queries = enumerate(read_objects(data / f"agent_retrieval/{split}.jsonl"))
         prompts = [rl_row(sample, tools, index=place, distractors=distractors) for place, sample in samples]
         made = {
             "sft": [format_dialog(dialog, tools, distractors=distractors) for dialog in dialogs],
@@ -47,22 +43,6 @@ def write_rows(data: Path, output: Path, *, distractors: int | None, seed: int) 
     return counts
 
 
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects of a file of JSON lines. Raises ``BadData``."""
-    try:
-        lines = path.read_bytes().splitlines()
-    except OSError as error:
-        raise BadData(f"{path} cannot be read: {error}") from error
-    for number, line in enumerate(lines, start=1):
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise BadData(f"line {number} of {path} is no JSON: {error}") from error
-        if not isinstance(row, dict):
-            raise BadData(f"line {number} of {path} is no object")
-        yield row
-
-
 def main(arguments: list[str]) -> int:
     """Write the rows; the exit code of the process."""
     parser = argparse.ArgumentParser(prog="python -m trellis_train.agents.tooluse.formatting.write")
@@ -73,7 +53,7 @@ def main(arguments: list[str]) -> int:
     given = parser.parse_args(arguments)
     try:
         counts = write_rows(given.data, given.output, distractors=given.distractors, seed=given.seed)
-    except (BadData, BadTools, BadDialog, OSError) as error:
+    except (BadLine, BadTools, BadDialog, OSError) as error:
         print(error, file=sys.stderr)
         return EXIT_BAD_REQUEST
     print(json.dumps(counts, indent=2))

@@ -1,0 +1,49 @@
+"""Threads of a sampler on a CPU, by the size of its model."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from trellis_train.platform.imports import PatchDoesNotFit
+from trellis_train.platform.vllm_threads import PARAMETERS_PER_THREAD, count_threads, fit_threads, fitting
+
+
+@pytest.mark.parametrize(
+    ("parameters", "most", "threads"),
+    [
+        (0, 2, 1),
+        (800_000, 2, 1),
+        (PARAMETERS_PER_THREAD, 16, 1),
+        (PARAMETERS_PER_THREAD + 1, 16, 2),
+        (20_000_000, 2, 2),
+        (500_000_000, 8, 8),
+    ],
+)
+def test_a_thread_is_worth_its_millions_of_parameters(parameters: int, most: int, threads: int) -> None:
+    assert count_threads(parameters, most) == threads
+
+
+@given(parameters=st.integers(0, 10**12), most=st.integers(1, 512))
+def test_there_is_one_and_never_more_than_were_given(parameters: int, most: int) -> None:
+    assert 1 <= count_threads(parameters, most) <= most
+
+
+def test_a_small_model_that_was_loaded_is_computed_with_one() -> None:
+    before, loaded = torch.get_num_threads(), []
+    runner = SimpleNamespace(model=torch.nn.Linear(4, 4))
+    try:
+        torch.set_num_threads(2)
+        fitting(lambda self, **options: loaded.append((self, options)))(runner, load_dummy_weights=False)
+        threads = torch.get_num_threads()
+    finally:
+        torch.set_num_threads(before)
+
+    assert loaded == [(runner, {"load_dummy_weights": False})]
+    assert threads == 1
+
+
+def test_a_runner_that_loads_otherwise_is_not_patched_in_silence() -> None:
+    with pytest.raises(PatchDoesNotFit, match="load_model"):
+        fit_threads(SimpleNamespace(CPUModelRunner=type("CPUModelRunner", (), {})))  # type: ignore[arg-type]

@@ -7,9 +7,8 @@ import typer
 from trellis_recipes.tool_use_settings import Algorithm, BadSettings, ToolUseSettings, load_settings
 
 from trellis_cli.client import ApiClient, connect
-from trellis_cli.environments import find_environment
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.finding import find_model
+from trellis_cli.finding import find_environment, find_model
 from trellis_cli.job_pipelines import follow_and_tell
 from trellis_cli.output import Json
 

@@ -9,6 +9,7 @@ from rich.markup import escape
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.output import Json, err, out, print_json, print_table, size, styled
+from trellis_cli.waiting import read_patiently
 
 app = typer.Typer(no_args_is_help=True)
 _PAUSE_S = 0.5
@@ -66,7 +67,7 @@ def install(
 
 def _install(client: ApiClient, name: str) -> dict[str, Any]:
     """What is here or on its way is left as it is."""
-    found: dict[str, Any] = client.get(f"/benchmarks/{name}")
+    found = read_patiently(client, f"/benchmarks/{name}")
     if found["state"] in ("ready", *_ON_ITS_WAY):
         err.print(f"{name} is {found['state']}", highlight=False)
         return found
@@ -77,7 +78,7 @@ def _install(client: ApiClient, name: str) -> dict[str, Any]:
 def _wait(client: ApiClient, name: str) -> dict[str, Any]:
     with err.status(f"bringing {name}"):
         while True:
-            found: dict[str, Any] = client.get(f"/benchmarks/{name}")
+            found = read_patiently(client, f"/benchmarks/{name}")
             if found["state"] == "ready":
                 return found
             if found["state"] not in _ON_ITS_WAY:

@@ -15,7 +15,11 @@ API = "/api/v1"
 
 
 class ApiClient:
-    """Speaks to the API with a bearer token; what it refuses becomes a `Problem` in the API's own words."""
+    """Speaks to the API with a bearer token; what it refuses becomes a `Problem` in the API's own words.
+
+    ``trellis.Client`` of the SDK sends requests, turns pages and reads errors much like it; this one adds
+    headers, streams, exit codes and hints, and raises errors of its own.
+    """
 
     def __init__(self, url: str, token: str, *, timeout_s: float = 60.0) -> None:
         self.url = url.rstrip("/")

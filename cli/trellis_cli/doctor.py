@@ -11,7 +11,6 @@ from typing import Literal
 
 import psutil
 from trellis_api.core.settings import Settings
-from trellis_api.rewards.availability import probe_sandbox
 
 GIB = 1024**3
 MIN_SHARED_MEMORY_BYTES = 512 * 1024**2
@@ -110,6 +109,9 @@ def check_memory() -> Check:
 
 def check_sandbox() -> Check:
     """Whether code of persons can be run isolated."""
+    # Brings the tables along, which no command should wait for that does not need them.
+    from trellis_api.rewards.availability import probe_sandbox
+
     problem = probe_sandbox(sys.executable)
     if problem is None:
         return Check("sandbox", "ok", "bubblewrap isolates code of rewards")

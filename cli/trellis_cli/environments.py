@@ -9,7 +9,9 @@ from rich.markup import escape
 
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.finding import find_environment
 from trellis_cli.output import Json, age, err, out, print_json, print_table, size, styled
+from trellis_cli.waiting import read_patiently
 
 app = typer.Typer(no_args_is_help=True)
 POLL_S = 0.5
@@ -103,7 +105,7 @@ def call(
     found = client.post(place, {"tool": tool, "arguments": given})
     while found["state"] in ("queued", "running"):
         time.sleep(POLL_S)
-        found = client.get(f"{place}/{found['id']}")
+        found = read_patiently(client, f"{place}/{found['id']}")
     if as_json:
         print_json(found)
     elif found["state"] == "succeeded":
@@ -123,22 +125,10 @@ def delete(environment: Called) -> None:
     client.delete(f"/environments/{find_environment(client, environment)}")
 
 
-def find_environment(client: ApiClient, called: str) -> str:
-    """Id of the environment of this id or name."""
-    if called.startswith("env_"):
-        return called
-    for each in client.pages("/environments"):
-        if each["name"] == called:
-            return str(each["id"])
-    raise Problem(
-        f"there is no environment '{called}'", hint="trellis environments list", exit_code=ExitCode.REFUSED
-    )
-
-
 def _wait(client: ApiClient, environment_id: str) -> dict[str, Any]:
     with err.status("queued") as line:
         while True:
-            found: dict[str, Any] = client.get(f"/environments/{environment_id}")
+            found = read_patiently(client, f"/environments/{environment_id}")
             if found["state"] == "ready":
                 return found
             if found["state"] == "failed":

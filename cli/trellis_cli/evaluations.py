@@ -16,7 +16,8 @@ from trellis_cli.evaluation_orders import read_orders, read_targets
 from trellis_cli.evaluation_scores import describe_score, percent
 from trellis_cli.finding import find_model
 from trellis_cli.output import Json, age, duration, err, out, print_json, print_table, styled
-from trellis_cli.watch import PATIENCE_S, POLL_S, JobDisplay
+from trellis_cli.waiting import read_patiently
+from trellis_cli.watch import POLL_S, JobDisplay
 
 app = typer.Typer(no_args_is_help=True)
 Evaluation = Annotated[str, typer.Argument(help="Id of an evaluation: ev_...")]
@@ -195,21 +196,13 @@ def print_scores(evaluation: dict[str, Any]) -> None:
 
 def _follow(client: ApiClient, evaluation_id: str, *, quiet: bool) -> dict[str, Any]:
     """Show an evaluation until it has ended; the API may be away for a while."""
-    last_seen = time.monotonic()
     with JobDisplay() as display:
         while True:
-            try:
-                found: dict[str, Any] = client.get(f"/evaluations/{evaluation_id}")
-                last_seen = time.monotonic()
-            except Problem as problem:
-                is_away = problem.exit_code == ExitCode.UNREACHABLE
-                if not is_away or time.monotonic() - last_seen > PATIENCE_S:
-                    raise
-            else:
-                if found["state"] in FINISHED and not found["is_displaced"]:
-                    return found
-                if not quiet:
-                    display.show(found, _say_partial(found))
+            found = read_patiently(client, f"/evaluations/{evaluation_id}")
+            if found["state"] in FINISHED and not found["is_displaced"]:
+                return found
+            if not quiet:
+                display.show(found, _say_partial(found))
             time.sleep(POLL_S)
 
 

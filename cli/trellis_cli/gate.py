@@ -1,18 +1,20 @@
 """The gate that every change passes: checks in `./init.sh check`, tests in `./init.sh test`."""
 
+import os
 import shutil
 import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
 from trellis_cli.output import err, out
 from trellis_cli.services.platform import REPOSITORY_ROOT, python_command
+from trellis_cli.suites import SHARING
 from trellis_cli.verify import find_false_claims
 
 FRONTEND = REPOSITORY_ROOT / "frontend"
@@ -27,8 +29,11 @@ PACKAGES = (
     "cli/trellis_cli",
     "sdk/trellis",
 )
-#: Folders of tests that start Ray, engines or browsers, those that take longest first.
-HEAVY_SUITES = ("e2e", "proof", "train", "workers", "sdk")
+#: Folders of tests in the order in which they begin, the longest first; the others follow, and vitest is the
+#: last. What takes less than five minutes comes in the end, so that all lanes end together.
+ORDER = ("e2e", "train", "proof", "cli", "workers", "backend", "data", "contracts")
+#: As many as cores: a third lane gained minutes, and its neighbours met their limits of time.
+LANES = 2
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,8 @@ class Step:
     name: str
     command: Sequence[str]
     cwd: Path = REPOSITORY_ROOT
+    #: Beside the caller's own.
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 def steps() -> list[Step]:
@@ -90,7 +97,15 @@ def run(step: Step, *, output: IO[str] | int | None) -> "subprocess.CompletedPro
     command = [executable, *step.command[1:]]
     errors = None if output is None else subprocess.STDOUT
     try:
-        return subprocess.run(command, cwd=step.cwd, stdout=output, stderr=errors, text=True, check=False)  # noqa: S603
+        return subprocess.run(  # noqa: S603
+            command,
+            cwd=step.cwd,
+            env={**os.environ, **step.environment},
+            stdout=output,
+            stderr=errors,
+            text=True,
+            check=False,
+        )
     except OSError as error:
         return subprocess.CompletedProcess(command, 127, f"{step.command[0]}: {error.strerror}")
 
@@ -99,15 +114,15 @@ def run_tests(arguments: Sequence[str]) -> int:
     """pytest, vitest, and whether feature_list.json claims only what they showed; 0 where all is well.
 
     Each folder of ``tests`` has a process of its own: Ray and Celery read their settings once a
-    process, and what one folder's tests import shall not be what another's measure. Two run beside
-    each other, one that starts engines and one that does not, and each shows its output when it ends.
-    With arguments, only pytest with them.
+    process, and what one folder's tests import shall not be what another's measure. Some run beside
+    each other (``LANES``), and each shows its output when it ends. With arguments, only pytest with them.
     """
     if arguments:
-        return run(Step("pytest", python_command("-m", "pytest", *arguments)), output=None).returncode
+        step = Step("pytest", python_command("-m", "pytest", *arguments), environment=SHARING)
+        return run(step, output=None).returncode
     with tempfile.TemporaryDirectory() as folder:
         reports = Path(folder)
-        failed = run_side_by_side(*plan_lanes(reports), logs=reports)
+        failed = run_side_by_side(plan_suites(reports), logs=reports)
         false_claims = find_false_claims(sorted(reports.glob("*.xml")))
     if failed:
         err.print(f"[red]failed:[/red] {', '.join(failed)}")
@@ -116,50 +131,37 @@ def run_tests(arguments: Sequence[str]) -> int:
     return 1 if failed or false_claims else 0
 
 
-def plan_lanes(reports: Path) -> tuple[list[Step], list[Step]]:
-    """The suites that start engines and browsers, and all others; each writes its JUnit report there."""
+def plan_suites(reports: Path) -> list[Step]:
+    """All suites in the order in which they begin; each of pytest's writes its JUnit report there."""
     folder = REPOSITORY_ROOT / "tests"
     suites = {path.name for path in folder.iterdir() if any(path.rglob("test_*.py"))}
-    light = [_pytest(name, reports) for name in sorted(suites - set(HEAVY_SUITES))]
+    names = [*ORDER, *sorted(suites - set(ORDER))]
     vitest = Step("vitest", ["npm", "run", "--silent", "test"], FRONTEND)
-    return [_pytest(name, reports) for name in HEAVY_SUITES], [*light, vitest]
+    return [*(_pytest(name, reports) for name in names), vitest]
 
 
 def _pytest(suite: str, reports: Path) -> Step:
     report = reports / f"{suite}.xml"
-    return Step(f"pytest {suite}", python_command("-m", "pytest", f"tests/{suite}", f"--junitxml={report}"))
+    command = python_command("-m", "pytest", f"tests/{suite}", f"--junitxml={report}")
+    return Step(f"pytest {suite}", command, environment=SHARING)
 
 
-def run_side_by_side(*lanes: list[Step], logs: Path) -> list[str]:
-    """Run the steps of each lane in their order, the lanes beside each other; names of those that failed.
-
-    A lane that has come to its end takes over the last steps of the other.
-    """
-    failed: list[str] = []
+def run_side_by_side(steps: Sequence[Step], *, logs: Path, lanes: int = LANES) -> list[str]:
+    """Begin the steps in their order, so many at a time; names of those that failed."""
     lock = threading.Lock()
 
-    def take(own: list[Step]) -> Step | None:
+    def work(step: Step) -> bool:
+        log = logs / f"{step.name.replace(' ', '-')}.log"
+        started = time.monotonic()
+        with log.open("w") as file:
+            done = run(step, output=file)
+        said = log.read_text(errors="replace") + (done.stdout or "")
+        word = "[red]FAILED[/red]" if done.returncode else "[green]ok[/green]    "
         with lock:
-            if own:
-                return own.pop(0)
-            others = [lane for lane in lanes if lane]
-            return others[0].pop() if others else None
+            out.print(said, markup=False, highlight=False, soft_wrap=True)
+            out.print(f"{word} {step.name}  [dim]{time.monotonic() - started:.0f} s[/dim]")
+        return done.returncode == 0
 
-    def work(own: list[Step]) -> None:
-        while step := take(own):
-            log = logs / f"{step.name.replace(' ', '-')}.log"
-            started = time.monotonic()
-            with log.open("w") as file:
-                done = run(step, output=file)
-            said = log.read_text(errors="replace") + (done.stdout or "")
-            with lock:
-                if done.returncode:
-                    failed.append(step.name)
-                word = "[red]FAILED[/red]" if done.returncode else "[green]ok[/green]    "
-                out.print(said, markup=False, highlight=False, soft_wrap=True)
-                out.print(f"{word} {step.name}  [dim]{time.monotonic() - started:.0f} s[/dim]")
-
-    with ThreadPoolExecutor(len(lanes)) as pool:
-        for done in [pool.submit(work, lane) for lane in lanes]:
-            done.result()
-    return sorted(failed)
+    with ThreadPoolExecutor(lanes) as pool:
+        passed = list(pool.map(work, steps))
+    return sorted(step.name for step, is_good in zip(steps, passed, strict=True) if not is_good)

@@ -10,8 +10,9 @@ from rich.markup import escape
 
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.finding import find_dataset, find_model
+from trellis_cli.finding import find_dataset, find_job_pipeline, find_model
 from trellis_cli.output import Json, age, err, out, print_json, print_table, styled
+from trellis_cli.waiting import read_patiently
 
 app = typer.Typer(no_args_is_help=True)
 POLL_S = 1.0
@@ -119,7 +120,16 @@ def _with_ids(client: ApiClient, stage: dict[str, Any]) -> dict[str, Any]:
     model = made.get("model")
     if isinstance(model, dict) and isinstance(model.get("base"), str):
         made["model"] = {**model, "base": find_model(client, model["base"])}
+    if isinstance(orders := made.get("benchmarks"), list):
+        made["benchmarks"] = [_order_with_id(client, order) for order in orders]
     return made
+
+
+def _order_with_id(client: ApiClient, order: Any) -> Any:
+    """A benchmark of one's own has rows of a dataset."""
+    if not isinstance(order, dict) or not isinstance(called := order.get("dataset"), str):
+        return order
+    return {**order, "dataset": find_dataset(client, called)}
 
 
 @app.command("list")
@@ -188,20 +198,6 @@ def delete(pipeline: Called) -> None:
     client.delete(f"/job-pipelines/{find_job_pipeline(client, pipeline)}")
 
 
-def find_job_pipeline(client: ApiClient, called: str) -> str:
-    """Id of the pipeline of this id or name."""
-    if called.startswith("jpl_"):
-        return called
-    for each in client.pages("/job-pipelines"):
-        if each["name"] == called:
-            return str(each["id"])
-    raise Problem(
-        f"there is no pipeline of jobs '{called}'",
-        hint="trellis job-pipelines list",
-        exit_code=ExitCode.REFUSED,
-    )
-
-
 def follow_and_tell(client: ApiClient, found: dict[str, Any], *, wait: bool, as_json: bool) -> None:
     """Print a pipeline, at its end where ``wait``; ``Problem`` where it then did not succeed."""
     if wait:
@@ -221,7 +217,7 @@ def _follow(client: ApiClient, pipeline_id: str) -> dict[str, Any]:
     try:
         with err.status("...") as line:
             while True:
-                found: dict[str, Any] = client.get(f"/job-pipelines/{pipeline_id}")
+                found = read_patiently(client, f"/job-pipelines/{pipeline_id}")
                 for stage in found["stages"]:
                     if known.get(stage["id"]) != stage["state"]:
                         known[stage["id"]] = stage["state"]

@@ -13,6 +13,7 @@ from trellis_cli import checkpoints
 from trellis_cli.alarms import alarm_mark, print_alarms
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.finding import find_environment, find_workflow
 from trellis_cli.memory import print_memory
 from trellis_cli.output import Json, age, duration, err, out, print_json, print_table, styled
 from trellis_cli.watch import watch_job
@@ -32,12 +33,21 @@ def list_jobs(
     has_alarms: Annotated[
         bool | None, typer.Option("--alarms/--no-alarms", help="Only with, or without, an active alarm.")
     ] = None,
+    environment: Annotated[
+        str | None, typer.Option(help="Name or id of the environment that their agents work in.")
+    ] = None,
+    workflow: Annotated[
+        str | None, typer.Option(help="Name or id of the workflow file that they train.")
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=200)] = 50,
     as_json: Json = False,
 ) -> None:
     """Jobs, newest first."""
+    client = connect()
     wanted = {"state": state, "recipe": recipe, "tag": tag, "text": text, "has_alarms": has_alarms}
-    page = connect().get("/jobs", **wanted, limit=limit)
+    place = find_environment(client, environment) if environment else None
+    file = find_workflow(client, workflow) if workflow else None
+    page = client.get("/jobs", **wanted, environment=place, workflow=file, limit=limit)
     if as_json:
         print_json(page["items"])
         return

@@ -132,12 +132,11 @@ def evaluate(
     """Measure a model or a checkpoint on the queries of the split eval."""
     given = {"profile_db_path": profile_db_path, "queries": queries, "preset": preset}
     settings = read_settings({**given, "output_dir": output_dir}, config=config)
-    model = locate_model(checkpoint or settings.model_name)
-    settings = settings.model_copy(
-        update={"model_name": model, "output_dir": settings.output_dir / "evaluations"}
-    )
+    folder = settings.output_dir / "evaluations"
+    model = locate_model(checkpoint or settings.model_name, scratch=folder / "model")
+    settings = settings.model_copy(update={"model_name": model, "output_dir": folder})
     job = make_job(settings, mode=Mode.MASKED, detailed=False)
-    outcome = insist(_run(replace(job, overrides={"trainer.val_only": True}), settings))
+    outcome = insist(_run(replace(job, only_validates=True), settings))
     _print(outcome, as_json)
 
 

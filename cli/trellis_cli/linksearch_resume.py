@@ -1,6 +1,7 @@
 """Which checkpoint a run of Link Search goes on from."""
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from trellis_cli.services.platform import python_command
 
 BEST_FILE, STATE_FILE = "best_checkpoint.json", "training_state.json"
 _PREFIX = "global_step_"
-_HUGGING_FACE = "actor/huggingface"
+_HUGGING_FACE, _ADAPTER = "actor/huggingface", "actor/lora_adapter/adapter_config.json"
 
 
 def choose_checkpoint(
@@ -55,12 +56,19 @@ def locate_state(path: Path) -> Path:
         raise Problem(f"{state} cannot be read: {error}", exit_code=ExitCode.USAGE) from None
 
 
-def locate_model(path: str) -> str:
-    """A model's folder where ``path`` is a checkpoint of ours; anything else as it is."""
+def locate_model(path: str, *, scratch: Path) -> str:
+    """A model's folder where ``path`` is a checkpoint of ours; anything else as it is.
+
+    An adapter is folded into its base model, in ``scratch``.
+    """
     folder = Path(path)
     if not folder.is_dir():
         return path
     state = locate_state(folder)
+    if (state / _ADAPTER).is_file():
+        shutil.rmtree(scratch, ignore_errors=True)
+        _ask("trellis_train.export", str(state), str(scratch))
+        return str(scratch)
     return str(state / _HUGGING_FACE) if (state / _HUGGING_FACE).is_dir() else path
 
 
@@ -76,12 +84,17 @@ def _read_best(output: Path) -> Path:
 
 
 def _checked(folder: Path) -> Path:
-    command = python_command("-m", "trellis_train.hooks.resuming", str(folder))
+    _ask("trellis_train.hooks.resuming", str(folder))
+    return folder
+
+
+def _ask(module: str, *arguments: str) -> None:
+    """Run a module of ours on a checkpoint; its complaint as a problem."""
+    command = python_command("-m", module, *arguments)
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own module
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["the checkpoint cannot be used"])[-1]
         raise Problem(reason, exit_code=ExitCode.USAGE)
-    return folder
 
 
 def _step(folder: Path) -> int:

@@ -21,6 +21,8 @@ from trellis_contracts.spec import DataSource, JobSpec, ModelSource
 from trellis_cli.errors import ExitCode, Problem
 
 _ATTEMPT, _CHECKPOINTS = "attempt-", "checkpoints"
+#: Not a person's to set: a job that trains nothing is not one of the platform's.
+_VALIDATION_ONLY = ("trainer.val_only=true",)
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ class LocalJob:
     gpus: int = 1
     #: ``.../global_step_N`` to continue from.
     resume_from: Path | None = None
+    #: Whether the model is only measured, as it is, with the validation rows.
+    only_validates: bool = False
     #: For the processes of the run, beside what the recipe needs.
     environment: Mapping[str, str] = field(default_factory=dict)
 
@@ -105,7 +109,7 @@ def write_spec(job: LocalJob) -> JobSpec:
         gpus=job.gpus,
         seed=job.seed,
         params=composition.params,
-        engine_overrides=composition.engine_overrides,
+        engine_overrides=[*composition.engine_overrides, *(_VALIDATION_ONLY if job.only_validates else [])],
         env={**composition.env, **job.environment},
         model=ModelSource(model_id=job.model, path=job.model),
         trains_on=get_recipe(job.recipe).trains_on,

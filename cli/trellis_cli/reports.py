@@ -12,6 +12,7 @@ from rich.markup import escape
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.output import Json, age, err, out, print_json, print_table, size, styled
+from trellis_cli.waiting import read_patiently
 
 app = typer.Typer(no_args_is_help=True)
 _PAUSE_S = 0.5
@@ -95,7 +96,7 @@ def delete(report: str) -> None:
 def _wait(client: ApiClient, report_id: str) -> dict[str, Any]:
     with err.status("writing the report"):
         while True:
-            found: dict[str, Any] = client.get(f"/reports/{report_id}")
+            found = read_patiently(client, f"/reports/{report_id}")
             if found["state"] not in _ON_ITS_WAY:
                 break
             time.sleep(_PAUSE_S)

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.output import Json, age, err, out, print_json, print_table, size, styled
+from trellis_cli.waiting import read_patiently
 
 app = typer.Typer(no_args_is_help=True)
 files = typer.Typer(no_args_is_help=True)
@@ -139,7 +140,7 @@ def follow(client: ApiClient, dry_run_id: str) -> dict[str, Any]:
         with Progress(*columns, console=err, transient=True) as bar:
             task = bar.add_task("queued", total=None)
             while True:
-                found: dict[str, Any] = client.get(f"/rewards/dry-runs/{dry_run_id}")
+                found = read_patiently(client, f"/rewards/dry-runs/{dry_run_id}")
                 progress = found["progress"]
                 bar.update(
                     task,

@@ -18,6 +18,8 @@ from trellis_cli.services.platform import python_command
 
 app = typer.Typer(no_args_is_help=True)
 _MODULE = "trellis_train.agents.tune"
+#: Exit code of `trellis.searching` where the input is wrong.
+CANNOT_BEGIN = 2
 #: Knobs that the loop reads (the others are the engine's).
 _OPTIONS = ("runners", "session_timeout", "step_timeout", "memory_mb", "reply_tokens")
 Workflow = Annotated[str, typer.Argument(help="file.py, file.py:function, or a pickle of trellis.tune.")]
@@ -84,13 +86,16 @@ def search(
 ) -> None:
     """Search settings with Ray Tune and ASHA; a trial that fails harms no other."""
     command = [
-        *python_command("-m", "trellis.searching"), str(config), workflow, "--space", space,
-        "--metric", metric, "--mode", mode, "--num-samples", str(num_samples),
-        "--max-concurrent", str(max_concurrent), "--output", str(output),
+        # The package itself imports the module, of which Python warns.
+        *python_command("-W", "ignore::RuntimeWarning:runpy", "-m", "trellis.searching"),
+        str(config), workflow, "--space", space, "--metric", metric, "--mode", mode,
+        "--num-samples", str(num_samples), "--max-concurrent", str(max_concurrent), "--output", str(output),
     ]  # fmt: skip
     done = subprocess.run(command, check=False)  # noqa: S603 - our own command
+    if done.returncode == CANNOT_BEGIN:
+        raise Problem("the search cannot begin", hint="the line above says why", exit_code=ExitCode.USAGE)
     if done.returncode:
-        raise Problem("the search found no trial that ended well", hint=f"See {output}/trials.csv.")
+        raise Problem("the search found no trial that ended well", hint=f"see {output}/trials.csv")
 
 
 def read_plan(config: Path) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.output import out
 from trellis_cli.proof import EVERYTHING, SCOPE_VARIABLE
 from trellis_cli.services.platform import REPOSITORY_ROOT, python_command
+from trellis_cli.suites import SHARING, group_by_suite
 
 FEATURE_LIST = REPOSITORY_ROOT / "feature_list.json"
 #: How the reason begins for which tests/proof leaves a test to a run of the whole set.
@@ -46,8 +48,9 @@ def verify_features(wanted: list[str], path: Path = FEATURE_LIST) -> bool:
     """Run the tests of features and write what they show; True when all of them pass."""
     features = read_features(path)
     selected = select(features, wanted)
+    outcomes = run_tests({test for feature in selected for test in feature["tests"]})
     for feature in selected:
-        feature["passes"] = run_tests(feature)
+        feature["passes"] = judge(feature, outcomes)
     path.write_text(json.dumps(features, ensure_ascii=False, indent=2) + "\n")
     return all(feature["passes"] for feature in selected)
 
@@ -67,35 +70,49 @@ def find_false_claims(reports: list[Path], path: Path = FEATURE_LIST) -> list[st
 
 def is_shown(test: str, outcomes: dict[str, bool | None]) -> bool:
     """Whether a test, or every test of a file or folder, is in the report and passed or was postponed."""
+    found = find_outcomes(test, outcomes)
+    return bool(found) and all(has_passed is not False for has_passed in found)
+
+
+def find_outcomes(test: str, outcomes: dict[str, bool | None]) -> list[bool | None]:
+    """The outcomes of a test, or of every test of a file or folder."""
     file, _, name = test.partition("::")
     module = file.removesuffix(".py").replace("/", ".")
     wanted = ".".join([module, *name.split("::")]) if name else module
-    found = [
+    return [
         has_passed
         for key, has_passed in outcomes.items()
         if key == wanted or key.startswith((f"{wanted}.", f"{wanted}["))
     ]
-    return bool(found) and all(has_passed is not False for has_passed in found)
 
 
-def run_tests(feature: dict[str, Any]) -> bool:
+def run_tests(tests: Iterable[str]) -> dict[str, bool | None]:
+    """Run every test once, each suite in a process of its own; the outcomes."""
+    outcomes: dict[str, bool | None] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for number, chosen in enumerate(group_by_suite(tests).values()):
+            report = Path(folder) / f"{number}.xml"
+            subprocess.run(  # noqa: S603 - a fixed command
+                python_command("-m", "pytest", "-q", f"--junitxml={report}", *chosen),
+                cwd=REPOSITORY_ROOT,
+                env={**os.environ, **SHARING, SCOPE_VARIABLE: EVERYTHING},
+                stdout=sys.stderr,
+                check=False,
+            )
+            outcomes |= read_outcomes(report)
+    return outcomes
+
+
+def judge(feature: dict[str, Any], outcomes: dict[str, bool | None]) -> bool:
     """Whether every test that the feature names was run and passed; a skipped one shows nothing."""
     if not feature["tests"]:
         out.print(f"[yellow]no tests[/yellow]  {feature['id']}")
         return False
-    with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.xml"
-        command = python_command("-m", "pytest", "-q", f"--junitxml={report}", *feature["tests"])
-        everything = {**os.environ, SCOPE_VARIABLE: EVERYTHING}
-        done = subprocess.run(  # noqa: S603 - a fixed command
-            command, cwd=REPOSITORY_ROOT, env=everything, stdout=sys.stderr, check=False
-        )
-        outcomes = read_outcomes(report)
-    is_good = done.returncode == 0 and bool(outcomes) and all(outcomes.values())
+    by_test = [find_outcomes(test, outcomes) for test in feature["tests"]]
+    found = [has_passed for each in by_test for has_passed in each]
+    is_good = all(by_test) and all(found)
     verdict = "[green]passes[/green]" if is_good else "[red]fails[/red]"
-    out.print(
-        f"{verdict}  {feature['id']}  {sum(map(bool, outcomes.values()))} of {len(outcomes)} tests passed"
-    )
+    out.print(f"{verdict}  {feature['id']}  {sum(map(bool, found))} of {len(found)} tests passed")
     return is_good
 
 

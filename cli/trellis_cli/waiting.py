@@ -1,4 +1,4 @@
-"""Waits for work on data that the platform's workers carry out."""
+"""Waits for work that the platform's workers carry out."""
 
 import time
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def wait_for_dataset(
     """The dataset once it has rows; ``look`` is shown the task meanwhile. Says why where it gets none."""
     ends = None if timeout_s is None else time.monotonic() + timeout_s
     while True:
-        dataset = _read(client, f"/datasets/{dataset_id}")
+        dataset = read_patiently(client, f"/datasets/{dataset_id}")
         task = dataset.get("task") or {}
         if dataset["state"] == "ready":
             return dataset
@@ -46,7 +46,7 @@ def wait_for_task(
     """A task on data once it has succeeded; says why where it does not."""
     ends = None if timeout_s is None else time.monotonic() + timeout_s
     while True:
-        task = _read(client, f"/data-tasks/{task_id}")
+        task = read_patiently(client, f"/data-tasks/{task_id}")
         if task["state"] == "succeeded":
             return task
         if task["state"] in _OVER:
@@ -55,7 +55,8 @@ def wait_for_task(
         _pause(ends, f"{task['kind']} {task_id} is {task['state']}")
 
 
-def _read(client: ApiClient, path: str) -> dict[str, Any]:
+def read_patiently(client: ApiClient, path: str) -> dict[str, Any]:
+    """GET an object; an API that is away gets time to come back, as it does when it is restarted."""
     gives_up = time.monotonic() + _PATIENCE_S
     while True:
         try:

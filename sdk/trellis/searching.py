@@ -23,6 +23,8 @@ from trellis.tuning import TuneFailed, check, read_outcome, require_engine, save
 Train = Callable[[dict[str, Any], Path], Iterator[dict[str, float]]]
 METRIC = "critic/score/mean"
 _POLL_S = 0.5
+#: How the command names the log of a training that failed.
+_WHERE = "All of it: "
 _BEST, _TRIALS = "best.yaml", "trials.csv"
 #: Of a trial's steps, before it may be ended early.
 _GRACE_SHARE = 4
@@ -136,6 +138,8 @@ class TrainInProcess:
     """A training as ``trellis tune run`` makes it, with a Ray cluster of its own."""
 
     workflow: str
+    #: Where the search was started: Ray Tune gives each trial a working folder of its own.
+    started_in: str = field(default_factory=os.getcwd)
 
     def __call__(self, config: dict[str, Any], folder: Path) -> Iterator[dict[str, float]]:
         """The metrics of its steps; ``TuneFailed`` with the end of its log."""
@@ -143,7 +147,7 @@ class TrainInProcess:
         file = folder / "tune.yaml"
         file.write_text(json.dumps(config))  # JSON is YAML
         with (folder / "errors").open("w") as errors:
-            process = start(file, self.workflow, output=folder, stderr=errors)
+            process = start(file, self.workflow, output=folder, stderr=errors, folder=self.started_in)
             place = 0
             while True:
                 ended = process.poll() is not None
@@ -237,8 +241,9 @@ def _read_trial(result: Any, keys: Sequence[str]) -> Trial:
     settings = {key: (result.config or {}).get(key) for key in keys}
     error = None
     if result.error is not None:
-        lines = [line for line in str(result.error).splitlines() if line.strip()]
-        error = lines[-1] if lines else type(result.error).__name__
+        told = [line for line in str(result.error).splitlines() if line.strip()]
+        lines = [line for line in told if not line.startswith(_WHERE)]  # the log's place is no reason
+        error = lines[-1].strip() if lines else type(result.error).__name__
     return Trial(settings, metrics.get("value"), int(metrics.get("steps", 0)), error)
 
 
@@ -263,7 +268,7 @@ def _export(
 
 
 def main(arguments: list[str]) -> int:
-    """The command; its exit code."""
+    """The command; its exit code: 1 where no trial ended well, 2 where none could begin."""
     parser = argparse.ArgumentParser(prog="python -m trellis.searching")
     parser.add_argument("config")
     parser.add_argument("workflow")
@@ -281,7 +286,7 @@ def main(arguments: list[str]) -> int:
         )  # fmt: skip
     except (TuneFailed, ValueError, ImportError) as error:
         print(error, file=sys.stderr)
-        return 1
+        return 1 if isinstance(error, TuneFailed) else 2
     print(f"best: {found.best.settings} with {given.metric} {found.best.value}; {found.best_config}")
     return 0
 

@@ -88,14 +88,22 @@ def run(config_path: Path | str, workflow: str, *, output: Path | str | None = N
 
 
 def start(
-    config_path: Path | str, workflow: str, *, output: Path | str | None, stderr: Any
+    config_path: Path | str,
+    workflow: str,
+    *,
+    output: Path | str | None,
+    stderr: Any,
+    folder: str | None = None,
 ) -> "subprocess.Popen[str]":
-    """The process that trains; it leaves at a checkpoint when this one is gone."""
+    """The process that trains; it leaves at a checkpoint when this one is gone.
+
+    ``folder`` is what the configuration's relative paths start from; None for the current one.
+    """
     command = [sys.executable, "-m", "trellis_cli", "tune", "run", str(config_path), workflow, "--json"]
     if output is not None:
         command += ["--output", str(output)]
     return subprocess.Popen(  # noqa: S603 - our own command
-        command, stdout=subprocess.PIPE, stderr=stderr, text=True, preexec_fn=_end_with_parent
+        command, stdout=subprocess.PIPE, stderr=stderr, text=True, cwd=folder, preexec_fn=_end_with_parent
     )
 
 

@@ -60,9 +60,12 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def platform() -> Iterator[LightPlatform]:
-    """An API without workers: jobs stay queued, and data waits until a test carries out its tasks."""
+    """An API without workers: jobs stay queued, and data waits until a test carries out its tasks.
+
+    All tests of the folder share it: each looks for what it has made itself.
+    """
     with light_platform() as running:
         yield running
 

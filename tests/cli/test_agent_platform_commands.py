@@ -161,3 +161,26 @@ def test_a_template_is_a_file_to_fill_in(platform: LightPlatform, tmp_path: Path
     assert [stage["id"] for stage in yaml.safe_load(printed)["stages"]] == ["sft", "grpo", "evaluation"]
     assert refused.returncode == ExitCode.REFUSED
     assert "there is no dataset 'DATASET'" in refused.stderr
+
+
+def test_a_benchmark_of_ones_own_names_its_dataset(platform: LightPlatform, tmp_path: Path) -> None:
+    dataset = platform.client.get(f"/datasets/{platform.dataset}")["name"]
+    order = {"benchmark": "custom", "dataset": dataset, "scorer": {"kind": "exact"}}
+    stage = {"id": "test", "kind": "evaluate", "model": {"base": platform.model}, "benchmarks": [order]}
+    file = tmp_path / "pipeline.yaml"
+    file.write_text(yaml.safe_dump({"name": "measured", "stages": [stage]}))
+
+    made = read(platform, "job-pipelines", "submit", "-f", str(file), "--no-start")
+
+    assert made["stages"][0]["request"]["benchmarks"][0]["dataset"] == platform.dataset
+    trellis(platform, "job-pipelines", "delete", made["id"])
+
+
+def test_jobs_are_found_by_the_workflow_file_that_they_train(platform: LightPlatform) -> None:
+    code = "async def workflow(task, model):\n    return 1.0\n"
+    platform.client.post("/workflows", {"name": "mine", "code": code})
+
+    assert read(platform, "jobs", "list", "--workflow", "mine") == []
+    refused = trellis(platform, "jobs", "list", "--workflow", "nobody's")
+    assert refused.returncode == ExitCode.REFUSED
+    assert "there is no workflow" in refused.stderr

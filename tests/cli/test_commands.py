@@ -1,6 +1,8 @@
 """The commands as scripts use them, against a real API process: output, JSON and exit codes."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +86,15 @@ def test_a_queued_job_is_stopped_and_deleted(platform: LightPlatform, job: dict[
     assert watched.returncode == 1
     assert deleted.returncode == 0
     assert shown.returncode == 4
+
+
+def test_commands_do_not_wait_for_what_they_do_not_need() -> None:
+    """Importing tables or engines takes longer than most commands take to run."""
+    program = "import sys, trellis_cli.main; print({'sqlalchemy', 'torch', 'ray'} & set(sys.modules))"
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "set()"
 
 
 def test_recipes_show_their_knobs(platform: LightPlatform) -> None:

@@ -100,21 +100,27 @@ def test_a_claim_without_tests_is_refused(tmp_path: Path) -> None:
 
 
 def test_verify_writes_what_the_tests_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    good, bad = tmp_path / "test_good.py", tmp_path / "test_bad.py"
-    good.write_text("def test_it():\n    assert True\n")
-    bad.write_text("def test_it():\n    assert False\n")
+    monkeypatch.setattr(verify, "REPOSITORY_ROOT", tmp_path)
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib\n")
+    for suite, outcome in (("fine", True), ("broken", False)):
+        folder = tmp_path / "tests" / suite
+        folder.mkdir(parents=True)
+        (folder / "test_x.py").write_text(f"def test_it():\n    assert {outcome}\n")
+    good, bad = "tests/fine/test_x.py", "tests/broken/test_x.py::test_it"
     path = write(
         tmp_path,
-        feature(id="A", passes=False, tests=[str(good)]),
-        feature(id="B", passes=True, tests=[str(bad)]),
-        feature(id="C", passes=True, tests=[str(bad)]),
+        feature(id="A", passes=False, tests=[good]),
+        feature(id="B", passes=True, tests=[good, bad]),
+        feature(id="C", passes=True, tests=[bad]),
+        feature(id="D", passes=True, tests=[good, "tests/fine/test_x.py::test_gone"]),
     )
 
-    is_good = verify.verify_features(["A", "B"], path)
+    is_good = verify.verify_features(["A", "B", "D"], path)
 
     assert not is_good
     assert {each["id"]: each["passes"] for each in json.loads(path.read_text())} == {
         "A": True,
         "B": False,
         "C": True,
+        "D": False,
     }

@@ -116,5 +116,5 @@ def test_a_checkpoint_in_the_form_of_others_leads_to_its_model(tmp_path: Path) -
     named.mkdir()
     (named / "training_state.json").write_text(json.dumps({"checkpoint": str(state)}))
 
-    assert locate_model(str(named)) == str(state / "actor" / "huggingface")
-    assert locate_model("Qwen/Qwen2.5-0.5B") == "Qwen/Qwen2.5-0.5B"
+    assert locate_model(str(named), scratch=tmp_path) == str(state / "actor" / "huggingface")
+    assert locate_model("Qwen/Qwen2.5-0.5B", scratch=tmp_path) == "Qwen/Qwen2.5-0.5B"

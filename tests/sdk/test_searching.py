@@ -3,11 +3,12 @@
 import csv
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import trellis
-from trellis.searching import read_base, tune_search, with_settings
+from trellis.searching import TrainInProcess, _read_trial, read_base, tune_search, with_settings
 from trellis_train.agents.tune.settings import load_config
 
 GOOD = 1e-4
@@ -76,3 +77,29 @@ def test_settings_are_placed_in_a_copy(tmp_path: Path) -> None:
     base = read_base(tmp_path / "base.yaml")
     assert with_settings(base, {"a.c.d": 2}) == {"a": {"b": 1, "c": {"d": 2}}}
     assert base == {"a": {"b": 1}}
+
+
+def test_relative_paths_start_where_the_search_was_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray Tune works in a folder of the trial's own; the rows are found, and the learning rate is refused."""
+    (tmp_path / "tasks.jsonl").write_text('{"question": "1+1?", "answer": "2"}\n' * 64)
+    (tmp_path / "trial").mkdir()
+    config = with_settings(
+        BASE, {"buffer.explorer_input.taskset.path": "tasks.jsonl", "algorithm.optimizer.lr": 5.0}
+    )
+    monkeypatch.chdir(tmp_path)
+    train = TrainInProcess("workflow.py")
+    monkeypatch.chdir(tmp_path / "trial")
+
+    with pytest.raises(trellis.TuneFailed, match="learning_rate"):
+        list(train(config, tmp_path / "out"))
+
+
+def test_the_error_of_a_trial_is_its_reason_not_where_its_log_lies() -> None:
+    error = (
+        "Traceback ...\ntrellis.tuning.TuneFailed: exit code 1\n  Run failed: no memory\nAll of it: /a/log\n"
+    )
+    result = SimpleNamespace(error=error, metrics={}, config={"lr": 1})
+
+    assert _read_trial(result, ["lr"]).error == "Run failed: no memory"

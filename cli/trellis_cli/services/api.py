@@ -10,7 +10,6 @@ class ApiService(Service):
     """FastAPI under uvicorn."""
 
     name = "api"
-    start_timeout_s = 60.0
     grace_s = 15.0
 
     def command(self) -> list[str]:

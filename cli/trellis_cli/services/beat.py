@@ -12,7 +12,6 @@ class BeatService(Service):
     """The schedule. Two of them would only sweep twice as often."""
 
     name = "beat"
-    start_timeout_s = 20.0
 
     def command(self) -> list[str]:
         return python_command(

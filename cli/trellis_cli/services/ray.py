@@ -22,7 +22,7 @@ class RayService(Service):
     """The Ray head with its Jobs API."""
 
     name = "ray"
-    start_timeout_s = 120.0
+    start_timeout_s = 180.0
     grace_s = 20.0
 
     @property

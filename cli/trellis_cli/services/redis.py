@@ -34,7 +34,7 @@ class RedisService(Service):
     """Redis."""
 
     name = "redis"
-    start_timeout_s = 15.0
+    start_timeout_s = 60.0
 
     @property
     def is_external(self) -> bool:

@@ -15,7 +15,7 @@ class Service(ABC):
     #: Name in commands, pid files and logs.
     name: str
     #: How long it may take to answer after its start, and to leave after being asked to.
-    start_timeout_s: float = 60.0
+    start_timeout_s: float = 120.0
     grace_s: float = 10.0
 
     def __init__(self, platform: Platform) -> None:

@@ -4,8 +4,9 @@ import stat
 from typing import Any
 
 import pytest
-from trellis_api.workflows import repository, service
+from trellis_api.workflows import service
 from trellis_api.workflows.errors import UnknownWorkflow
+from trellis_api.workflows.files import FILES
 from trellis_api.workflows.schemas import WorkflowCreate
 from trellis_train.agents.tune.program import WorkflowSource
 from trellis_workers.jobs.launch import _hand_over_agent, _prepare_training
@@ -39,7 +40,7 @@ def test_a_workflow_that_is_gone_is_named(install: Any) -> None:
         workflow_id = service.add_workflow(session, request=WorkflowCreate(name="mine", code=CODE)).id
     job = platform.add_job(recipe="tune", params={"workflow": workflow_id})
     with platform.database.write() as session:
-        repository.delete_workflow(session, service.get_workflow(session, workflow_id=workflow_id))
+        FILES.delete(session, FILES.get(session, workflow_id), users=[])
     with pytest.raises(UnknownWorkflow, match="any more"):
         hand_over_workflow(job, platform.attempt_dir(job))
 

@@ -124,6 +124,10 @@ class Run:
         """Steps that have not made room."""
         return sorted(step for step, each in self.checkpoints().items() if not each["is_pruned"])
 
+    def job(self) -> dict[str, Any]:
+        found: dict[str, Any] = self._client.get(f"/api/v1/jobs/{self.job_id}").json()
+        return found
+
     def curve(self) -> dict[int, float]:
         found = self._client.get(f"/api/v1/jobs/{self.job_id}/metrics", params={"keys": KEY}).json()["series"]
         return dict(zip(found[0]["steps"], found[0]["values"], strict=True)) if found else {}
@@ -191,6 +195,7 @@ def test_too_many_that_wait_let_the_next_ones_go_and_never_the_last(start: Calla
     assert states == ["waiting"] * due.MOST_OPEN + ["skipped"] * 3
     assert run.left() == [*range(10, 90, 10), 110]
     assert "waiting" in run.checkpoints()[100]["evaluation"]["problem"]
+    assert run.job()["evaluate"]["skipped"] == 3
     run.end()
     assert run.due()[110] == "waiting"
 

@@ -284,7 +284,7 @@ def test_rollouts_of_a_step_stand_together_by_prompt(
     send(client, launched, 1, event)
 
     read = client.get(f"/api/v1/jobs/{launched.job_id}/rollouts", params={"step": 5}).json()
-    assert [(item["group"], item["response"], item["score"]) for item in read["rollouts"]] == [
+    assert [(item["group"], item["response"], item["score"]) for item in read["items"]] == [
         ("a", "1", 1.0),
         ("a", "3", None),
         ("b", "2", 0.0),

@@ -39,7 +39,7 @@ def test_a_trajectory_comes_back_as_it_was_reported(
 
     client.headers["Authorization"] = f"Bearer {admin_token}"
     place = f"/api/v1/jobs/{launched.job_id}/rollouts"
-    listed = client.get(place).json()["rollouts"]
+    listed = client.get(place).json()["items"]
     assert [(each["trajectory"], each["turn_count"], each["stop_reason"]) for each in listed] == [
         (None, 2, "answered"),
         (None, None, None),
@@ -47,7 +47,7 @@ def test_a_trajectory_comes_back_as_it_was_reported(
     one = client.get(f"{place}/{listed[0]['id']}").json()["trajectory"]
     assert [turn["role"] for turn in one["turns"]] == ["assistant", "tool"]
     assert one["turns"][0]["calls"][0]["arguments"] == {"sql": "SELECT 1"}
-    whole = client.get(place, params={"trajectories": True}).json()["rollouts"]
+    whole = client.get(place, params={"trajectories": True}).json()["items"]
     assert whole[0]["trajectory"] == one
 
 
@@ -61,9 +61,12 @@ def test_episodes_are_filtered_by_why_they_ended(
     client.headers["Authorization"] = f"Bearer {admin_token}"
     place = f"/api/v1/jobs/{launched.job_id}/rollouts"
     found = client.get(place, params={"stop_reason": "answered"}).json()
-    assert len(found["rollouts"]) == 2
-    assert found["stop_reasons"] == {"answered": 2, "turns": 1}
-    assert client.get(place, params={"stop_reason": "nothing"}).json()["rollouts"] == []
+    assert len(found["items"]) == 2
+    assert found["total"] == 2
+    summary = client.get(f"/api/v1/jobs/{launched.job_id}/rollout-summary").json()
+    assert summary["stop_reasons"] == {"answered": 2, "turns": 1}
+    assert (summary["total"], summary["scores"]) == (3, [1.0, 1.0, 1.0])
+    assert client.get(place, params={"stop_reason": "nothing"}).json()["items"] == []
 
 
 def test_a_rollout_of_another_job_is_not_found(
@@ -72,7 +75,7 @@ def test_a_rollout_of_another_job_is_not_found(
     launched, other = make_launched(), make_launched()
     report(client, launched, trajectory())
     client.headers["Authorization"] = f"Bearer {admin_token}"
-    own = client.get(f"/api/v1/jobs/{launched.job_id}/rollouts").json()["rollouts"][0]["id"]
+    own = client.get(f"/api/v1/jobs/{launched.job_id}/rollouts").json()["items"][0]["id"]
 
     answer = client.get(f"/api/v1/jobs/{other.job_id}/rollouts/{own}")
 

@@ -7,7 +7,7 @@ from fastapi.testclient import TestClient
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
-from trellis_api.jobs.models import Job
+from trellis_api.jobs.models import Checkpoint, Job
 from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
 from trellis_testing.datasets import add_version
@@ -244,6 +244,82 @@ def test_a_stop_ends_the_jobs_and_a_start_goes_on_from_their_checkpoints(
     assert (job["state"], job["attempt"]) == ("queued", 2)
     run_through(rig, pipeline_id)
     assert set(rig.states(pipeline_id).values()) == {"succeeded"}
+
+
+def begin_export(rig: PipelineRig, pipeline_id: str, stage_id: str) -> str:
+    """Let the training of a stage succeed; the export behind it."""
+    job_id = rig.stages(pipeline_id)[stage_id].job_id
+    assert job_id is not None
+    rig.end(job_id)
+    return find_export(rig, job_id)
+
+
+def find_export(rig: PipelineRig, job_id: str) -> str:
+    """The export that a training's order names now."""
+    (order,) = (job.export_as for job in rig.list_jobs() if job.id == job_id)
+    assert order is not None
+    return str(order["job_id"])
+
+
+@pytest.mark.parametrize("state", [JobState.FAILED, JobState.CRASHED, JobState.STOPPED])
+def test_a_stage_that_has_trained_and_whose_export_failed_goes_on_from_the_export(
+    client: TestClient, rig: PipelineRig, train: Any, state: JobState
+) -> None:
+    pipeline_id = submit(client, [train("a"), train("b", "a")])
+    rig.look()
+    trained = str(rig.stages(pipeline_id)["a"].job_id)
+    failed = begin_export(rig, pipeline_id, "a")
+    rig.end(failed, state, reason="The disk is full.")
+    rig.look()
+    assert rig.states(pipeline_id)["b"] == "blocked"
+
+    act(client, pipeline_id, "start")
+    rig.look()
+
+    assert rig.states(pipeline_id) == {"a": "running", "b": "waiting"}
+    assert rig.stages(pipeline_id)["a"].job_id == trained
+    again = find_export(rig, trained)
+    assert again != failed
+    assert [job.id for job in rig.list_jobs() if job.kind == "train"] == [trained]
+    rig.end(again)
+    run_through(rig, pipeline_id)
+    assert rig.states(pipeline_id) == {"a": "succeeded", "b": "succeeded"}
+
+
+def test_an_export_that_cannot_be_made_again_lets_the_stage_train_again(
+    client: TestClient, rig: PipelineRig, train: Any, database: Database
+) -> None:
+    pipeline_id = submit(client, [train("a"), train("b")])
+    rig.look()
+    trained = {name: str(stage.job_id) for name, stage in rig.stages(pipeline_id).items()}
+    for name in trained:
+        rig.end(begin_export(rig, pipeline_id, name), JobState.FAILED)
+    rig.look()
+    with database.write() as session:
+        session.delete(session.get(Checkpoint, (trained["a"], 1)))
+
+    act(client, pipeline_id, "start")
+    act(client, pipeline_id, "stop")
+    act(client, pipeline_id, "start")
+    rig.look()
+
+    now = {name: stage.job_id for name, stage in rig.stages(pipeline_id).items()}
+    assert (now["a"] != trained["a"], now["b"] == trained["b"]) == (True, True)
+
+
+def test_running_a_stage_again_whose_export_failed_trains_again(
+    client: TestClient, rig: PipelineRig, train: Any
+) -> None:
+    pipeline_id = submit(client, [train("a")])
+    rig.look()
+    trained = rig.stages(pipeline_id)["a"].job_id
+    rig.end(begin_export(rig, pipeline_id, "a"), JobState.FAILED)
+    rig.look()
+
+    assert act(client, pipeline_id, "stages/a/rerun").status_code == 200
+    rig.look()
+
+    assert rig.stages(pipeline_id)["a"].job_id != trained
 
 
 def test_a_job_that_a_person_stops_or_deletes_ends_its_stage(

@@ -31,6 +31,19 @@ def test_every_filter_that_is_given_must_hold(client: TestClient, make_job: Call
     assert names(client, tag="none") == []
 
 
+def test_jobs_are_found_by_the_environment_and_the_workflow_of_their_agents(
+    client: TestClient, make_job: Callable[..., str]
+) -> None:
+    make_job(name="people", params={"environment": "env_a", "total_steps": 3})
+    make_job(name="own", params={"environment": "env_a", "workflow": "wfl_a"})
+    make_job(name="tools", params={"environment": "env_b"})
+    make_job(name="other", params={"dataset": "env_a"})
+
+    assert sorted(names(client, environment="env_a")) == ["own", "people"]
+    assert names(client, environment="env_a", workflow="wfl_a") == ["own"]
+    assert names(client, workflow="env_a") == []
+
+
 def test_pages_follow_each_other_while_jobs_are_added(
     client: TestClient, make_job: Callable[..., str]
 ) -> None:
@@ -120,3 +133,9 @@ def test_a_cursor_that_the_api_did_not_make_is_malformed(
 
     assert response.status_code == 422
     assert response.json()["error"] == "invalid_cursor"
+
+
+@pytest.mark.parametrize("field", ["environment", "workflow"])
+def test_a_filter_longer_than_any_id_is_refused(client: TestClient, field: str) -> None:
+    assert client.get("/api/v1/jobs", params={field: "x" * 64}).status_code == 200
+    assert client.get("/api/v1/jobs", params={field: "x" * 65}).status_code == 422

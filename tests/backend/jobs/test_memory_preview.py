@@ -183,9 +183,9 @@ def test_the_estimate_costs_a_preview_little(
     def measure() -> float:
         times = []
         for _ in range(15):
-            started = time.perf_counter()
+            started = time.process_time()
             preview(client, model, dataset)
-            times.append(time.perf_counter() - started)
+            times.append(time.process_time() - started)
         return min(times)  # whatever else the machine does
 
     measure()

@@ -166,3 +166,37 @@ def test_what_was_measured_of_models_and_checkpoints_belongs_to_their_lineage(
         ("ev_aaaaaaaaaaaa", report, "report", None),
         ("ev_bbbbbbbbbbbb", report, "report", None),
     } <= edges
+    assert not found["is_cut"]
+
+
+@pytest.mark.parametrize(
+    ("place", "most"),
+    [
+        ("trellis_api.models.lineage.MAX_NODES", 2),
+        ("trellis_api.evaluations.lineage.MOST_EVALUATIONS", 1),
+    ],
+)
+def test_a_lineage_that_is_cut_says_so(
+    client: TestClient,
+    database: Database,
+    make_job: Callable[..., str],
+    model: Model,
+    dataset: Dataset,
+    monkeypatch: pytest.MonkeyPatch,
+    place: str,
+    most: int,
+) -> None:
+    for name in ("first", "second"):
+        _, made = train(database, make_job, model.id, dataset.id, name)
+        fields: dict[str, Any] = {"job_id": make_job(kind="evaluate", dataset_id=None), "name": name}
+        target = {"target_kind": "model", "target_model_id": made, "target_name": "it"}
+        with database.write() as session:
+            session.add(Evaluation(id=new_id("ev"), request={}, results=[], **fields, **target))
+    path = f"/api/v1/models/{model.id}/lineage"
+    whole = client.get(path).json()
+    monkeypatch.setattr(place, most)
+
+    cut = client.get(path).json()
+
+    assert (whole["is_cut"], cut["is_cut"]) == (False, True)
+    assert len(cut["nodes"]) < len(whole["nodes"])

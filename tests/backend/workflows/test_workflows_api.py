@@ -1,12 +1,16 @@
 """Workflow files, as the API takes and refuses them."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from sqlmodel import Session
+from trellis_api.core.columns import utc_now
 from trellis_api.datasets.models import Dataset
 from trellis_api.models.models import Model
 from trellis_api.workflows.source_check import NoWorkflow, find_function
+from trellis_contracts.states import JobState
 
 CODE = "async def workflow(task, model):\n    return 1.0\n"
 PATH = "/api/v1/workflows"
@@ -22,7 +26,9 @@ def test_a_file_is_kept_listed_read_and_forgotten(client: TestClient, workflow_i
     read = client.get(f"{PATH}/{workflow_id}").json()
 
     assert (listed["id"], listed["name"], listed["function"]) == (workflow_id, "mine", "workflow")
-    assert read == {**listed, "code": CODE}
+    assert read["code"] == CODE
+    assert listed == {**listed, **{name: value for name, value in read.items() if name != "code"}}
+    assert (listed["job_count"], listed["jobs"], listed["used_by"]) == (0, [], [])
     assert client.delete(f"{PATH}/{workflow_id}").status_code == 204
     assert client.get(f"{PATH}/{workflow_id}").json()["error"] == "workflow_not_found"
     assert client.delete(f"{PATH}/wfl_nonsense").status_code == 404
@@ -39,6 +45,21 @@ def test_what_has_no_workflow_is_refused_and_never_run(client: TestClient) -> No
     )
     assert (refused.status_code, refused.json()["error"]) == (422, "workflow_invalid")
     assert "must be async" in refused.json()["message"]
+
+
+def test_all_faults_of_a_file_are_told_at_once(client: TestClient) -> None:
+    code = "def workflow(model): ...\nasync def judge(answer): ...\n"
+
+    refused = client.post(PATH, json={"name": "bad", "code": code}).json()
+
+    said = [(each["field"], each["message"]) for each in refused["details"]]
+    assert [field for field, _ in said] == ["code"] * 3
+    for (_, message), expected in zip(
+        said, ("must be async", "workflow(task, model)", "judge(task, response)"), strict=True
+    ):
+        assert expected in message
+    # Whoever shows nothing but the message learns all of them.
+    assert refused["message"] == " ".join(["The file has 3 faults.", *(message for _, message in said)])
 
 
 @pytest.mark.parametrize(
@@ -126,3 +147,37 @@ def test_a_job_without_its_workflow_is_refused(
     assert code in refused.text
     assert [issue["code"] for issue in previewed["errors"]] == [code]
     assert previewed["errors"][0]["field"] == "params.workflow"
+
+
+def test_the_list_tells_what_a_workflow_is_used_by(
+    client: TestClient, workflow_id: str, make_job: Callable[..., str]
+) -> None:
+    params = {"workflow": workflow_id}
+    for number in range(4):
+        make_job(name=f"done {number}", state=JobState.SUCCEEDED, params=params)
+    running = make_job(name="now", state=JobState.RUNNING, params=params)
+    make_job(name="other", params={"workflow": "wfl_other"})
+    make_job(name="none")
+
+    (listed,) = client.get(PATH).json()["items"]
+
+    assert (listed["job_count"], listed["used_by"]) == (5, ["now"])
+    assert listed["jobs"][0] == {"id": running, "name": "now"}
+    assert [each["name"] for each in listed["jobs"]] == ["now", "done 3", "done 2"]
+    refused = client.delete(f"{PATH}/{workflow_id}")
+    assert (refused.status_code, refused.json()["error"]) == (409, "workflow_in_use")
+
+
+def test_of_many_jobs_of_many_workflows_only_those_that_are_shown_are_read(
+    client: TestClient, session: Session, make_job: Callable[..., str], workflow_id: str
+) -> None:
+    other = client.post(PATH, json={"name": "other", "code": CODE}).json()["id"]
+    moment = utc_now()
+    same = [make_job(params={"workflow": workflow_id}, created_at=moment) for _ in range(6)]
+    last = make_job(params={"workflow": other})
+
+    listed = {each["id"]: each for each in client.get(PATH).json()["items"]}
+
+    assert (listed[workflow_id]["job_count"], listed[other]["job_count"]) == (6, 1)
+    assert [each["id"] for each in listed[workflow_id]["jobs"]] == sorted(same, reverse=True)[:3]
+    assert [each["id"] for each in listed[other]["jobs"]] == [last]

@@ -101,7 +101,7 @@ def test_files_come_from_the_folder_where_one_is_set(install: Callable[..., Any]
         ("gated", "gated"),
         ("missing", "has no file b/test.jsonl"),
         ("fewer", "has 7 rows, and the catalogue says 8"),
-        ("damaged", "is no JSON"),
+        ("damaged", "is not JSON"),
         ("other", "dev.jsonl is not the file that the catalogue describes"),
     ],
 )

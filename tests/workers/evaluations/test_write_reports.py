@@ -158,6 +158,30 @@ def test_a_worker_that_was_killed_leaves_nothing_behind(install: Callable[..., A
     assert list_left(platform) == []
 
 
+def test_a_report_that_ends_its_workers_is_given_up_until_it_is_asked_for_again(
+    install: Callable[..., Any],
+) -> None:
+    platform = install()
+    report_id = ask(platform, add_evaluation(platform, 0, (1.0, 0.0)), formats=["md"])
+    for _ in range(service.MAX_ATTEMPTS):
+        with platform.write() as session:
+            assert service.begin_writing(session, report_id=report_id) is not None
+
+    write_reports()
+
+    report = read(platform, report_id)
+    assert report.state == "failed"
+    # Every take-up counts, and a worker that was restarted has not died of anything.
+    assert f"lost {service.MAX_ATTEMPTS} times" in str(report.state_reason)
+    assert list_files(platform, report_id) == []
+
+    with platform.write() as session:
+        service.retry(session, report_id=report_id)
+    write_reports()
+
+    assert read(platform, report_id).state == "ready"
+
+
 def test_a_deleted_evaluation_fails_its_report_and_no_other(install: Callable[..., Any]) -> None:
     platform = install()
     gone, stays = add_evaluation(platform, 0, (1.0,)), add_evaluation(platform, 1, (1.0, 0.0))

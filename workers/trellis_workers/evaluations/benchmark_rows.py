@@ -1,7 +1,6 @@
 """Counts the rows of benchmark files and the problems of each group, in JSON lines and Parquet."""
 
 import gzip
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from trellis_data.json_objects import BadLine, read_objects
 
 LINES, COMPRESSED_LINES, PARQUET = ".jsonl", ".jsonl.gz", ".parquet"
 _BATCH_ROWS = 1024
@@ -52,23 +52,11 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
                 for batch in file.iter_batches(_BATCH_ROWS):
                     yield from batch.to_pylist()
             return
-        yield from _read_lines(path)
-    except (pa.ArrowException, gzip.BadGzipFile, EOFError, UnicodeDecodeError) as error:
+        yield from read_objects(path)
+    except BadLine as error:
+        raise UnfitFile(str(error)) from error
+    except (pa.ArrowException, gzip.BadGzipFile, EOFError) as error:
         raise UnfitFile(f"{path.name} cannot be read: {error}") from error
-
-
-def _read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                raise UnfitFile(f"Line {number} of {path.name} is no JSON: {error}") from error
-            if not isinstance(row, dict):
-                raise UnfitFile(f"Line {number} of {path.name} is no object.")
-            yield row
 
 
 def _name_group(kind: str, value: Any) -> str:

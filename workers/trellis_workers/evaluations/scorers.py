@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from trellis_api.rewards import repository as rewards
 from trellis_api.rewards.errors import UnknownRewardFile
+from trellis_api.rewards.files import FILES
 from trellis_contracts.attempt import REWARD_FILES_FOLDER, REWARD_KEYS_FILE
 from trellis_contracts.evaluation import CodeScorer, CustomOrder, EvaluationTask, JudgeScorer
 
@@ -36,7 +36,7 @@ def hand_over_scorers(task: EvaluationTask, attempt_dir: Path) -> None:
 
 def _copy(file_id: str, path: Path) -> None:
     with read() as session:
-        file = rewards.find_file(session, file_id=file_id)
+        file = FILES.find(session, file_id)
     if file is None:
         raise UnknownRewardFile(f"There is no reward file '{file_id}' (any more).")
     path.parent.mkdir(parents=True, exist_ok=True)

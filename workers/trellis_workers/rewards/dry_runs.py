@@ -22,6 +22,7 @@ from trellis_api.core.redaction import redact
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.view import view
 from trellis_api.jobs import rollout_store
+from trellis_api.jobs.rollout_pages import arrange
 from trellis_api.rewards import repository, service
 from trellis_api.rewards.models import DryRun
 from trellis_api.rewards.resources import FoundResources, as_terms, find_resources
@@ -114,7 +115,8 @@ def _describe(session: Session, settings: Settings, dry_run_id: str) -> tuple[Dr
 def _read_rollouts(session: Session, dry_run: DryRun) -> list[RecordedRollout]:
     if dry_run.job_id is None or dry_run.step is None:
         return []
-    samples = rollout_store.read(session, job_id=dry_run.job_id, step=dry_run.step, split="train")
+    marks = rollout_store.list_marks(session, job_id=dry_run.job_id, step=dry_run.step, split="train")
+    samples = rollout_store.read(session, ids=[mark.id for _, mark in arrange(marks)])
     return [
         RecordedRollout(prompt=each.prompt, response=each.response, answer=each.ground_truth or "")
         for each in samples

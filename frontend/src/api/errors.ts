@@ -31,6 +31,12 @@ export class ApiError extends Error {
   }
 }
 
+/** What a refusal lists, each in a sentence of the API's. */
+export function faultsOf({ details }: ApiError): string[] {
+  const items: unknown[] = Array.isArray(details.items) ? details.items : []
+  return items.flatMap((item) => (isRecord(item) && typeof item.message === 'string' ? [item.message] : []))
+}
+
 /** Details are an object or a list (then under `items`), as the error's code has it. */
 function readDetails(details: unknown): ErrorDetails {
   if (isRecord(details)) return details

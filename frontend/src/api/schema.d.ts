@@ -1136,6 +1136,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/job-pipelines/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Check Job Pipeline
+         * @description What a YAML text stands for, and what is wrong with it, line by line; nothing is created.
+         */
+        post: operations["check_job_pipeline_api_v1_job_pipelines_check_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/job-pipelines/templates": {
         parameters: {
             query?: never;
@@ -1532,6 +1552,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/{job_id}/rollout-summary": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * All sampled responses of one step in numbers
+         * @description Every score, and why episodes ended.
+         */
+        get: operations["summarise_rollouts_api_v1_jobs__job_id__rollout_summary_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/{job_id}/rollouts": {
         parameters: {
             query?: never;
@@ -1541,9 +1581,12 @@ export interface paths {
         };
         /**
          * Sampled responses of one step
-         * @description Responses to one prompt stand together.
+         * @description Responses to one prompt stand together. A cursor is good for the filter and order that gave it.
+         *
+         *     While responses of the step still come, pages by score may leave a prompt out or bring it again: a late
+         *     response moves its prompt. In the order of sampling nothing moves.
          */
-        get: operations["read_rollouts_api_v1_jobs__job_id__rollouts_get"];
+        get: operations["list_rollouts_api_v1_jobs__job_id__rollouts_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2265,7 +2308,7 @@ export interface paths {
         };
         /**
          * List Workflows
-         * @description Uploaded workflows, newest first.
+         * @description Uploaded workflows, newest first, with what they are used by.
          */
         get: operations["list_workflows_api_v1_workflows_get"];
         put?: never;
@@ -3785,6 +3828,26 @@ export interface components {
             split: string;
         };
         /**
+         * DocumentProblem
+         * @description Something that is wrong with a text.
+         */
+        DocumentProblem: {
+            /** Code */
+            code: string;
+            /**
+             * Field
+             * @description Such as stages.0.model; empty for the whole.
+             */
+            field: string;
+            /**
+             * Line
+             * @description From 1; null where it has none.
+             */
+            line: number | null;
+            /** Message */
+            message: string;
+        };
+        /**
          * DroppedRow
          * @description A row that a step dropped, and why.
          */
@@ -4266,6 +4329,11 @@ export interface components {
              * @default 0
              */
             seed: number;
+            /**
+             * Skipped
+             * @description Checkpoints that were not measured: too many were waiting when they were saved.
+             */
+            skipped: number;
             /** @description Null unless a score that no longer rose stopped the job. */
             stopped: components["schemas"]["EarlyStopped"] | null;
         };
@@ -5324,6 +5392,18 @@ export interface components {
             validation_version?: string | null;
         };
         /**
+         * JobPipelineChecked
+         * @description What a text stands for: `document` can be created; it is null where there are problems.
+         */
+        JobPipelineChecked: {
+            document: components["schemas"]["JobPipelineCreate"] | null;
+            /**
+             * Problems
+             * @description In the order of their lines.
+             */
+            problems: components["schemas"]["DocumentProblem"][];
+        };
+        /**
          * JobPipelineCreate
          * @description Stages to run as jobs, each when those that it needs have finished.
          */
@@ -5401,6 +5481,17 @@ export interface components {
         JobPipelineTemplateList: {
             /** Items */
             items: components["schemas"]["JobPipelineTemplate"][];
+        };
+        /**
+         * JobPipelineText
+         * @description A pipeline as `trellis job-pipelines submit` takes it: models and datasets by id or name.
+         */
+        JobPipelineText: {
+            /**
+             * Yaml
+             * @description YAML or JSON.
+             */
+            yaml: string;
         };
         /**
          * JobPreview
@@ -5673,6 +5764,11 @@ export interface components {
              * @default false
              */
             advanced: boolean;
+            /**
+             * Can Be Empty
+             * @default false
+             */
+            can_be_empty: boolean;
             /** Choices */
             choices?: string[];
             /** Default */
@@ -5938,6 +6034,11 @@ export interface components {
         LineageRead: {
             /** Edges */
             edges: components["schemas"]["LineageEdge"][];
+            /**
+             * Is Cut
+             * @description There is more than is shown.
+             */
+            is_cut: boolean;
             /** Model Id */
             model_id: string;
             /** Nodes */
@@ -6737,10 +6838,10 @@ export interface components {
              */
             next_cursor?: string | null;
         };
-        /** Page[WorkflowRead] */
-        Page_WorkflowRead_: {
+        /** Page[WorkflowListed] */
+        Page_WorkflowListed_: {
             /** Items */
-            items: components["schemas"]["WorkflowRead"][];
+            items: components["schemas"]["WorkflowListed"][];
             /**
              * Next Cursor
              * @description Give as `cursor` for the next page; null at the end.
@@ -7599,6 +7700,11 @@ export interface components {
              * @default false
              */
             advanced: boolean;
+            /**
+             * Can Be Empty
+             * @default false
+             */
+            can_be_empty: boolean;
             /** Choices */
             choices?: string[];
             /** Default */
@@ -7718,6 +7824,37 @@ export interface components {
             trajectory: components["schemas"]["Trajectory"] | null;
         };
         /**
+         * RolloutOrder
+         * @description In which order prompts stand, each with its responses as they came.
+         * @enum {string}
+         */
+        RolloutOrder: "sampled" | "worst" | "best" | "spread";
+        /**
+         * RolloutPage
+         * @description Responses of one step, those of one prompt together: split only where they alone fill a page.
+         */
+        RolloutPage: {
+            /** Items */
+            items: components["schemas"]["RolloutRead"][];
+            /**
+             * Next Cursor
+             * @description Give as `cursor` for the next page; null at the end.
+             */
+            next_cursor?: string | null;
+            /**
+             * Split
+             * @enum {string}
+             */
+            split: "train" | "validation";
+            /** Step */
+            step: number;
+            /**
+             * Total
+             * @description Of the step that fit the filter, on all pages.
+             */
+            total: number;
+        };
+        /**
          * RolloutRead
          * @description One sampled response.
          */
@@ -7738,6 +7875,11 @@ export interface components {
             id: number;
             /** Is Truncated */
             is_truncated: boolean;
+            /**
+             * Number
+             * @description Place among the responses of its step as they were sampled, from 1.
+             */
+            number: number;
             /** Prompt */
             prompt: string;
             /** Response */
@@ -7750,6 +7892,13 @@ export interface components {
             };
             /** Score */
             score: number | null;
+            /**
+             * Split
+             * @enum {string}
+             */
+            split: "train" | "validation";
+            /** Step */
+            step: number;
             /**
              * Stop Reason
              * @description Why the episode ended: answered, turns, context ...
@@ -7781,6 +7930,33 @@ export interface components {
             step: number;
         };
         /**
+         * RolloutSummary
+         * @description All sampled responses of one step in numbers.
+         */
+        RolloutSummary: {
+            /**
+             * Scores
+             * @description Of those that have one.
+             */
+            scores: number[];
+            /**
+             * Split
+             * @enum {string}
+             */
+            split: "train" | "validation";
+            /** Step */
+            step: number;
+            /**
+             * Stop Reasons
+             * @description How many of the step's episodes ended why, the most frequent first.
+             */
+            stop_reasons: {
+                [key: string]: number;
+            };
+            /** Total */
+            total: number;
+        };
+        /**
          * RolloutsEvent
          * @description A bounded sample of the rollouts of one step.
          */
@@ -7805,28 +7981,6 @@ export interface components {
              * Format: date-time
              */
             time: string;
-        };
-        /**
-         * RolloutsRead
-         * @description The sampled responses of one step, those of one prompt together.
-         */
-        RolloutsRead: {
-            /** Rollouts */
-            rollouts: components["schemas"]["RolloutRead"][];
-            /**
-             * Split
-             * @enum {string}
-             */
-            split: "train" | "validation";
-            /** Step */
-            step: number;
-            /**
-             * Stop Reasons
-             * @description How many of the step's episodes ended why, whatever the filter.
-             */
-            stop_reasons: {
-                [key: string]: number;
-            };
         };
         /**
          * RolloutsSampled
@@ -9403,6 +9557,42 @@ export interface components {
             sha256: string;
             /** Size Bytes */
             size_bytes: number;
+        };
+        /**
+         * WorkflowListed
+         * @description An uploaded workflow, and what it is used by.
+         */
+        WorkflowListed: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Function */
+            function: string;
+            /** Id */
+            id: string;
+            /**
+             * Job Count
+             * @description Jobs that trained it, finished ones included.
+             */
+            job_count: number;
+            /**
+             * Jobs
+             * @description The newest of them.
+             */
+            jobs: components["schemas"]["NamedReference"][];
+            /** Name */
+            name: string;
+            /** Sha256 */
+            sha256: string;
+            /** Size Bytes */
+            size_bytes: number;
+            /**
+             * Used By
+             * @description Unfinished jobs, and pipelines under way; it is not deleted while there are any.
+             */
+            used_by: string[];
         };
         /**
          * WorkflowRead
@@ -14031,6 +14221,75 @@ export interface operations {
             };
         };
     };
+    check_job_pipeline_api_v1_job_pipelines_check_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JobPipelineText"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobPipelineChecked"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     list_job_pipeline_templates_api_v1_job_pipelines_templates_get: {
         parameters: {
             query?: never;
@@ -14443,6 +14702,10 @@ export interface operations {
                 text?: string | null;
                 /** @description With, or without, an active alarm. */
                 has_alarms?: boolean | null;
+                /** @description Whose agents work in this one (env_...). */
+                environment?: string | null;
+                /** @description That train this workflow file (wfl_...). */
+                workflow?: string | null;
                 cursor?: string | null;
                 limit?: number;
             };
@@ -15527,16 +15790,12 @@ export interface operations {
             };
         };
     };
-    read_rollouts_api_v1_jobs__job_id__rollouts_get: {
+    summarise_rollouts_api_v1_jobs__job_id__rollout_summary_get: {
         parameters: {
             query?: {
                 /** @description Default the newest one. */
                 step?: number | null;
                 split?: "train" | "validation";
-                /** @description Episodes that ended so. */
-                stop_reason?: string | null;
-                /** @description With every turn of episodes; otherwise read them one by one. */
-                trajectories?: boolean;
             };
             header?: never;
             path: {
@@ -15553,7 +15812,82 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RolloutsRead"];
+                    "application/json": components["schemas"]["RolloutSummary"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_rollouts_api_v1_jobs__job_id__rollouts_get: {
+        parameters: {
+            query?: {
+                /** @description Default the newest one. */
+                step?: number | null;
+                split?: "train" | "validation";
+                /** @description Episodes that ended so. */
+                stop_reason?: string | null;
+                /** @description Included. */
+                min_score?: number | null;
+                /** @description Included. */
+                max_score?: number | null;
+                /** @description Of the prompts: as sampled, or by their responses' scores. */
+                order?: components["schemas"]["RolloutOrder"];
+                /** @description With every turn of episodes; otherwise read them one by one. */
+                trajectories?: boolean;
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RolloutPage"];
                 };
             };
             /** @description Not logged in */
@@ -18914,7 +19248,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Page_WorkflowRead_"];
+                    "application/json": components["schemas"]["Page_WorkflowListed_"];
                 };
             };
             /** @description Not logged in */

@@ -8,6 +8,8 @@ import { useResource } from './useResource'
 export interface CursorPage<T> {
   items: T[]
   next_cursor?: string | null
+  /** How many there are on all pages, where the server counts them. */
+  total?: number
 }
 
 /** Every item of a list that is short enough to be shown whole. */
@@ -28,7 +30,7 @@ interface CursorListOptions<T> {
   intervalMs?: number | ((items: readonly T[]) => number | null)
 }
 
-export function useCursorList<T extends { id: string }>(
+export function useCursorList<T extends { id: string | number }>(
   load: (cursor: string | undefined, signal: AbortSignal) => Promise<CursorPage<T>>,
   options: CursorListOptions<T> = {},
 ) {
@@ -37,10 +39,12 @@ export function useCursorList<T extends { id: string }>(
   const moreError = shallowRef<ApiError | null>(null)
   // Grows with every reset, so that a late answer for other filters is dropped.
   let generation = 0
+  // Whether a page beyond those in `later` was asked for and has not come yet.
+  let isAsked = false
 
   /** What is there with this first page: a row that moved between two readings is there once. */
   function joined(firstPage: CursorPage<T> | null): T[] {
-    const seen = new Map<string, T>()
+    const seen = new Map<string | number, T>()
     for (const page of [firstPage, ...later.value]) {
       for (const item of page?.items ?? []) if (!seen.has(item.id)) seen.set(item.id, item)
     }
@@ -62,6 +66,7 @@ export function useCursorList<T extends { id: string }>(
   async function loadMore(): Promise<void> {
     if (nextCursor.value === null || isLoadingMore.value) return
     const mine = generation
+    isAsked = true
     isLoadingMore.value = true
     moreError.value = null
     try {
@@ -70,8 +75,13 @@ export function useCursorList<T extends { id: string }>(
     } catch (cause) {
       if (mine === generation) moreError.value = asApiError(cause)
     } finally {
-      if (mine === generation) isLoadingMore.value = false
+      if (mine === generation) rest()
     }
+  }
+
+  function rest(): void {
+    isAsked = false
+    isLoadingMore.value = false
   }
 
   /** Forgets the pages that were loaded by hand, and the one that is being loaded. */
@@ -79,14 +89,39 @@ export function useCursorList<T extends { id: string }>(
     generation += 1
     later.value = []
     moreError.value = null
-    isLoadingMore.value = false
+    rest()
   }
 
-  /** Reads anew, so that what was deleted is gone from all pages. */
+  /** Reads every page that is shown anew, so that what was deleted is gone from each; with the one that is being loaded. */
   async function reload(): Promise<void> {
+    const wanted = later.value.length + (isAsked ? 1 : 0)
+    generation += 1
+    const mine = generation
+    moreError.value = null
+    // A page that came meanwhile would continue what is about to be replaced.
+    isLoadingMore.value = true
+    await first.refresh()
+    const pages: CursorPage<T>[] = []
+    try {
+      let cursor = first.data.value?.next_cursor
+      while (mine === generation && pages.length < wanted && cursor != null) {
+        const page = await load(cursor, new AbortController().signal)
+        pages.push(page)
+        cursor = page.next_cursor
+      }
+    } catch (cause) {
+      if (mine === generation) moreError.value = asApiError(cause)
+    }
+    if (mine !== generation) return
+    later.value = pages
+    rest()
+  }
+
+  /** Begins at the first page again: where the order is another one, the others are no continuation. */
+  async function restart(): Promise<void> {
     forget()
     await first.refresh()
   }
 
-  return { first, items, hasMore: computed(() => nextCursor.value !== null), isLoadingMore, moreError, loadMore, reload }
+  return { first, items, hasMore: computed(() => nextCursor.value !== null), isLoadingMore, moreError, loadMore, reload, restart }
 }

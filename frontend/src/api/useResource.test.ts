@@ -121,22 +121,70 @@ describe('useCursorList', () => {
     end()
   })
 
-  it('can load another page after a reload that came in between', async () => {
-    let answer: () => void = () => undefined
-    const { it: list, end } = run(() =>
-      useCursorList((cursor) =>
-        cursor === undefined ? Promise.resolve({ items: [{ id: '1' }], next_cursor: 'two' }) : new Promise<never>((_, reject) => { answer = reject }),
-      ),
+  it('has the page that was being loaded when a reload came in between', async () => {
+    interface Page { items: { id: string }[]; next_cursor?: string }
+    const asked: { resolve: (page: Page) => void; reject: (cause: Error) => void }[] = []
+    const load = vi.fn((cursor: string | undefined) =>
+      cursor === undefined ? Promise.resolve({ items: [{ id: '1' }], next_cursor: 'two' }) : new Promise<Page>((resolve, reject) => { asked.push({ resolve, reject }) }),
     )
+    const { it: list, end } = run(() => useCursorList(load))
     await vi.advanceTimersByTimeAsync(0)
     const page = list.loadMore()
+    const reload = list.reload()
+    await vi.advanceTimersByTimeAsync(0)
 
-    await list.reload()
-    answer()
+    asked[0]?.reject(new Error('late'))
     await page
+    await list.loadMore()
+    expect(list.isLoadingMore.value).toBe(true)
+    expect(asked).toHaveLength(2)
 
+    asked[1]?.resolve({ items: [{ id: '2' }] })
+    await reload
+    expect(list.items.value.map((item) => item.id)).toEqual(['1', '2'])
     expect(list.isLoadingMore.value).toBe(false)
     expect(list.moreError.value).toBe(null)
+    end()
+  })
+
+  it('keeps the pages that were loaded by hand when it reads anew, without what was deleted', async () => {
+    const pages = new Map([
+      ['start', { items: [{ id: '1' }], next_cursor: 'two' }],
+      ['two', { items: [{ id: '2' }, { id: '3' }], next_cursor: 'three' }],
+      ['three', { items: [{ id: '4' }], next_cursor: null }],
+    ])
+    const { it: list, end } = run(() => useCursorList((cursor) => Promise.resolve(pages.get(cursor ?? 'start') ?? { items: [] })))
+    await vi.advanceTimersByTimeAsync(0)
+    await list.loadMore()
+    pages.set('start', { items: [{ id: '0' }], next_cursor: 'one' })
+    pages.set('one', { items: [{ id: '1' }, { id: '3' }], next_cursor: 'three' })
+
+    await list.reload()
+    expect(list.items.value.map((item) => item.id)).toEqual(['0', '1', '3'])
+    expect(list.hasMore.value).toBe(true)
+
+    await list.restart()
+    expect(list.items.value.map((item) => item.id)).toEqual(['0'])
+    end()
+  })
+
+  it('says so where a further page cannot be read anew, and offers it again', async () => {
+    let isAway = false
+    const { it: list, end } = run(() =>
+      useCursorList((cursor) => {
+        if (cursor === undefined) return Promise.resolve({ items: [{ id: '1' }], next_cursor: 'two' })
+        return isAway ? Promise.reject(new TypeError('away')) : Promise.resolve({ items: [{ id: '2' }] })
+      }),
+    )
+    await vi.advanceTimersByTimeAsync(0)
+    await list.loadMore()
+    isAway = true
+
+    await list.reload()
+
+    expect(list.items.value.map((item) => item.id)).toEqual(['1'])
+    expect(list.moreError.value?.code).toBe('unreachable')
+    expect(list.hasMore.value).toBe(true)
     end()
   })
 

@@ -4,6 +4,7 @@ import type { components } from '@/api/schema'
 type Schemas = components['schemas']
 
 export type Environment = Schemas['EnvironmentRead']
+export type WorkflowListed = Schemas['WorkflowListed']
 export type EnvironmentKind = Schemas['EnvironmentKind']
 export type EnvironmentDataset = Schemas['EnvironmentDataset']
 export type Tool = Schemas['ToolSchema']

@@ -4,6 +4,8 @@ import type { components } from '@/api/schema'
 type Schemas = components['schemas']
 
 export type JobPipeline = Schemas['JobPipelineRead']
+export type DocumentChecked = Schemas['JobPipelineChecked']
+export type DocumentProblem = Schemas['DocumentProblem']
 export type JobPipelineCreate = Schemas['JobPipelineCreate']
 export type Stage = Schemas['StageRead']
 export type StageCreate = Schemas['StageCreate']

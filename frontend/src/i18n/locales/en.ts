@@ -22,6 +22,10 @@ export default {
     tags: 'Tags',
     actions: 'Actions',
   },
+  code: {
+    leave: 'Escape, then Tab leaves the editor.',
+    faults: 'The file has a fault and was not kept: | The file has {count} faults and was not kept:',
+  },
   value: { none: '—', yes: 'yes', no: 'no', notMeasured: 'not measured' },
   state: {
     queued: 'Queued',

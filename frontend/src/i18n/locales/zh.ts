@@ -22,6 +22,10 @@ export default {
     tags: '标签',
     actions: '操作',
   },
+  code: {
+    leave: '按 Escape 再按 Tab 可离开编辑器。',
+    faults: '文件有 {count} 处错误，未保存：',
+  },
   value: { none: '—', yes: '是', no: '否', notMeasured: '未测量' },
   state: {
     queued: '排队中',

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import type { StageCreate, Template } from '../types'
-import { draftOfStages, draftOfTemplate, emptyDraft, missingRows, readDocument, toRequest } from './draft'
+import { draftOfStages, draftOfTemplate, emptyDraft, missingRows, toRequest } from './draft'
 
 const text = (en: string) => ({ en, zh: `${en}（中文）` })
 const template: Template = {
@@ -68,12 +68,5 @@ describe('a pipeline from another', () => {
       expect.objectContaining({ id: 'sft', model: { base: 'mdl_9' }, seed: 7, priority: 3, params: { learning_rate: 0.1 }, overrides: { 'a.b': 1 }, preset: 'cpu-tiny' }),
       expect.objectContaining({ id: 'evaluation', title: 'evaluation', model: { stage: 'sft' }, needs: [], benchmarks: [expect.objectContaining({ dataset: 'ds_2', split: 'eval' })] }),
     ])
-  })
-})
-
-describe('a document', () => {
-  it('is taken where it has a name and stages', () => {
-    expect(readDocument({ name: 'x', stages: [{ id: 'a' }] })).toEqual({ name: 'x', description: '', start: false, stages: [{ id: 'a' }] })
-    for (const other of [null, [], { name: 'x' }, { name: 1, stages: [] }, { name: 'x', stages: ['a'] }]) expect(readDocument(other)).toBeNull()
   })
 })

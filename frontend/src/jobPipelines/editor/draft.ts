@@ -1,5 +1,4 @@
 /** Stages as the form holds them, from a template or from another pipeline, and the request that they become. */
-import { isRecord } from '@/api/json'
 import type { Locale } from '@/i18n'
 
 import type { JobPipelineCreate, StageCreate, Template } from '../types'
@@ -129,11 +128,4 @@ function toStage(stage: StageDraft, model: string | null, needs: string[], baseM
 function withRows(order: Order, { dataset, datasetSplit }: StageDraft): Order {
   if (order.benchmark !== 'custom') return order
   return { ...order, dataset, ...(datasetSplit === null ? {} : { split: datasetSplit }) }
-}
-
-/** The document of a pipeline as a person wrote it; null where it is none. */
-export function readDocument(value: unknown): JobPipelineCreate | null {
-  if (!isRecord(value) || typeof value.name !== 'string' || !Array.isArray(value.stages) || !value.stages.every(isRecord)) return null
-  // What else is wrong with it, the platform says by field.
-  return { description: '', ...(value as Omit<JobPipelineCreate, 'description' | 'start'>), start: false }
 }

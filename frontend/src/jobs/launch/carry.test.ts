@@ -9,7 +9,7 @@ const text = { en: 'x', zh: 'x' }
 function knobOf(name: string, part: Partial<Knob> = {}): Knob {
   return {
     name, type: 'float', default: 0, title: text, help: text, unit: null, minimum: null, maximum: null, exclusive_minimum: null,
-    choices: [], advanced: false, group: 'run', engine_keys: [], ...part,
+    choices: [], can_be_empty: false, advanced: false, group: 'run', engine_keys: [], ...part,
   }
 }
 
@@ -72,6 +72,7 @@ describe('a knob', () => {
     [knobOf('a', { type: 'bool' }), 1, false],
     [knobOf('a', { type: 'str', default: '' }), null, false],
     [knobOf('a', { type: 'str', default: null }), null, true],
+    [knobOf('a', { default: 0.8, can_be_empty: true }), null, true],
   ])('%# holds what suits its type and range', (knob, value, expected) => {
     expect(canHold(knob, value)).toBe(expected)
   })

@@ -1,6 +1,6 @@
 /** What of a draft goes along when another recipe is chosen, and what waits for the way back. */
 import type { Knob, Recipe } from '../types'
-import type { Draft, KnobValue, OverrideRow } from './draft'
+import { canBeEmpty, type Draft, type KnobValue, type OverrideRow } from './draft'
 
 /** Turns and engine settings that the current recipe has no place for; a recipe that has gets them back. */
 export interface Parked {
@@ -14,7 +14,7 @@ export function emptyParked(): Parked {
 
 /** Whether a knob can hold a value that was given to another recipe's knob of the same name. */
 export function canHold(knob: Knob, value: KnobValue): boolean {
-  if (value === null) return knob.default === null
+  if (value === null) return canBeEmpty(knob)
   if (Array.isArray(value)) return knob.type === 'rewards'
   switch (knob.type) {
     case 'int':

@@ -10,7 +10,7 @@ function knobOf(name: string, type: Knob['type'], fallback: Knob['default']): Kn
   const text = { en: name, zh: name }
   return {
     name, type, default: fallback, title: text, help: text, unit: null, minimum: null, maximum: null,
-    exclusive_minimum: null, choices: [], advanced: false, group: 'run', engine_keys: [],
+    exclusive_minimum: null, choices: [], can_be_empty: false, advanced: false, group: 'run', engine_keys: [],
   }
 }
 

@@ -145,6 +145,11 @@ export function presetOf(recipe: Recipe, id: string | null): Preset | null {
   return recipe.presets.find((preset) => preset.id === id) ?? null
 }
 
+/** Whether a knob may hold nothing. */
+export function canBeEmpty(knob: Knob): boolean {
+  return knob.default === null || knob.can_be_empty
+}
+
 /** What a knob is without being turned. */
 export function inheritedValue(knob: Knob, preset: Preset | null): KnobValue {
   const fromPreset: unknown = preset?.params?.[knob.name]

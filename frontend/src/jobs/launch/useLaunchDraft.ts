@@ -65,11 +65,13 @@ export function useLaunchDraft() {
     if (terms !== null && knob !== undefined) draft.params = { ...draft.params, [knob.name]: terms }
   }
 
-  /** Somebody comes from an environment to train in it. */
-  function takeEnvironment(): void {
-    const id = fromQuery(route.query.environment)
-    const knob = recipe.value?.knobs.find((one) => one.type === 'environment')
-    if (id !== null && knob !== undefined) draft.params = { ...draft.params, [knob.name]: id }
+  /** Somebody comes from an environment to train in it, or from a workflow to train it. */
+  function takeReferences(): void {
+    for (const type of ['environment', 'workflow']) {
+      const id = fromQuery(route.query[type])
+      const knob = recipe.value?.knobs.find((one) => one.type === type)
+      if (id !== null && knob !== undefined) draft.params = { ...draft.params, [knob.name]: id }
+    }
   }
 
   function choosePreset(id: string): void {
@@ -105,7 +107,7 @@ export function useLaunchDraft() {
       const wanted = fromQuery(route.query.recipe) ?? FIRST_RECIPE
       chooseRecipe(recipes.find((one) => one.id === wanted)?.id ?? recipes[0]?.id ?? '')
       takeRewards()
-      takeEnvironment()
+      takeReferences()
     } else if (draft.preset === null && recipe.value !== null) {
       suggestPreset(recipe.value)
     }

@@ -11,9 +11,12 @@ export interface JobFilters {
   /** Only jobs with an active alarm. */
   hasAlarms: boolean
   kind: JobKind | null
+  /** What their agents work in, and what trains as one: by id. */
+  environment: string | null
+  workflow: string | null
 }
 
-export const NO_FILTERS: JobFilters = { states: [], recipe: null, tag: null, text: '', hasAlarms: false, kind: null }
+export const NO_FILTERS: JobFilters = { states: [], recipe: null, tag: null, text: '', hasAlarms: false, kind: null, environment: null, workflow: null }
 
 function single(value: LocationQuery[string] | undefined): string | null {
   const first = Array.isArray(value) ? value[0] : value
@@ -30,6 +33,8 @@ export function readFilters(query: LocationQuery): JobFilters {
     text: single(query.text) ?? '',
     hasAlarms: single(query.alarms) === '1',
     kind: JOB_KINDS.find((kind) => kind === single(query.kind)) ?? null,
+    environment: single(query.environment),
+    workflow: single(query.workflow),
   }
 }
 
@@ -42,6 +47,8 @@ export function writeFilters(filters: JobFilters): LocationQueryRaw {
   if (filters.text !== '') query.text = filters.text
   if (filters.hasAlarms) query.alarms = '1'
   if (filters.kind !== null) query.kind = filters.kind
+  if (filters.environment !== null) query.environment = filters.environment
+  if (filters.workflow !== null) query.workflow = filters.workflow
   return query
 }
 

@@ -18,7 +18,7 @@ export default {
   one: 'Job',
   subtitle: 'Every training run: waiting, running and done.',
   deleted: 'deleted',
-  filter: { kind: 'Kind', alarms: 'With alarms', text: 'Name or id', states: 'All states', recipe: 'All recipes', tag: 'Any tag' },
+  filter: { kind: 'Kind', alarms: 'With alarms', text: 'Name or id', states: 'All states', recipe: 'All recipes', tag: 'Any tag', environment: 'All environments', workflow: 'All workflows' },
   list: {
     recipeAndModel: 'Recipe and model',
     progress: 'Progress',

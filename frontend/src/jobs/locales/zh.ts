@@ -18,7 +18,7 @@ export default {
   one: '任务',
   subtitle: '所有训练任务：排队中、运行中与已结束。',
   deleted: '已删除',
-  filter: { kind: '类型', alarms: '有警报', text: '名称或编号', states: '全部状态', recipe: '全部训练方案', tag: '任意标签' },
+  filter: { kind: '类型', alarms: '有警报', text: '名称或编号', states: '全部状态', recipe: '全部训练方案', tag: '任意标签', environment: '全部环境', workflow: '全部工作流' },
   list: {
     recipeAndModel: '方案与模型',
     progress: '进度',

@@ -49,6 +49,7 @@ export default {
     alone: 'Nothing on this platform went into this model, and nothing was made from it yet.',
     drawing: 'Drawing of the lineage; the list below says the same.',
     list: 'Trainings in this lineage',
+    cut: 'There is more than is shown here: of evaluations and reports the newest are.',
     kind: { model: 'Model', job: 'Job', dataset: 'Dataset', evaluation: 'Evaluation', report: 'Report', environment: 'Environment' },
     evaluations: 'Evaluations in this lineage',
     of: 'of',

@@ -49,6 +49,7 @@ export default {
     alone: '此模型不是由平台上的内容产生的，也还没有由它产生新的内容。',
     drawing: '谱系图，下方列表内容相同。',
     list: '谱系中的训练',
+    cut: '此处未显示全部内容：评测和报告只显示最新的部分。',
     kind: { model: '模型', job: '任务', dataset: '数据集', evaluation: '评测', report: '报告', environment: '环境' },
     evaluations: '谱系中的评测',
     of: '评测对象',

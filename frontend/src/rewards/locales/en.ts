@@ -27,7 +27,7 @@ export default {
     remove: 'Delete {name}',
     dialogTitle: 'Add a reward function',
     code: 'Python',
-    codeHelp: 'score(prompt, response, answer, row) returns a number, or a dict with "score" and further figures. Escape, then Tab leaves the editor.',
+    codeHelp: 'score(prompt, response, answer, row) returns a number, or a dict with "score" and further figures.',
     fromFile: 'From a file',
     submit: 'Add',
   },

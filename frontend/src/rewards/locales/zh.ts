@@ -27,7 +27,7 @@ export default {
     remove: '删除 {name}',
     dialogTitle: '添加奖励函数',
     code: 'Python',
-    codeHelp: 'score(prompt, response, answer, row) 返回数字，或含 "score" 及其他数值的字典。按 Escape 再按 Tab 可离开编辑器。',
+    codeHelp: 'score(prompt, response, answer, row) 返回数字，或含 "score" 及其他数值的字典。',
     fromFile: '从文件读取',
     submit: '添加',
   },

@@ -27,6 +27,7 @@ export default {
     stoppedFacts: 'Best {best} at step {bestStep}; last measured at step {lastStep}.',
     evaluate: 'Evaluate',
     state: { waiting: 'to be evaluated', queued: 'being evaluated', recorded: 'evaluated', failed: 'evaluation failed', skipped: 'not evaluated' },
+    skipped: 'Checkpoints that were not evaluated, as too many were waiting when they were saved: {count}. Evaluate less often, or on fewer samples.',
     open: 'Evaluation of step {step}',
     evaluation: 'The evaluation',
     evaluationHelp: 'This job carries out an evaluation: its scores and samples are on the evaluation’s page.',

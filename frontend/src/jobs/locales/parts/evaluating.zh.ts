@@ -27,6 +27,7 @@ export default {
     stoppedFacts: '最佳 {best}，在第 {bestStep} 步；最后测量于第 {lastStep} 步。',
     evaluate: '评测',
     state: { waiting: '等待评测', queued: '正在评测', recorded: '已评测', failed: '评测失败', skipped: '未评测' },
+    skipped: '有 {count} 个检查点未评测：保存时等待评测的检查点过多。请降低评测频率，或减少样本数。',
     open: '第 {step} 步的评测',
     evaluation: '所属评测',
     evaluationHelp: '此任务用于执行一次评测，分数与样本见评测页面。',

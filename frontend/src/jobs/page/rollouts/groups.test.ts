@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 
 import type { Rollout } from '../../types'
-import { groupRollouts, orderGroups, position } from './groups'
+import { groupRollouts, position } from './groups'
 
 function rollout(group: string, score: number | null, part: Partial<Rollout> = {}): Rollout {
   return {
     group, prompt: `prompt ${group}`, response: '', ground_truth: null, score, reward_parts: {}, response_tokens: 1,
-    advantage: null, is_truncated: false, id: 1, turn_count: null, stop_reason: null, trajectory: null, ...part,
+    advantage: null, is_truncated: false, id: 1, step: 1, split: 'train', number: 1, turn_count: null, stop_reason: null, trajectory: null, ...part,
   }
 }
 
@@ -29,19 +29,6 @@ describe('rollouts', () => {
 
     expect(group?.rollouts.map((one) => one.score)).toEqual([1, null])
     expect(group?.meanScore).toBe(1)
-  })
-})
-
-describe('the order of groups', () => {
-  const groups = groupRollouts([rollout('mixed', 0), rollout('mixed', 1), rollout('good', 1), rollout('bad', 0)])
-
-  it.each([
-    ['sampled', ['mixed', 'good', 'bad']],
-    ['worst', ['bad', 'mixed', 'good']],
-    ['best', ['good', 'mixed', 'bad']],
-    ['spread', ['mixed', 'good', 'bad']],
-  ] as const)('%s', (order, expected) => {
-    expect(orderGroups(groups, order).map((group) => group.group)).toEqual(expected)
   })
 })
 

@@ -1,4 +1,4 @@
-/** Rollouts by prompt, the telling ones first. */
+/** Rollouts by prompt. */
 import type { Rollout } from '../../types'
 
 export interface RolloutGroup {
@@ -12,6 +12,7 @@ export interface RolloutGroup {
   isUniform: boolean
 }
 
+/** The server orders prompts, for it knows those of all pages. */
 export const ORDERS = ['sampled', 'worst', 'best', 'spread'] as const
 export type Order = (typeof ORDERS)[number]
 
@@ -41,19 +42,6 @@ export function groupRollouts(rollouts: readonly Rollout[]): RolloutGroup[] {
       isUniform: members.length > 1 && found.length === members.length && new Set(found).size === 1,
     }
   })
-}
-
-function spread(group: RolloutGroup): number {
-  const found = scores(group.rollouts)
-  return found.length === 0 ? 0 : Math.max(...found) - Math.min(...found)
-}
-
-export function orderGroups(groups: readonly RolloutGroup[], order: Order): RolloutGroup[] {
-  const sorted = [...groups]
-  if (order === 'worst') sorted.sort((a, b) => (a.meanScore ?? Infinity) - (b.meanScore ?? Infinity))
-  if (order === 'best') sorted.sort((a, b) => (b.meanScore ?? -Infinity) - (a.meanScore ?? -Infinity))
-  if (order === 'spread') sorted.sort((a, b) => spread(b) - spread(a))
-  return sorted
 }
 
 /** Where a score lies between the lowest and the highest of its step, 0 to 1; 0.5 where they are the same. */

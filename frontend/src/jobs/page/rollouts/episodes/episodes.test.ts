@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import type { Rollout } from '../../../types'
-import { filterEpisodes, isEpisode, isToldByCalls, neighbour, NO_FILTER, rewardBars, stopReasons, sumsOf } from './episodes'
+import { isEpisode, isToldByCalls, neighbour, rewardBars, sumsOf } from './episodes'
 import type { Turn } from './types'
 
 function turn(role: Turn['role'], part: Partial<Turn> = {}): Turn {
@@ -14,7 +14,7 @@ function call(result: string | null, error: string | null = null) {
 
 function rollout(id: number, score: number | null, stop: string | null): Rollout {
   return {
-    id, group: 'g', prompt: 'p', response: '', ground_truth: null, score, reward_parts: {}, response_tokens: 1, advantage: null, is_truncated: false,
+    id, step: 1, split: 'train', number: id, group: 'g', prompt: 'p', response: '', ground_truth: null, score, reward_parts: {}, response_tokens: 1, advantage: null, is_truncated: false,
     turn_count: stop === null ? null : 2, stop_reason: stop, trajectory: null,
   }
 }
@@ -24,20 +24,6 @@ describe('the episodes of a step', () => {
 
   it('are the responses of an agent', () => {
     expect(episodes.map((one) => one.id)).toEqual([7, 9, 10])
-  })
-
-  it.each([
-    [NO_FILTER, [7, 9, 10]],
-    [{ ...NO_FILTER, stopReason: 'answered' }, [9, 10]],
-    [{ ...NO_FILTER, from: 0.2 }, [7, 9]],
-    [{ ...NO_FILTER, from: 0, to: 1 }, [7]],
-    [{ stopReason: 'turns', from: 1, to: null }, []],
-  ])('are filtered by %j', (filter, expected) => {
-    expect(filterEpisodes(episodes, filter).map((one) => one.id)).toEqual(expected)
-  })
-
-  it('tell their reasons to end, the most frequent first', () => {
-    expect(stopReasons(episodes)).toEqual([{ reason: 'answered', count: 2 }, { reason: 'turns', count: 1 }])
   })
 
   it('are walked through within the filter, and no further than its ends', () => {

@@ -15,21 +15,6 @@ export function isEpisode(rollout: Rollout): rollout is Episode {
   return rollout.stop_reason !== null
 }
 
-export function filterEpisodes(episodes: readonly Episode[], { stopReason, from, to }: EpisodeFilter): Episode[] {
-  return episodes.filter(({ score, stop_reason: reason }) => {
-    if (stopReason !== null && reason !== stopReason) return false
-    if (from === null && to === null) return true
-    return score !== null && score >= (from ?? -Infinity) && score <= (to ?? Infinity)
-  })
-}
-
-/** Why the episodes ended, the most frequent first. */
-export function stopReasons(episodes: readonly Episode[]): { reason: string; count: number }[] {
-  const counts = new Map<string, number>()
-  for (const { stop_reason: reason } of episodes) counts.set(reason, (counts.get(reason) ?? 0) + 1)
-  return [...counts].map(([reason, count]) => ({ reason, count })).sort((a, b) => b.count - a.count || a.reason.localeCompare(b.reason))
-}
-
 /** The neighbour in a list; null at its end, the first where the episode is not in it. */
 export function neighbour(episodes: readonly Episode[], id: number | null, step: 1 | -1): Episode | null {
   const here = episodes.findIndex((one) => one.id === id)

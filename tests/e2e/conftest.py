@@ -25,8 +25,10 @@ from trellis_cli.services.supervisor import Supervisor
 from trellis_cli.waiting import wait_for_dataset
 from trellis_contracts.attempt import EVENTS_FOLDER
 from trellis_contracts.events import Event
+from trellis_testing.benchmark_sets import GSM8K
 from trellis_testing.processes import is_running
 from trellis_testing.waiting import wait_until
+from trellis_testing.whole_set import postpone_whole_set
 
 #: Asked before ``trellis_environment`` takes the caller's settings away.
 BENCHMARKS = os.environ.get("TRELLIS_BENCHMARK_DIR", REPOSITORY_ROOT.parent / "shared" / "data")
@@ -38,10 +40,13 @@ RESTING = ("ray::IDLE", "ray::DashboardAgent", "ray::RuntimeEnvAgent")
 JOB_TIMEOUT_S = 420.0
 #: Of the starter model and its data, which the demonstration and the tests share.
 SEED = 1
+#: Of the two trainings whose results become models; both are short.
+SFT_STEPS, GRPO_STEPS = 3, 2
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The tests that take minutes come last, and the platform lives only as long as they need it."""
+    postpone_whole_set(items)
     items.sort(key=lambda item: item.get_closest_marker("e2e") is not None)
 
 
@@ -113,6 +118,21 @@ class Rig:
         made = self.client.upload("/datasets", file, {"name": name})
         return wait_for_dataset(self.client, made["id"], timeout_s=120)
 
+    def make_environment(
+        self, name: str, kind: str, parameters: dict[str, Any], *, timeout_s: float = 120
+    ) -> dict[str, Any]:
+        """An environment of agents, once it is ready."""
+        made = self.client.post("/environments", {"name": name, "kind": kind, "parameters": parameters})
+
+        def look() -> dict[str, Any] | None:
+            found: dict[str, Any] = self.client.get(f"/environments/{made['id']}")
+            assert found["state"] != "failed", found["reason"]
+            return found if found["state"] == "ready" else None
+
+        found = wait_until(look, timeout_s, "the environment is ready", pause_s=0.3)
+        assert found is not None
+        return found
+
     def launch(self, recipe: str, name: str, **params: Any) -> str:
         """A job of the starter model that neither validates nor saves before its end unless told to."""
         starter = self.starter()
@@ -128,6 +148,30 @@ class Rig:
             "params": {**quiet, **params},
         }
         return str(self.client.post("/jobs", request)["id"])
+
+    def train_to_model(self, recipe: str, name: str, *, model: str, dataset: str, **params: Any) -> str:
+        """Id of a job that has succeeded, and whose result has become a model of this name."""
+        request = {
+            "name": f"{recipe} to {name}",
+            "recipe": recipe,
+            "preset": demo.PRESET,
+            "model": model,
+            "dataset": dataset,
+            "params": {"validate_every": 0, "save_every": 0, **params},
+            "export_as": {"name": name},
+        }
+        job_id = str(self.client.post("/jobs", request)["id"])
+        job = self.wait_for_state(job_id, "succeeded")
+        assert job["export_as"]["problem"] is None
+        self.wait_for_state(job["export_as"]["job"]["id"], "succeeded")
+        return job_id
+
+    def promised_model(self, job_id: str) -> dict[str, Any]:
+        """The model that was promised with a training."""
+        export = self.job(self.job(job_id)["export_as"]["job"]["id"])
+        model: dict[str, Any] = self.client.get(f"/models/{export['exported_model']['id']}")
+        assert model["state"] == "ready"
+        return model
 
     # -- what jobs do ----------------------------------------------------------------------
 
@@ -295,3 +339,34 @@ def demonstration(running_platform: Rig) -> dict[str, Any]:
     """What `./init.sh demo` does and prints, done once: SFT, then GRPO from its checkpoint."""
     with running_platform.inside():
         return demo.run_demo(running_platform.platform, seed=SEED)
+
+
+@pytest.fixture(scope="session")
+def adapter_training(running_platform: Rig) -> str:
+    """A job of SFT that left an adapter, which became a model at once."""
+    starter = running_platform.starter()
+    chosen = {"model": starter["model"], "dataset": starter["sft"], "total_steps": SFT_STEPS, "lora_rank": 4}
+    return running_platform.train_to_model("sft", "taught", **chosen)
+
+
+@pytest.fixture(scope="session")
+def second_training(running_platform: Rig, adapter_training: str) -> str:
+    """A job of GRPO that began at the model made of the adapter, and became a model too.
+
+    Its questions are those of GSM8K; sums, where they are not there.
+    """
+    rows: dict[str, Any] = {"dataset": running_platform.starter()["rl_train"]}
+    if GSM8K["train"].is_file():
+        rows = {"dataset": running_platform.upload(GSM8K["train"], "gsm8k")["id"], "reward": "gsm8k"}
+    return running_platform.train_to_model(
+        "grpo",
+        "reinforced",
+        model=running_platform.promised_model(adapter_training)["id"],
+        total_steps=GRPO_STEPS,
+        batch_size=8,
+        mini_batch_size=8,
+        max_prompt_length=1024,
+        max_response_length=32,
+        validate_before=False,
+        **rows,
+    )

@@ -13,20 +13,6 @@ PARAMETERS = {"profiles": 60, "train": 16, "eval": 4, "most_constraints": 1}
 STEPS = 2
 
 
-def make_environment(rig: Any) -> dict[str, Any]:
-    body = {"name": "people", "kind": "linksearch", "parameters": PARAMETERS}
-    made = rig.client.post("/environments", body)
-
-    def look() -> dict[str, Any] | None:
-        found: dict[str, Any] = rig.client.get(f"/environments/{made['id']}")
-        assert found["state"] != "failed", found["reason"]
-        return found if found["state"] == "ready" else None
-
-    found = wait_until(look, 120, "the environment is ready", pause_s=0.3)
-    assert found is not None
-    return found
-
-
 def call(rig: Any, environment: str, tool: str, **arguments: Any) -> dict[str, Any]:
     place = f"/environments/{environment}/calls"
     asked = rig.client.post(place, {"tool": tool, "arguments": arguments})
@@ -75,7 +61,7 @@ def wait_for_pipeline(rig: Any, pipeline_id: str) -> dict[str, Any]:
 
 def test_an_environment_a_pipeline_and_its_episodes(rig: Any) -> None:
     """B11 and the way of an agent through the whole platform."""
-    environment = make_environment(rig)
+    environment = rig.make_environment("people", "linksearch", PARAMETERS)
     (rows,) = environment["datasets"]
     assert rows["splits"] == {"train": 16, "eval": 4}
     answer = call(rig, environment["id"], "search_profile", sql="SELECT name FROM profiles", max_rows=2)
@@ -118,11 +104,12 @@ def expect_episodes(rig: Any, job_id: str) -> None:
     steps = rig.client.get(f"/jobs/{job_id}/rollout-steps", split="train")
     assert [each["step"] for each in steps] == list(range(1, STEPS + 1))
     listed = rig.client.get(f"/jobs/{job_id}/rollouts", step=1)
-    assert all(each["trajectory"] is None for each in listed["rollouts"])
-    assert sum(listed["stop_reasons"].values()) == len(listed["rollouts"])
-    reason = next(iter(listed["stop_reasons"]))
-    chosen = rig.client.get(f"/jobs/{job_id}/rollouts", step=1, stop_reason=reason)["rollouts"]
-    assert len(chosen) == listed["stop_reasons"][reason]
+    assert all(each["trajectory"] is None for each in listed["items"])
+    reasons = rig.client.get(f"/jobs/{job_id}/rollout-summary", step=1)["stop_reasons"]
+    assert sum(reasons.values()) == len(listed["items"]) == listed["total"]
+    reason = next(iter(reasons))
+    chosen = rig.client.get(f"/jobs/{job_id}/rollouts", step=1, stop_reason=reason)["items"]
+    assert len(chosen) == reasons[reason]
     one = rig.client.get(f"/jobs/{job_id}/rollouts/{chosen[0]['id']}")
     turns = one["trajectory"]["turns"]
     assert len(turns) == one["turn_count"] > 1

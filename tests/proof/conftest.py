@@ -10,23 +10,19 @@ from pathlib import Path
 
 import pytest
 from trellis_cli.proof import EVERYTHING, SCOPE_VARIABLE
-from trellis_cli.verify import POSTPONED
 from trellis_testing.ray_cluster import running_ray_head
 from trellis_testing.starter import Starter, make_taught_starter
+from trellis_testing.whole_set import postpone_whole_set
 
+from .linksearch import Searcher, make_searcher
 from .reinforcement import ReinforcementRuns
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is not asked for: other recipes without a word, the whole set with one."""
     scope = os.environ.get(SCOPE_VARIABLE)
-    if scope == EVERYTHING:
-        return
-    if not scope:
-        postpone = pytest.mark.skip(reason=f"{POSTPONED} ./init.sh proof, or {SCOPE_VARIABLE}={EVERYTHING}")
-        for item in items:
-            if item.get_closest_marker("whole_set"):
-                item.add_marker(postpone)
+    if not scope or scope == EVERYTHING:
+        postpone_whole_set(items)
         return
     wanted = set(scope.split(","))
     left_out = [each for each in items if not proves(each, wanted)]
@@ -69,3 +65,8 @@ def reinforcement(
 ) -> ReinforcementRuns:
     folder: Path = tmp_path_factory.mktemp("reinforcement")
     return ReinforcementRuns(folder, starter, join_ray)
+
+
+@pytest.fixture(scope="session")
+def searcher(tmp_path_factory: pytest.TempPathFactory) -> Searcher:
+    return make_searcher(tmp_path_factory.mktemp("searcher"))

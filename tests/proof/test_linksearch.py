@@ -1,87 +1,39 @@
 """Link Search in a real run: a taught model plays episodes on vLLM, learns from them, and each is logged."""
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import pytest
-from trellis_contracts.recipe import DataFormat
-from trellis_testing.agent_starter import teach
-from trellis_testing.engine_runs import EngineRun, Rows, compose_job, run_engine
-from trellis_train.agents.environments import make
-from trellis_train.agents.linksearch.demonstrations import phrases, write_demonstrations
-from trellis_train.agents.linksearch.options import Options
+from trellis_testing.engine_runs import EngineRun
 from trellis_train.agents.linksearch.reward import compute_reward
 from trellis_train.agents.linksearch.rubric import Rubric
-from trellis_train.agents.starter import conversation_texts, make_tokenizer, write_model
+
+from .linksearch import QUERIES, ROLLOUTS, Searcher, of_split, read_logs
 
 pytestmark = [pytest.mark.train, pytest.mark.timeout(600), pytest.mark.proves("linksearch")]
 
-PARAMETERS = {"profiles": 60, "train": 24, "eval": 5, "seed": 1, "most_constraints": 1}
-QUERIES, ROLLOUTS, TURNS, STEPS = 4, 4, 4, 2
-PARAMS: dict[str, Any] = {
-    "max_turns": TURNS,
-    "detailed_logging": True,
-    "batch_size": QUERIES,
-    "mini_batch_size": QUERIES,
-    "micro_batch_size": 8,
-    "group_size": ROLLOUTS,
-    "total_steps": STEPS,
-    "validate_every": STEPS,
-    "validate_before": True,
-    "save_every": 0,
-}
+STEPS = 2
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory, join_ray: Callable[[], dict[str, str]]) -> EngineRun:
+def run(
+    searcher: Searcher, tmp_path_factory: pytest.TempPathFactory, join_ray: Callable[[], dict[str, str]]
+) -> EngineRun:
     """Two steps of 16 episodes, with a validation before and after."""
-    folder = tmp_path_factory.mktemp("linksearch")
-    environment = folder / "environment"
-    make("linksearch", environment, PARAMETERS)
-    model = make_taught_model(folder, environment)
-    train, evaluation = (
-        Rows.from_json_lines(environment / "rows" / f"{split}.jsonl", DataFormat.VERL_RL)
-        for split in ("train", "eval")
+    return searcher.train(
+        tmp_path_factory.mktemp("linksearch") / "job",
+        join_ray(),
+        validation=searcher.rows("eval"),
+        total_steps=STEPS,
+        validate_every=STEPS,
+        validate_before=True,
     )
-    job = compose_job(
-        folder / "job",
-        recipe="linksearch",
-        model=model,
-        rows=train,
-        validation=evaluation,
-        params=PARAMS,
-        environment=environment,
-    )
-    return run_engine(job, environment=join_ray())
-
-
-def make_taught_model(folder: Path, environment: Path) -> Path:
-    options = Options(max_turns=TURNS)
-    demonstrations = folder / "demonstrations.jsonl"
-    write_demonstrations(demonstrations, [environment], options, [environment / "eval.jsonl"], seed=0)
-    rows = [json.loads(line) for line in demonstrations.read_text().splitlines()]
-    words = phrases(options, environment / "profiles.db")
-    tokenizer = make_tokenizer(conversation_texts(rows), phrases=words, vocabulary=700)
-    write_model(folder / "untaught", tokenizer, seed=0)
-    teach(folder / "untaught", rows, folder / "model", steps=120)
-    return folder / "model"
 
 
 @pytest.fixture(scope="module")
 def logs(run: EngineRun) -> dict[int, list[dict[str, Any]]]:
-    """The log of every rollout by step; 0 is the validation before training."""
-    root = Path(run.spec.checkpoint_dir).parent / "rollout_logs"
-    found: dict[int, list[dict[str, Any]]] = {}
-    for path in sorted(root.glob("step_*/query_*/rollout_*.json")):
-        found.setdefault(int(path.parts[-3].removeprefix("step_")), []).append(json.loads(path.read_text()))
-    return found
-
-
-def of_split(logs: list[dict[str, Any]], split: str) -> list[dict[str, Any]]:
-    return [log for log in logs if log["split"] == split]
+    return read_logs(run)
 
 
 def test_there_is_a_log_for_every_query_and_rollout(logs: dict[int, list[dict[str, Any]]]) -> None:

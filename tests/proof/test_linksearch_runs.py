@@ -108,6 +108,31 @@ def test_a_killed_run_goes_on_as_if_it_had_not_been(settings: dict[str, str], tm
     expect_equal(load(tmp_path / "whole"), load(tmp_path / "killed"))
 
 
+@pytest.mark.whole_set
+def test_a_checkpoint_of_an_adapter_is_measured_with_its_base(
+    settings: dict[str, str], tmp_path: Path
+) -> None:
+    config, output = tmp_path / "settings.yaml", tmp_path / "run"
+    config.write_text("params: {lora_rank: 4}\ntarget_accuracy: null\n")
+    options = ("--config", str(config), "--eval-steps", "2", "--max-steps", "2")
+    trained = outcome_of(train(settings, output, *options))
+
+    evaluate = [sys.executable, "-m", "trellis_cli", "linksearch", "eval", "--preset", "cpu-tiny", "--json"]
+    measured = outcome_of(
+        subprocess.run(
+            [*evaluate, "--output-dir", str(output), "--checkpoint", str(output / "checkpoints" / "final")],
+            env={**os.environ, **settings},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    )
+
+    assert (output / "checkpoints" / "final" / "adapter_model.safetensors").stat().st_size > 1000
+    assert trained["step"] == 2
+    assert 0 <= measured["metrics"]["baseline/accuracy"] <= 1
+
+
 def steps_of(output: Path) -> list[dict[str, Any]]:
     """What was measured in each training step."""
     lines = map(json.loads, (output / "metrics.jsonl").read_text().splitlines())

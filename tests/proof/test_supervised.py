@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import torch
 from torch.distributed.tensor import DTensor
+from trellis_api.jobs.alarms.detector import observe
+from trellis_api.jobs.alarms.watch import Watch
 from trellis_contracts.recipe import DataFormat
 from trellis_testing.engine_runs import EngineRun, Rows, compose_job, run_engine
 from trellis_train.starter.__main__ import main as make_starter
@@ -27,6 +29,8 @@ PARAMS: dict[str, Any] = {
     "learning_rate": 2e-3,
     "save_every": INSIDE,
 }
+#: Alarms that an exploding run raises.
+EXPLOSIONS = {"loss_not_finite", "loss_exploding", "grad_norm_exploding"}
 #: What the trainer learns and measures; times are left out.
 MEASURED = ("train/loss", "train/grad_norm", "train/lr", "train/global_tokens", "val/loss")
 
@@ -143,6 +147,24 @@ def test_continued_pre_training_lowers_the_perplexity_of_held_out_documents(runs
     assert held_out(run)[-1] < held_out(control)[-1] - 1.0
     assert run.curve("val/perplexity")[STEPS] < control.curve("val/perplexity")[6] / math.e
     assert Path(run.checkpoint()["hf_path"]).is_dir()
+
+
+def test_an_absurd_learning_rate_raises_an_alarm_and_a_good_one_does_not(
+    runs: SupervisedRuns, full: EngineRun
+) -> None:
+    absurd = runs.get("sft_absurd", "sft", learning_rate=1.0, total_steps=12, validate_every=0, save_every=0)
+
+    assert alarms_of(absurd) & EXPLOSIONS, absurd.curve("train/loss")
+    assert alarms_of(full) == set(), full.curve("train/loss")
+
+
+def alarms_of(run: EngineRun) -> set[str]:
+    """What the rules say to the events in the run's own spool, in the order in which it wrote them."""
+    watch, changes = Watch(), []
+    for event in run.events("metrics"):
+        values = {key: float(value) for key, value in event["values"].items()}
+        changes += observe(watch, [(event["step"], values)])
+    return {change.code for change in changes if change.kind == "raised"}
 
 
 @pytest.mark.parametrize("step", [INSIDE, pytest.param(END_OF_EPOCH, marks=pytest.mark.whole_set)])

@@ -21,11 +21,12 @@ from trellis_api.core.settings import Settings
 from trellis_cli.client import ApiClient
 from trellis_cli.services.ports import pick_free
 from trellis_testing.data_tasks import finish_data_tasks
+from trellis_testing.waiting import PATIENCE
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 START_TIMEOUT_S = 120
 #: Long, because the machine may be busy with training; what works takes a fraction of it.
-WAIT_S = 30
+WAIT_S = 30 * PATIENCE
 expect.set_options(timeout=WAIT_S * 1000)
 
 

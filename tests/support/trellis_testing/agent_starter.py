@@ -4,7 +4,10 @@ import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
 
 IGNORED = -100
 
@@ -44,17 +47,27 @@ def teach(
     losses = []
     model.train()
     for ids, labels in _batches(examples, steps, batch, seed, tokenizer.pad_token_id):
-        loss = model(input_ids=torch.tensor(ids), labels=torch.tensor(labels)).loss
+        loss = _loss(model, torch.tensor(ids), torch.tensor(labels))
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()
-        losses.append(float(loss))
+        losses.append(loss.item())
     model.eval()
     model.save_pretrained(out)
     tokenizer.save_pretrained(out)
     return losses
+
+
+def _loss(model: Any, ids: "torch.Tensor", labels: "torch.Tensor") -> "torch.Tensor":
+    """Cross-entropy of what is taught; the logits of all else are not computed."""
+    from torch.nn.functional import cross_entropy
+
+    wanted = labels[:, 1:]
+    is_taught = wanted != IGNORED
+    hidden = model.model(input_ids=ids).last_hidden_state[:, :-1]
+    return cross_entropy(model.lm_head(hidden[is_taught]), wanted[is_taught])
 
 
 def encode(tokenizer: Any, row: dict[str, Any]) -> tuple[list[int], list[int]]:

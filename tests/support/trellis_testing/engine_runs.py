@@ -21,6 +21,8 @@ from trellis_recipes.compose import ComposeRequest, compose
 from trellis_train.data.prepare import prepare
 from trellis_train.entrypoint import ENGINE_MODULES
 
+from trellis_testing.processes import read_stacks
+
 LOG_FILE = "log"
 #: Characters of the log's end that a failure shows.
 LOG_TAIL = 5000
@@ -170,6 +172,15 @@ def _name_resources(environment: Path | None, workflow: Path | None) -> dict[str
     return {name: path.stem for name, path in given.items() if path is not None}
 
 
+def outside_clusters() -> dict[str, str]:
+    """This process's environment without the cluster that it may belong to; Ray's priority stays."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("RAY_") or name == "RAY_worker_niceness"
+    }
+
+
 def run_engine(
     run: EngineRun,
     *,
@@ -179,17 +190,19 @@ def run_engine(
 ) -> EngineRun:
     """Run the attempt to its end; a failure shows the end of its log."""
     command = [sys.executable, "-m", ENGINE_MODULES[run.spec.engine], str(run.folder / SPEC_FILE)]
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     started = time.monotonic()
     with (run.folder / LOG_FILE).open("wb") as log:
-        done = subprocess.run(
-            command,
-            env={**inherited, **(environment or {})},
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            timeout=timeout_s,
-            check=False,
+        process = subprocess.Popen(
+            command, env={**outside_clusters(), **(environment or {})}, stdout=log, stderr=subprocess.STDOUT
         )
+        try:
+            code = process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            stacks = read_stacks(run.folder)
+            raise AssertionError(f"{run.spec.name}: runs still\n{run.log[-LOG_TAIL:]}\n{stacks}") from None
+        finally:
+            process.kill()
+            process.wait()
     run.seconds = time.monotonic() - started
-    assert done.returncode == expected, f"{run.spec.name}: exit code {done.returncode}\n{run.log[-LOG_TAIL:]}"
+    assert code == expected, f"{run.spec.name}: exit code {code}\n{run.log[-LOG_TAIL:]}"
     return run

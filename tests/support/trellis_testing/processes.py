@@ -1,6 +1,11 @@
 """Looking at processes that the tests start and end."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import psutil
+from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE
 
 
 def is_running(process: psutil.Process) -> bool:
@@ -15,3 +20,27 @@ def list_children(module: str) -> list[int]:
     """The numbers of this process's children that run a module."""
     children = filter(is_running, psutil.Process().children())
     return [each.pid for each in children if module in each.cmdline()]
+
+
+def list_attempt(attempt_dir: Path) -> list[int]:
+    """Every live process of an attempt, by its environment: children of dead parents too."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(ATTEMPT_DIR_VARIABLE) == str(attempt_dir) and is_running(process):
+                found.append(process.pid)
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue  # it ended, or it is somebody else's
+    return sorted(found)
+
+
+def read_stacks(attempt_dir: Path) -> str:
+    """What every process of an attempt is doing: for a run that should have ended long ago."""
+    profiler = str(Path(sys.executable).with_name("py-spy"))
+    told = []
+    for pid in list_attempt(attempt_dir):
+        done = subprocess.run(
+            [profiler, "dump", "--pid", str(pid)], capture_output=True, text=True, timeout=60, check=False
+        )
+        told.append(done.stdout + done.stderr)
+    return "\n".join(told)

@@ -64,6 +64,37 @@ def test_an_episode_is_read_turn_by_turn(logged_in: Page, dashboard, reported) -
     expect(logged_in.locator("[data-test=stop-reason]")).to_contain_text("new_reason")
 
 
+def test_a_step_with_many_episodes_is_read_page_by_page(logged_in: Page, dashboard, launch) -> None:  # type: ignore[no-untyped-def]
+    job = launch("many")
+    rollouts = [episode(f"prompt {number}", number / 60, answered_episode()) for number in range(60)]
+    job.send({"kind": "rollouts", "time": TIME, "step": 5, "split": "train", "rollouts": rollouts})
+    logged_in.goto(f"{dashboard.url}/jobs/{job.id}?tab=rollouts")
+    listed = logged_in.locator("[data-episode]")
+    expect(listed).to_have_count(50)
+    expect(logged_in.get_by_text("60 of 60 episodes")).to_be_visible()
+    expect(logged_in.get_by_role("heading", name="Scores of 60 responses")).to_be_visible()
+
+    shown = logged_in.locator("[data-test=episode]")
+    listed.last.click()
+    expect(shown.get_by_role("heading", level=3)).to_have_text("Episode 50")
+    logged_in.keyboard.press("]")
+    expect(listed).to_have_count(60)
+    expect(shown.get_by_role("heading", level=3)).to_have_text("Episode 51")
+    # The link leads to it although the first page does not hold it.
+    logged_in.reload()
+    expect(shown.get_by_role("heading", level=3)).to_have_text("Episode 51")
+    expect(listed).to_have_count(50)
+
+    logged_in.get_by_placeholder("Score from").fill("0.95")
+    logged_in.keyboard.press("Tab")
+    expect(logged_in.get_by_text("3 of 60 episodes")).to_be_visible()
+    logged_in.get_by_text("By prompt", exact=True).click()
+    prompts = logged_in.locator(".group .prompt")
+    expect(prompts).to_have_count(50)
+    logged_in.get_by_role("button", name="Load more").click()
+    expect(prompts).to_have_count(60)
+
+
 def test_episodes_are_filtered_and_agents_have_charts_of_their_own(
     logged_in: Page, dashboard, reported
 ) -> None:  # type: ignore[no-untyped-def]

@@ -90,7 +90,7 @@ def test_an_own_function_is_added_read_and_deleted(
     dialog.get_by_label("Name").fill("short answers")
     dialog.get_by_label("Python").fill("def score(prompt, response, answer, row):\n    return 1 /")
     dialog.get_by_role("button", name="Add", exact=True).click()
-    expect(dialog.get_by_role("alert")).to_be_visible()
+    expect(dialog.get_by_role("alert").first).to_be_visible()
 
     dialog.get_by_label("Python").fill("def score(prompt, response, answer, row):\n    return 1.0")
     dialog.get_by_role("button", name="Add", exact=True).click()

@@ -9,13 +9,13 @@ from trellis_cli.errors import Problem
 from trellis_cli.services.platform import REPOSITORY_ROOT, python_command
 
 PATIENCE_S = 900.0
+#: Settings of the platform, of a cluster and of threads, each of which a measurement makes itself.
+NOT_INHERITED = ("TRELLIS_", "RAY_", "OMP_", "GOMP_")
 
 
 def run_measured(*arguments: str, log: Path, env: Mapping[str, str] | None = None) -> str:
     """What a command prints; a failure shows the end of its log."""
-    inherited = {
-        name: value for name, value in os.environ.items() if not name.startswith(("TRELLIS_", "RAY_"))
-    }
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(NOT_INHERITED)}
     with log.open("w") as errors:
         done = subprocess.run(  # noqa: S603
             python_command(*arguments),

@@ -5,7 +5,8 @@ a trainer that sends new weights would then write into nothing. And it compiles 
 comparison and sum at the first step of every engine, which takes seconds. And where a
 prompt is read in pieces it winds the generator of a seeded request back by an offset,
 which generators of a CPU do not have. And it computes with all threads, however small the
-model (``vllm_threads``).
+model (``vllm_threads``), draws a random number for each token of the vocabulary (``vllm_sampling``)
+and sends each token by itself (``vllm_answers``).
 """
 
 import os
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 SAMPLER = "vllm.v1.sample.sampler"
 RANKS = "batched_count_greater_than"
 RUNNER = "vllm.v1.worker.cpu_model_runner"
+CHOICE = "vllm.v1.sample.ops.topk_topp_sampler"
+SCHEDULER = "vllm.v1.core.sched.scheduler"
 SAMPLE, BOOK = "_sample", "_bookkeeping_sync"
 #: Set where no trainer sends weights: the engine may lay them out for its kernels.
 FIXED_WEIGHTS_VARIABLE = "TRELLIS_FIXED_WEIGHTS"
@@ -34,12 +37,16 @@ def register() -> None:
     import vllm.model_executor.layers.utils as layers
 
     from trellis_train.platform.imports import patch_after_import, require
+    from trellis_train.platform.vllm_answers import hold_tokens
+    from trellis_train.platform.vllm_sampling import sample_by_inversion
 
     if not os.environ.get(FIXED_WEIGHTS_VARIABLE):
         require(layers, "dispatch_cpu_unquantized_gemm")
         layers.dispatch_cpu_unquantized_gemm = use_live_weight
     patch_after_import(SAMPLER, count_ranks_eagerly)
     patch_after_import(RUNNER, change_runner)
+    patch_after_import(CHOICE, sample_by_inversion)
+    patch_after_import(SCHEDULER, hold_tokens)
 
 
 def use_live_weight(layer: Any, remove_weight: bool = True) -> None:  # noqa: ARG001

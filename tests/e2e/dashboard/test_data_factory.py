@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 from trellis_api.auth.login_link import create_login_link
+from trellis_testing.pages import choose_from_menu
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
@@ -203,16 +204,14 @@ def look_at_lineage(page: Page) -> None:
 
 def download_rows(page: Page) -> list[dict[str, Any]]:
     """What the button gives."""
-    page.get_by_role("button", name="Download", exact=True).click()
     with page.expect_download() as download:
-        page.get_by_text("JSON lines", exact=True).click()
+        choose_from_menu(page, page.get_by_role("button", name="Download", exact=True), "JSON lines")
     return [json.loads(line) for line in download.value.path().read_text().splitlines()]
 
 
 def texts_in_chinese(page: Page, addresses: list[str]) -> Iterator[str]:
     """Everything that the pages say."""
-    page.get_by_role("button", name="Language").click()
-    page.get_by_text("中文", exact=True).click()
+    choose_from_menu(page, page.get_by_role("button", name="Language"), "中文")
     for address in addresses:
         page.goto(address)
         expect(page.get_by_role("heading", level=1)).to_be_visible()

@@ -2,15 +2,9 @@
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
+from trellis_testing.pages import choose_from_menu
 
 pytestmark = pytest.mark.e2e
-
-#: Those that end at all.
-ANIMATIONS_END = """() => Promise.allSettled(
-  document.getAnimations()
-    .filter((one) => one.effect.getComputedTiming().endTime < Infinity)
-    .map((one) => one.finished)
-)"""
 
 
 def test_a_login_link_opens_the_page_that_was_asked_for_and_works_once(
@@ -64,11 +58,7 @@ def test_a_session_that_ended_asks_for_a_login_and_returns(
 
 
 def test_logging_out_ends_the_session_on_the_server(logged_in: Page, dashboard) -> None:
-    logged_in.get_by_role("button", name="Account").click()
-    expect(logged_in.get_by_text("Log out")).to_be_visible()
-    # The menu grows while it opens: on a busy machine a click lands where the entry was a moment ago.
-    logged_in.evaluate(ANIMATIONS_END)
-    logged_in.get_by_text("Log out").click()
+    choose_from_menu(logged_in, logged_in.get_by_role("button", name="Account"), "Log out")
     expect(logged_in.get_by_role("button", name="Log in")).to_be_visible()
 
     logged_in.goto(f"{dashboard.url}/models")

@@ -2,6 +2,7 @@
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
+from trellis_testing.pages import choose_from_menu
 
 pytestmark = pytest.mark.e2e
 
@@ -24,11 +25,9 @@ def test_the_overview_says_how_old_each_measurement_is(logged_in: Page) -> None:
 
 
 def test_language_and_theme_are_remembered(logged_in: Page) -> None:
-    logged_in.get_by_role("button", name="Language").click()
-    logged_in.get_by_text("中文", exact=True).click()
+    choose_from_menu(logged_in, logged_in.get_by_role("button", name="Language"), "中文")
     expect(logged_in.get_by_role("heading", level=1, name="概览")).to_be_visible()
-    logged_in.get_by_role("button", name="主题").click()
-    logged_in.get_by_text("深色").click()
+    choose_from_menu(logged_in, logged_in.get_by_role("button", name="主题"), "深色")
 
     logged_in.reload()
 

@@ -13,6 +13,7 @@ from trellis_api.jobs.export_orders import ExportOrder
 from trellis_api.models.registration import inspect_export, register_export
 from trellis_api.models.service import model_folder
 from trellis_contracts.states import JobState
+from trellis_testing.pages import choose_from_menu
 
 pytestmark = pytest.mark.e2e
 TIME = "2026-01-01T00:00:00Z"
@@ -88,14 +89,14 @@ def test_the_best_checkpoint_is_found_by_any_metric_and_kept(
     expect(page.locator('[data-step="10"]')).to_contain_text("best")
     expect(page.locator('[data-step="10"]')).to_contain_text("0.9")
 
-    page.get_by_role("button", name="More actions for step 5").click()
-    page.get_by_text("Keep", exact=True).click()
+    choose_from_menu(page, page.get_by_role("button", name="More actions for step 5"), "Keep")
     expect(page.locator('[data-step="5"]')).to_contain_text("pinned")
     by_step = {each["step"]: each for each in call_api("GET", f"/jobs/{job.id}/checkpoints")["items"]}
     assert by_step[5]["is_kept"]
 
-    page.get_by_role("button", name="More actions for step 15").click()
-    page.get_by_text("Delete the checkpoint").last.click()
+    choose_from_menu(
+        page, page.get_by_role("button", name="More actions for step 15"), "Delete the checkpoint"
+    )
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(page.locator('[data-step="15"]')).to_contain_text("removed")
 

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from playwright.sync_api import Page, expect
+from trellis_testing.pages import choose_from_menu
 
 pytestmark = pytest.mark.e2e
 
@@ -57,8 +58,7 @@ def test_a_queued_job_is_stopped_and_deleted_from_the_list(logged_in: Page, dash
     logged_in.get_by_role("dialog").get_by_role("button", name="Stop").click()
     expect(row).to_contain_text("Stopped")
 
-    row.get_by_role("button", name="More actions").click()
-    logged_in.get_by_text("Delete", exact=True).click()
+    choose_from_menu(logged_in, row.get_by_role("button", name="More actions"), "Delete")
     logged_in.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(logged_in.get_by_text("No jobs yet")).to_be_visible()
 

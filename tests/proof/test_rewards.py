@@ -22,6 +22,7 @@ from trellis_testing.starter import Starter
 
 from .preference import PreferenceRuns
 from .reinforcement import (
+    MINI_BATCH,
     PARAMS,
     STEPS,
     ReinforcementRuns,
@@ -171,6 +172,7 @@ class TestRewardModelAndJudge:
             ],
             resources=RewardResources(models={"mdl_scorer": source}, judges={"strict": judge}),
             total_steps=FEW_STEPS,
+            mini_batch_size=MINI_BATCH,
         )
 
     def test_each_response_has_the_weighted_sum_of_both(self, run: EngineRun, model: Path) -> None:

@@ -8,6 +8,7 @@ PATIENCE_VARIABLE = "TRELLIS_TEST_PATIENCE"
 #: it waits for, and Ray's workers, less urgent than all else by default, stand still beside busy tests.
 SHARING: Mapping[str, str] = {
     "OMP_WAIT_POLICY": "PASSIVE",
+    "GOMP_SPINCOUNT": "0",
     "RAY_worker_niceness": "0",
     PATIENCE_VARIABLE: "2",
 }

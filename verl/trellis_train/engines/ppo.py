@@ -20,7 +20,7 @@ from trellis_train.hooks.clock import now
 from trellis_train.hooks.resuming import check_resumable
 from trellis_train.hooks.spool import Spool
 from trellis_train.hooks.stop import StoppedByRequest
-from trellis_train.platform.activation import assert_cpu_platform
+from trellis_train.platform.activation import assert_cpu_platform, is_cpu_platform
 
 PRODUCER = "trainer"
 
@@ -74,6 +74,7 @@ def _train(config: Any, spec: JobSpec, spool: Spool) -> Any:
     from trellis_train.hooks.balance import with_plain_numbers
     from trellis_train.hooks.metrics import report_metrics
     from trellis_train.hooks.trainer import with_hooks
+    from trellis_train.platform.trainer_process import with_settings
     from trellis_train.rollout.early import EarlyActors
     from trellis_train.rollout.early_servers import with_early_actors
     from trellis_train.rollout.scoring import without_reward_processes
@@ -94,6 +95,8 @@ def _train(config: Any, spec: JobSpec, spool: Spool) -> Any:
         trainer_base.RewardLoopManager = without_reward_processes(trainer_base.RewardLoopManager)
         trainer_base.LLMServerManager = with_early_actors(trainer_base.LLMServerManager, early)
         AgentLoopManager.early = early
+        if is_cpu_platform():
+            trainer_base.RayWorkerGroup = with_settings(trainer_base.RayWorkerGroup, os.environ)
         runner = TaskRunnerV1.__ray_metadata__.modified_class()
         try:
             runner.run(config)

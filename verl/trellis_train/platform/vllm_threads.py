@@ -38,6 +38,7 @@ def fitting(load: Callable[..., Any]) -> Callable[..., Any]:
 
         load(self, *args, **kwargs)
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
-        torch.set_num_threads(count_threads(parameters, torch.get_num_threads()))
+        # vLLM has put a function in place of torch.set_num_threads that does nothing but warn.
+        torch._C.set_num_threads(count_threads(parameters, torch.get_num_threads()))
 
     return load_and_fit

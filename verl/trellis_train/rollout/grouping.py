@@ -59,11 +59,11 @@ class GroupingQueue:
     def __init__(
         self,
         queue: Any,
-        to_tensordict: Callable[[Fields], Any],
+        to_columns: Callable[[Fields], Any],
         on_settled: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._queue = queue
-        self._to_tensordict = to_tensordict
+        self._to_columns = to_columns
         self._on_settled = on_settled
         self._waiting: dict[str, _Delivery] = {}
         self._turn = asyncio.Lock()
@@ -114,7 +114,7 @@ class GroupingQueue:
         for batch in batches.values():
             await self._queue.async_kv_batch_put(
                 keys=[key for key, _, _ in batch],
-                fields=self._to_tensordict([values for _, values, _ in batch]),
+                fields=self._to_columns([values for _, values, _ in batch]),
                 tags=[tag for _, _, tag in batch],
                 partition_id=partition,
             )

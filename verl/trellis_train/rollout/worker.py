@@ -18,8 +18,8 @@ from verl.experimental.agent_loop import agent_loop
 from verl.experimental.agent_loop.single_turn_agent_loop import SingleTurnAgentLoop
 from verl.experimental.reward_loop.reward_loop import RewardLoopWorker
 from verl.trainer.ppo.v1 import agent_loop_tq
-from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
+from trellis_train.rollout.columns import to_columns
 from trellis_train.rollout.early import AGENT_LOOP, EarlyActors
 from trellis_train.rollout.grouping import Group, GroupingQueue, current_group
 from trellis_train.rollout.news import News, NewsFrom
@@ -44,7 +44,7 @@ class AgentLoopWorker(WorkerTQ):
         super().__init__(config, llm_client, *args, **kwargs)
         self._news = News()
         # verl's module converts rows and puts them; conversion moves into the grouped put.
-        agent_loop_tq.tq = GroupingQueue(tq, list_of_dict_to_tensordict, self._news.settle)
+        agent_loop_tq.tq = GroupingQueue(tq, to_columns, self._news.settle)
         agent_loop_tq.list_of_dict_to_tensordict = lambda rows: rows
         agent_loop.hydra = SimpleNamespace(utils=SimpleNamespace(instantiate=instantiate_agent_loop))
         if self.reward_loop_worker_handles == [SCORE_IN_WORKER]:

@@ -66,7 +66,7 @@ def test_every_shape_divides_into_its_updates_and_passes() -> None:
     for shape in SHAPES.values():
         assert shape.mini_batch * shape.updates == shape.responses
         assert shape.mini_batch % shape.group_size == 0
-        assert shape.mini_batch % shape.micro_batch == 0
+        assert all(shape.mini_batch % (ranks * shape.micro_batch(ranks)) == 0 for ranks in (1, 2))
         assert shape.steps > shape.warm_up + 1
 
 

@@ -3,12 +3,13 @@
 Ours is what a job of the recipe `grpo` runs, composed as the API composes it, without the API around it.
 Each side runs in each of its ways to make the same updates, and the faster ones are compared: ours with old
 log-probs of the trainer or of the sampler (on a CPU both compute in single precision with the same weights),
-TRL's with each sampler that works in one process.
+TRL's with each sampler that works in one process, and of both also two ranks that share the cores.
 """
 
 import json
 import tempfile
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,24 @@ from trellis_cli.errors import Problem
 RECIPE, PRESET = "grpo", "cpu-tiny"
 LEARNING_RATE = 2e-4
 SEED = 1
-OLD_LOG_PROBS = ("trainer", "sampler")
-SAMPLERS = ("transformers", "vllm")
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a side runs: whose log-probs are the old ones of ours, or what TRL samples with, and its ranks."""
+
+    source: str
+    ranks: int = 1
+
+    @property
+    def name(self) -> str:
+        """Where its files lie, and what its figures are called."""
+        return self.source if self.ranks == 1 else f"{self.source}_{self.ranks}_ranks"
+
+
+#: The first is what a job does unless told otherwise.
+OURS = (Way("trainer"), Way("sampler"), Way("sampler", ranks=2))
+THEIRS = (Way("transformers"), Way("vllm"), Way("transformers", ranks=2))
 #: Ray lets other processes of the machine go first, and TRL's would not.
 SAME_PRIORITY = {"RAY_worker_niceness": "0"}
 WAIT_POLICY = "OMP_WAIT_POLICY"
@@ -49,8 +66,8 @@ def measure_grpo(shapes: list[Shape]) -> Iterator[Result]:
 def measure_shape(shape: Shape, folder: Path) -> Result:
     """Run both sides one after the other."""
     _make_model_and_data(shape, folder)
-    ours = {source: run_ours(shape, folder, source) for source in OLD_LOG_PROBS}
-    theirs = {sampler: run_trl(shape, folder, sampler) for sampler in SAMPLERS}
+    ours = {way.name: run_ours(shape, folder, way) for way in OURS}
+    theirs = {way.name: run_trl(shape, folder, way) for way in THEIRS}
     best, fastest = _fastest(ours), _fastest(theirs)
     splits = {f"ours_{name}": each for name, each in ours.items()}
     splits |= {f"trl_{name}": each for name, each in theirs.items()}
@@ -62,8 +79,8 @@ def measure_shape(shape: Shape, folder: Path) -> Result:
         bound=shape.bound,
         is_more_better=True,
         details={
-            "our_old_log_probs": best,
-            "trl_samples_with": fastest,
+            "ours_runs_with": best,
+            "trl_runs_with": fastest,
             "step_s": {name: _round(split) for name, split in splits.items()},
         },
     )
@@ -81,11 +98,11 @@ def _make_model_and_data(shape: Shape, folder: Path) -> None:
     )
 
 
-def run_ours(shape: Shape, folder: Path, old_log_probs: str) -> Split:
+def run_ours(shape: Shape, folder: Path, way: Way) -> Split:
     """The engine of a job, with the platform's hooks, writing to a spool that nobody sends."""
-    attempt = folder / f"job-{old_log_probs}" / "attempt-1"
+    attempt = folder / f"job-{way.name}" / "attempt-1"
     (attempt / PREPARED_FOLDER).mkdir(parents=True)
-    spec = _make_spec(shape, folder, attempt, old_log_probs)
+    spec = _make_spec(shape, folder, attempt, way)
     spec_file = attempt / SPEC_FILE
     spec_file.write_text(spec.model_dump_json())
     _run("-m", "trellis_train.data", str(spec_file), log=folder / "data.log")
@@ -98,12 +115,12 @@ def run_ours(shape: Shape, folder: Path, old_log_probs: str) -> Split:
     return split_ours(metrics, warm_up=shape.warm_up)
 
 
-def _make_spec(shape: Shape, folder: Path, attempt: Path, old_log_probs: str) -> JobSpec:
+def _make_spec(shape: Shape, folder: Path, attempt: Path, way: Way) -> JobSpec:
     source = folder / "data" / f"{DATA_FILE}.jsonl"
     rows = [json.loads(line) for line in source.read_bytes().splitlines()]
     parquet = source.with_suffix(".parquet")
     pq.write_table(pa.Table.from_pylist(rows), parquet)
-    composition = _compose(shape, folder, attempt, len(rows), old_log_probs)
+    composition = _compose(shape, folder, attempt, len(rows), way)
     return JobSpec(
         job_id="job_benchmark",
         attempt=1,
@@ -111,7 +128,7 @@ def _make_spec(shape: Shape, folder: Path, attempt: Path, old_log_probs: str) ->
         recipe=RECIPE,
         engine=composition.engine,
         platform="cpu",
-        gpus=1,
+        gpus=way.ranks,
         seed=SEED,
         params=composition.params,
         engine_overrides=composition.engine_overrides,
@@ -131,7 +148,7 @@ def _make_spec(shape: Shape, folder: Path, attempt: Path, old_log_probs: str) ->
     )
 
 
-def _compose(shape: Shape, folder: Path, attempt: Path, rows: int, old_log_probs: str) -> Composition:
+def _compose(shape: Shape, folder: Path, attempt: Path, rows: int, way: Way) -> Composition:
     composition = compose(
         ComposeRequest(
             recipe=RECIPE,
@@ -141,11 +158,11 @@ def _compose(shape: Shape, folder: Path, attempt: Path, rows: int, old_log_probs
                 "batch_size": shape.prompts,
                 "group_size": shape.group_size,
                 "mini_batch_size": shape.mini_batch // shape.group_size,
-                "micro_batch_size": shape.micro_batch,
+                "micro_batch_size": shape.micro_batch(way.ranks),
                 "max_prompt_length": shape.prompt_tokens,
                 "max_response_length": shape.response_tokens,
                 "learning_rate": LEARNING_RATE,
-                "old_log_probs": old_log_probs,
+                "old_log_probs": way.source,
                 "validate_before": False,
                 "validate_every": 0,
                 "validation_rows": 0,
@@ -154,7 +171,7 @@ def _compose(shape: Shape, folder: Path, attempt: Path, rows: int, old_log_probs
             # A turn that ends does not end the response.
             overrides={"actor_rollout_ref.rollout.ignore_eos": True},
             platform="cpu",
-            gpus=1,
+            gpus=way.ranks,
             model_path=str(folder / "model"),
             train_path=str(attempt / PREPARED_FOLDER / TRAIN_FILE),
             checkpoint_dir=str(folder / "checkpoints"),
@@ -174,41 +191,43 @@ def read_metrics(attempt: Path) -> list[dict[str, Any]]:
     return [event for event in events if event["kind"] == "metrics"]
 
 
-def run_trl(shape: Shape, folder: Path, sampler: str) -> Split:
-    """TRL's trainer in a process of its own."""
+def run_trl(shape: Shape, folder: Path, way: Way) -> Split:
+    """TRL's trainer in processes of its own."""
     settings = {
         "model_path": str(folder / "model"),
         "data_path": str(folder / "data" / f"{DATA_FILE}.jsonl"),
-        "out_dir": str(folder / f"trl-{sampler}"),
-        "sampler": sampler,
+        "out_dir": str(folder / f"trl-{way.name}"),
+        "sampler": way.source,
         "prompts": shape.prompts,
         "group_size": shape.group_size,
         "response_tokens": shape.response_tokens,
         "prompt_tokens": shape.prompt_tokens,
         "mini_batch": shape.mini_batch,
-        "micro_batch": shape.micro_batch,
+        "micro_batch": shape.micro_batch(way.ranks),
         "learning_rate": LEARNING_RATE,
         "steps": shape.steps,
         "seed": SEED,
     }
-    file = folder / f"trl-{sampler}.json"
+    file = folder / f"trl-{way.name}.json"
     file.write_text(json.dumps(settings))
-    module = "trellis_train.comparison.trl_grpo"
-    answer = _run("-m", module, str(file), log=file.with_suffix(".log"), env=_trl_environment(sampler))
+    module = ("-m", "trellis_train.comparison.trl_grpo", str(file))
+    torchrun = ("-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={way.ranks}")
+    command = module if way.ranks == 1 else (*torchrun, *module)
+    answer = _run(*command, log=file.with_suffix(".log"), env=_trl_environment(way))
     times = json.loads(answer.splitlines()[-1])
     if set(times["tokens"]) != {shape.tokens}:
         raise Problem(f"TRL sampled {times['tokens']} tokens a step, not {shape.tokens}")
     return split_trl(times, warm_up=shape.warm_up)
 
 
-def _trl_environment(sampler: str) -> dict[str, str]:
+def _trl_environment(way: Way) -> dict[str, str]:
     """Our plugin for vLLM's CPU build, and threads as they suit TRL best.
 
     A process that has the machine to itself is a sixth faster while its idle threads spin, as OpenMP's do by
     default; with vLLM in it there are more threads than cores, and spinning they starve each other.
     """
     ours = environment(Engine.VERL_PPO, "cpu") | environment(Engine.TRL, "cpu")
-    return ours if sampler == "vllm" else {name: ours[name] for name in ours if name != WAIT_POLICY}
+    return ours if way.source == "vllm" else {name: ours[name] for name in ours if name != WAIT_POLICY}
 
 
 def _run(*arguments: str, log: Path, env: Mapping[str, str] | None = None) -> str:

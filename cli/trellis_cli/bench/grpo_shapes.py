@@ -36,10 +36,9 @@ class Shape:
         """Responses of an update."""
         return self.responses // self.updates
 
-    @property
-    def micro_batch(self) -> int:
-        """Responses of a pass through the model."""
-        return min(self.most_in_a_pass, self.mini_batch)
+    def micro_batch(self, ranks: int) -> int:
+        """Responses of a pass through the model of each rank."""
+        return min(self.most_in_a_pass, self.mini_batch // ranks)
 
     @property
     def tokens(self) -> int:

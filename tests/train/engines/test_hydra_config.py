@@ -64,11 +64,28 @@ def test_an_agent_loop_manager_that_the_job_names_is_kept() -> None:
     assert config.actor_rollout_ref.rollout.agent.agent_loop_manager_class == "mine.Manager"
 
 
-def test_only_a_single_slot_on_a_cpu_samples_in_one_process() -> None:
-    def executor(**changes: Any) -> str | None:
-        kwargs = compose_config(make_spec(**changes)).actor_rollout_ref.rollout.engine_kwargs
-        return (kwargs.get("vllm") or {}).get("distributed_executor_backend")
+SAMPLER = "actor_rollout_ref.rollout"
 
-    assert executor() == "vllm.v1.executor.uniproc_executor.UniProcExecutor"
-    assert executor(gpus=2) is None
-    assert executor(platform="cuda") is None
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, "vllm.v1.executor.uniproc_executor.UniProcExecutor"),
+        ({"gpus": 2}, "vllm.v1.executor.uniproc_executor.UniProcExecutor"),
+        ({"split": 2}, None),
+        ({"platform": "cuda"}, None),
+        ({"engine_overrides": [f"++{SAMPLER}.engine_kwargs.vllm.distributed_executor_backend=mp"]}, "mp"),
+    ],
+)
+def test_a_sampler_on_a_cpu_that_is_not_split_is_one_process(
+    changes: dict[str, Any], expected: str | None
+) -> None:
+    changes = dict(changes)
+    overrides = [
+        f"{SAMPLER}.tensor_model_parallel_size={changes.pop('split', 1)}",
+        *changes.pop("engine_overrides", []),
+    ]
+    config = compose_config(make_spec(engine_overrides=overrides, **changes))
+
+    kwargs = config.actor_rollout_ref.rollout.engine_kwargs
+    assert (kwargs.get("vllm") or {}).get("distributed_executor_backend") == expected

@@ -1,7 +1,8 @@
 """GRPO with TRL's own trainer, timed: ``python -m trellis_train.comparison.trl_grpo <settings.json>``.
 
 Every step samples one batch of prompts and makes the same updates as the platform's
-GRPO with the same settings. Prints one JSON object: :class:`TrlTimes`.
+GRPO with the same settings. Under torchrun the ranks share the work of each step. The first
+rank prints one JSON object: :class:`TrlTimes`.
 """
 
 import os
@@ -37,7 +38,7 @@ class TrlSettings(BaseModel):
     group_size: int
     response_tokens: int
     prompt_tokens: int
-    #: Responses of an update, and of a pass through the model.
+    #: Responses of an update, and of a pass through the model of each rank.
     mini_batch: int
     micro_batch: int
     learning_rate: float
@@ -64,7 +65,9 @@ def main(arguments: list[str]) -> int:
     settings = TrlSettings.model_validate_json(Path(arguments[0]).read_text())
     answer = sys.stdout
     sys.stdout = sys.stderr  # the answer stands alone there; libraries print
-    print(train(settings).model_dump_json(), file=answer, flush=True)
+    times = train(settings)
+    if int(os.environ.get("RANK", "0")) == 0:
+        print(times.model_dump_json(), file=answer, flush=True)
     return 0
 
 
@@ -79,11 +82,12 @@ def train(settings: TrlSettings) -> TrlTimes:
         {"prompt": [{"role": "user", "content": row["prompt"]}], "answer": row["answer"]}
         for row in read_objects(Path(settings.data_path))
     ]
-    clock = StepClock()
+    ranks = _count_ranks()
+    clock = StepClock(ranks)
     trainer = GRPOTrainer(
         model=settings.model_path,
         reward_funcs=reward_exact,
-        args=_config(settings),
+        args=_config(settings, ranks),
         train_dataset=Dataset.from_list(rows),
     )
     clock.watch(trainer, updates_per_step=settings.prompts * settings.group_size // settings.mini_batch)
@@ -99,11 +103,16 @@ def reward_exact(completions: list[Any], answer: list[str], **_: Any) -> list[fl
     ]
 
 
-def _config(settings: TrlSettings) -> Any:
+def _count_ranks() -> int:
+    """How many processes torchrun has started."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def _config(settings: TrlSettings, ranks: int) -> Any:
     from trl import GRPOConfig
 
     responses = settings.prompts * settings.group_size
-    accumulated = settings.mini_batch // settings.micro_batch
+    in_a_pass = settings.micro_batch * ranks
     samples_with_vllm = settings.sampler == "vllm"
     longest = settings.prompt_tokens + settings.response_tokens
     # Every response has the same length on both sides: the end of a turn does not end it.
@@ -111,8 +120,8 @@ def _config(settings: TrlSettings) -> Any:
     return GRPOConfig(
         output_dir=settings.out_dir,
         per_device_train_batch_size=settings.micro_batch,
-        gradient_accumulation_steps=accumulated,
-        steps_per_generation=responses // settings.micro_batch,
+        gradient_accumulation_steps=settings.mini_batch // in_a_pass,
+        steps_per_generation=responses // in_a_pass,
         num_generations=settings.group_size,
         max_completion_length=settings.response_tokens,
         max_steps=settings.steps * responses // settings.mini_batch,
@@ -139,7 +148,9 @@ def _config(settings: TrlSettings) -> Any:
 class StepClock:
     """Times steps of the trainer and their parts by wrapping what the trainer calls."""
 
-    def __init__(self) -> None:
+    def __init__(self, ranks: int = 1) -> None:
+        #: Each of which samples as many tokens as this one.
+        self._ranks = ranks
         self._ends = [0.0]
         self._parts: dict[str, list[float]] = {part: [] for part in PARTS}
         self._running: dict[str, float] = defaultdict(float)
@@ -193,7 +204,7 @@ class StepClock:
                 self._running[part] += time.monotonic() - started
                 self._is_preparing &= part != "prepared"
             if part == "generation":
-                self._counted += sum(len(ids) for ids in result[0])
+                self._counted += self._ranks * sum(len(ids) for ids in result[0])
             return result
 
         setattr(owner, name, timed)

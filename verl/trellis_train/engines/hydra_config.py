@@ -11,21 +11,18 @@ from trellis_train.agents.wiring import loop_overrides
 
 CONFIG_NAME = "ppo_trainer"
 AGENT_LOOP_MANAGER = "actor_rollout_ref.rollout.agent.agent_loop_manager_class"
-#: vLLM's CPU build asks for a worker process beside the engine's, to bind its threads. With one
-#: process fewer a run starts seconds sooner, and the threads are not bound here anyhow.
-EXECUTOR = "actor_rollout_ref.rollout.engine_kwargs.vllm.distributed_executor_backend"
+#: vLLM's CPU build asks for a worker process beside the engine's, to bind its threads. Without it a run
+#: starts seconds sooner, the threads are not bound here anyhow, and it would spin for a second after each
+#: answer while others need the core.
+EXECUTOR = "distributed_executor_backend"
 SINGLE_PROCESS = "vllm.v1.executor.uniproc_executor.UniProcExecutor"
 
 
 def platform_overrides(spec: JobSpec) -> list[str]:
     """What the platform decides, after the job's own overrides: where checkpoints go and come from."""
     overrides = [f"trainer.default_local_dir={text(spec.checkpoint_dir)}"]
-    defaults = {AGENT_LOOP_MANAGER: "trellis_train.rollout.worker.AgentLoopManager"}
-    if spec.platform == "cpu" and spec.gpus == 1:
-        defaults[EXECUTOR] = SINGLE_PROCESS
-    for key, value in defaults.items():
-        if not any(key in override for override in spec.engine_overrides):
-            overrides.append(f"++{key}={value}")
+    if not any(AGENT_LOOP_MANAGER in override for override in spec.engine_overrides):
+        overrides.append(f"++{AGENT_LOOP_MANAGER}=trellis_train.rollout.worker.AgentLoopManager")
     if spec.resume_from is None:
         # A first attempt never picks up what an earlier job left in the folder.
         return [*overrides, "trainer.resume_mode=disable"]
@@ -39,7 +36,26 @@ def platform_overrides(spec: JobSpec) -> list[str]:
 def compose_config(spec: JobSpec) -> Any:
     """The configuration that this reinforcement-learning job runs with; its agent's loop is written down."""
     overrides = [*spec.engine_overrides, *platform_overrides(spec), *loop_overrides(spec)]
-    return compose_schema(CONFIG_NAME, overrides)
+    config = compose_schema(CONFIG_NAME, overrides)
+    if spec.platform == "cpu":
+        _sample_in_one_process(config.actor_rollout_ref.rollout)
+    return config
+
+
+def _sample_in_one_process(rollout: Any) -> None:
+    """Choose the executor of samplers that are not split, unless the job names one."""
+    from omegaconf import open_dict
+
+    parallel = (
+        rollout.tensor_model_parallel_size,
+        rollout.data_parallel_size,
+        rollout.pipeline_model_parallel_size,
+    )
+    if set(parallel) != {1}:
+        return
+    with open_dict(rollout):
+        settings = rollout.engine_kwargs.get("vllm") or {}
+        rollout.engine_kwargs.vllm = {EXECUTOR: SINGLE_PROCESS, **settings}
 
 
 def compose_schema(name: str, overrides: list[str]) -> Any:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from trellis_train.rollout.requests import RequestBatcher, ServerLost, batch_requests
+from trellis_train.rollout.requests import ENOUGH, RequestBatcher, ServerLost, batch_requests
 
 Answers = AsyncIterator[list[tuple[int, Any]]]
 
@@ -18,8 +18,11 @@ class Server:
         self._bunch = bunch
         self._most = most
 
-    async def send(self, requests: list[Any]) -> Answers:
+    def send(self, requests: list[Any]) -> Answers:
         self.calls.append([request["x"] for request in requests])
+        return self._answers(requests)
+
+    async def _answers(self, requests: list[Any]) -> Answers:
         places = list(reversed(range(len(requests))))[: self._most]
         for first in range(0, len(places), self._bunch):
             await asyncio.sleep(0)
@@ -78,11 +81,38 @@ def test_a_server_that_stops_answering_fails_what_it_left() -> None:
 
 def test_a_call_that_fails_fails_every_request_in_it() -> None:
     class Broken(Server):
-        async def send(self, requests: list[Any]) -> Answers:
+        async def _answers(self, requests: list[Any]) -> Answers:
             raise ConnectionError("gone")
             yield []
 
     assert [type(answer) for answer in ask(Broken(), [1, 2])] == [ConnectionError, ConnectionError]
+
+
+def test_a_call_that_cannot_be_made_fails_every_request_in_it() -> None:
+    class Gone(Server):
+        def send(self, requests: list[Any]) -> Answers:
+            raise ConnectionError("gone")
+
+    answers = ask(Gone(), list(range(ENOUGH + 1)))
+    assert [type(answer) for answer in answers] == [ConnectionError] * (ENOUGH + 1)
+
+
+def test_enough_requests_leave_while_others_are_still_made() -> None:
+    server = Server()
+    numbers = list(range(1, 2 * ENOUGH + 4))
+    seen: list[int] = []
+
+    async def ask_one(batcher: RequestBatcher, x: int) -> Any:
+        seen.append(len(server.calls))
+        return await batcher.generate(x=x)
+
+    async def ask_all() -> list[Any]:
+        batcher = RequestBatcher(server.send)
+        return await asyncio.gather(*(ask_one(batcher, x) for x in numbers))
+
+    assert asyncio.run(ask_all()) == [-x for x in numbers]
+    assert [len(call) for call in server.calls] == [ENOUGH, ENOUGH, 3]
+    assert seen == [0] * ENOUGH + [1] * ENOUGH + [2] * 3
 
 
 def test_an_agent_loop_that_was_cancelled_holds_nobody_up() -> None:

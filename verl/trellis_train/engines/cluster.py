@@ -8,6 +8,7 @@ from trellis_contracts.spec import JobSpec
 from trellis_train.engines import initial_weights, isolation, rows
 from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE
 from trellis_train.platform.activation import THREADS_VARIABLE, is_cpu_platform, threads_of_slot
+from trellis_train.rollout import frames
 
 #: Logical CPUs of a cluster of our own. verl's bundles want 3 a slot, TransferQueue's storage and
 #: the runner want theirs; with too few, the run waits silently and for ever.
@@ -18,7 +19,7 @@ ADDRESS_VARIABLE = "RAY_ADDRESS"
 def job_environment(spec: JobSpec) -> dict[str, str]:
     """The environment of every process of the job, the driver's included."""
     modules = [name for name in os.environ.get("VERL_USE_EXTERNAL_MODULES", "").split(",") if name]
-    for name in (isolation.MODULE_NAME, initial_weights.MODULE_NAME, rows.MODULE_NAME):
+    for name in (isolation.MODULE_NAME, initial_weights.MODULE_NAME, rows.MODULE_NAME, frames.MODULE_NAME):
         if name not in modules:
             modules.append(name)
     return {

@@ -21,6 +21,7 @@ from trellis_train.hooks.resuming import check_resumable
 from trellis_train.hooks.spool import Spool
 from trellis_train.hooks.stop import StoppedByRequest
 from trellis_train.platform.activation import assert_cpu_platform, is_cpu_platform
+from trellis_train.rollout.frames import send_columns_whole
 
 PRODUCER = "trainer"
 
@@ -36,6 +37,7 @@ def main(arguments: list[str]) -> int:
     # Before verl is imported: its plugins read the environment then.
     os.environ.update(job_environment(spec))
     isolate()
+    send_columns_whole()
     spool = Spool(spec.attempt_dir, PRODUCER)
     spool.write(ProgressEvent(time=now(), phase="loading", step=0))
     config = compose_config(spec)

@@ -48,18 +48,22 @@ def compare_sessions(compute: Callable[..., Any], original: Callable[..., Any]) 
             return original(data, batch_keys=batch_keys, adv_estimator=adv_estimator, **options)
         mask = data.batch["response_mask"]
         last = last_samples(batch_keys)
-        sound = {session: row for session, row in last.items() if bool(mask[row].any())}
+        was_sampled = mask.any(dim=1).tolist()
+        sound = {session: row for session, row in last.items() if was_sampled[row]}
         sizes = Counter(uid for uid, _ in sound)
         if name in _OF_GROUPS and options.get("num_repeat", 1) > 1:
             sound = {session: row for session, row in sound.items() if sizes[session[0]] > 1}
-        scores = mask.new_zeros(len(batch_keys), dtype=data.batch["token_level_rewards"].dtype)
+        by_session: dict[tuple[str, int], float] = {}
         if sound:
             found = compute(data.select_idxs(list(sound.values())), adv_estimator=adv_estimator, **options)
             first = found.batch["response_mask"].int().argmax(dim=1, keepdim=True)
-            by_session = dict(zip(sound, found.batch["advantages"].gather(1, first).squeeze(1), strict=True))
-            for row, key in enumerate(batch_keys):
-                sample = SampleKey.parse(key)
-                scores[row] = by_session.get((sample.uid, sample.session), 0.0)
+            advantages = found.batch["advantages"].gather(1, first).squeeze(1)
+            by_session = dict(zip(sound, advantages.tolist(), strict=True))
+        samples = [SampleKey.parse(key) for key in batch_keys]
+        scores = mask.new_tensor(
+            [by_session.get((sample.uid, sample.session), 0.0) for sample in samples],
+            dtype=data.batch["token_level_rewards"].dtype,
+        )
         data.batch["advantages"] = data.batch["returns"] = scores.unsqueeze(-1) * mask
         return data
 

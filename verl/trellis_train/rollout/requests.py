@@ -2,6 +2,8 @@
 
 A call costs about a millisecond on either side, whatever it carries. An agent loop
 notices nothing: it still asks for one response and is answered when that has ended.
+Of many requests the first leave while the others are still being made, so that the
+server is at work by then, and its answers come one call after the other, too.
 """
 
 import asyncio
@@ -10,9 +12,14 @@ from typing import Any
 
 #: A request waits this long for others to travel with.
 GATHER_S = 0.001
+#: As many requests wait for no others.
+ENOUGH = 32
 Request = Mapping[str, Any]
-#: Sends requests and yields their answers, each with the place of its request, as they end.
-Send = Callable[[list[Request]], AsyncIterator[list[tuple[int, Any]]]]
+#: Sends requests at once and yields their answers, each with the place of its request, as they end.
+Answers = AsyncIterator[list[tuple[int, Any]]]
+Send = Callable[[list[Request]], Answers]
+#: A request, and where its answer is awaited.
+Waiting = tuple[Request, "asyncio.Future[Any]"]
 
 
 class ServerLost(RuntimeError):
@@ -24,7 +31,7 @@ class RequestBatcher:
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self._waiting: list[tuple[Request, asyncio.Future[Any]]] = []
+        self._waiting: list[Waiting] = []
         self._deliveries: set[asyncio.Task[None]] = set()
 
     async def generate(self, **request: Any) -> Any:
@@ -32,26 +39,39 @@ class RequestBatcher:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
         self._waiting.append((request, answer))
-        if len(self._waiting) == 1:
+        if len(self._waiting) == ENOUGH:
+            self._flush()
+        elif len(self._waiting) == 1:
             loop.call_later(GATHER_S, self._flush)
         return await answer
 
     def _flush(self) -> None:
         waiting, self._waiting = self._waiting, []
-        delivery = asyncio.ensure_future(self._deliver(waiting))
+        if not waiting:  # enough of them did not wait for this
+            return
+        try:
+            answers = self._send([request for request, _ in waiting])
+        except Exception as failure:  # noqa: BLE001 - it is raised where each request was made
+            _settle_all(waiting, failure)
+            return
+        delivery = asyncio.ensure_future(self._deliver(waiting, answers))
         self._deliveries.add(delivery)
         delivery.add_done_callback(self._deliveries.discard)
 
-    async def _deliver(self, waiting: list[tuple[Request, asyncio.Future[Any]]]) -> None:
+    async def _deliver(self, waiting: list[Waiting], answers: Answers) -> None:
         error: Exception = ServerLost(f"a rollout server left requests of {len(waiting)} unanswered")
         try:
-            async for bunch in self._send([request for request, _ in waiting]):
+            async for bunch in answers:
                 for place, answer in bunch:
                     _settle(waiting[place][1], answer)
         except Exception as failure:  # noqa: BLE001 - it is raised where each request was made
             error = failure
-        for _, future in waiting:
-            _settle(future, error)
+        _settle_all(waiting, error)
+
+
+def _settle_all(waiting: list[Waiting], error: Exception) -> None:
+    for _, future in waiting:
+        _settle(future, error)
 
 
 def _settle(future: "asyncio.Future[Any]", answer: Any) -> None:
@@ -70,9 +90,13 @@ class BatchedServer:
         self.handle = handle
         self.generate = _Method(RequestBatcher(self._send).generate)
 
-    async def _send(self, requests: list[Request]) -> AsyncIterator[list[tuple[int, Any]]]:
-        async for reference in self.handle.generate_many.options(num_returns="streaming").remote(requests):
-            yield await reference
+    def _send(self, requests: list[Request]) -> Answers:
+        return _read(self.handle.generate_many.options(num_returns="streaming").remote(requests))
+
+
+async def _read(stream: Any) -> Answers:
+    async for reference in stream:
+        yield await reference
 
 
 class _Method:

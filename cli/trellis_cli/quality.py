@@ -48,6 +48,9 @@ def bench(
     shapes: Annotated[
         str | None, typer.Option(help="Of grpo_against_trl: names with commas between, or `all`.")
     ] = None,
+    rounds: Annotated[
+        int, typer.Option(min=1, help="Of grpo_against_trl: runs of each side; the fastest counts.")
+    ] = 1,
     rows: Annotated[
         int,
         typer.Option(
@@ -59,7 +62,7 @@ def bench(
     """Measure this platform against its bounds, the bare engine and other tools, in one run."""
     from trellis_cli.bench.run import run_benchmarks
 
-    is_kept = run_benchmarks(name or [], as_json=as_json, shapes=shapes, rows=rows)
+    is_kept = run_benchmarks(name or [], as_json=as_json, shapes=shapes, rounds=rounds, rows=rows)
     raise typer.Exit(ExitCode.OK if is_kept else ExitCode.FAILED)
 
 

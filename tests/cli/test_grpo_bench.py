@@ -1,6 +1,10 @@
 """The arithmetic of the comparison with TRL: shapes, parts of a step, tokens per second."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
+from trellis_cli.bench import grpo
 from trellis_cli.bench.grpo_shapes import QUICK, SHAPES, choose_shapes
 from trellis_cli.bench.grpo_steps import split_ours, split_trl
 from trellis_cli.bench.result import Result
@@ -92,3 +96,31 @@ def test_a_result_without_a_promise_is_kept_and_shows_what_it_is_made_of() -> No
     assert result.is_kept
     assert result.as_json()["ratio"] == 0.25
     assert result.as_json()["step_s"] == {"ours": 2}
+
+
+def test_the_sides_run_in_turns_and_the_fastest_run_of_each_way_counts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    runs: list[tuple[str, grpo.Way, int]] = []
+
+    def run(side: str, seconds: float) -> Any:
+        def take(_shape: Any, _folder: Path, way: grpo.Way, turn: int) -> dict[str, float]:
+            runs.append((side, way, turn))
+            # The second round of one way is the fastest run of its side.
+            return {"step": seconds / 2 if (way.ranks, turn) == (2, 1) else seconds}
+
+        return take
+
+    monkeypatch.setattr(grpo, "_make_model_and_data", lambda *_: None)
+    monkeypatch.setattr(grpo, "run_ours", run("ours", 8.0))
+    monkeypatch.setattr(grpo, "run_trl", run("trl", 6.0))
+
+    result = grpo.measure_shape(SHAPES["starter-64"], tmp_path, rounds=2)
+
+    assert [side for side, _, _ in runs] == ["ours", "trl"] * 6
+    assert len(set(runs)) == 12
+    assert result.ratio == pytest.approx(6 / 8)
+    assert result.details["ours_runs_with"] == "sampler_2_ranks"
+    assert result.details["trl_runs_with"] == "transformers_2_ranks"
+    assert result.details["step_s"]["ours_trainer"] == {"step": 8.0}
+    assert result.details["step_s"]["ours_sampler_2_ranks"] == {"step": 4.0}

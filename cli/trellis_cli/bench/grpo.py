@@ -56,18 +56,22 @@ LENGTH_KEY = "response_length/mean"
 DATA_FILE = "rl_train"
 
 
-def measure_grpo(shapes: list[Shape]) -> Iterator[Result]:
-    """One result a shape, when it is there."""
+def measure_grpo(shapes: list[Shape], rounds: int) -> Iterator[Result]:
+    """One result a shape, when it is there; each way runs once a round, and its fastest run counts."""
     for shape in shapes:
         with tempfile.TemporaryDirectory(prefix="trellis-grpo-") as folder:
-            yield measure_shape(shape, Path(folder))
+            yield measure_shape(shape, Path(folder), rounds)
 
 
-def measure_shape(shape: Shape, folder: Path) -> Result:
-    """Run both sides one after the other."""
+def measure_shape(shape: Shape, folder: Path, rounds: int) -> Result:
+    """Run the ways of both sides in turns: a machine's pace changes while they run."""
     _make_model_and_data(shape, folder)
-    ours = {way.name: run_ours(shape, folder, way) for way in OURS}
-    theirs = {way.name: run_trl(shape, folder, way) for way in THEIRS}
+    ours: dict[str, Split] = {}
+    theirs: dict[str, Split] = {}
+    for turn in range(rounds):
+        for our_way, their_way in zip(OURS, THEIRS, strict=True):
+            _keep_faster(ours, our_way, run_ours(shape, folder, our_way, turn))
+            _keep_faster(theirs, their_way, run_trl(shape, folder, their_way, turn))
     best, fastest = _fastest(ours), _fastest(theirs)
     splits = {f"ours_{name}": each for name, each in ours.items()}
     splits |= {f"trl_{name}": each for name, each in theirs.items()}
@@ -86,6 +90,10 @@ def measure_shape(shape: Shape, folder: Path) -> Result:
     )
 
 
+def _keep_faster(splits: dict[str, Split], way: Way, split: Split) -> None:
+    splits[way.name] = min(splits.get(way.name, split), split, key=lambda each: each[STEP])
+
+
 def _fastest(splits: Mapping[str, Split]) -> str:
     return min(splits, key=lambda name: splits[name][STEP])
 
@@ -98,9 +106,9 @@ def _make_model_and_data(shape: Shape, folder: Path) -> None:
     )
 
 
-def run_ours(shape: Shape, folder: Path, way: Way) -> Split:
+def run_ours(shape: Shape, folder: Path, way: Way, turn: int = 0) -> Split:
     """The engine of a job, with the platform's hooks, writing to a spool that nobody sends."""
-    attempt = folder / f"job-{way.name}" / "attempt-1"
+    attempt = folder / f"job-{way.name}-{turn}" / "attempt-1"
     (attempt / PREPARED_FOLDER).mkdir(parents=True)
     spec = _make_spec(shape, folder, attempt, way)
     spec_file = attempt / SPEC_FILE
@@ -191,12 +199,12 @@ def read_metrics(attempt: Path) -> list[dict[str, Any]]:
     return [event for event in events if event["kind"] == "metrics"]
 
 
-def run_trl(shape: Shape, folder: Path, way: Way) -> Split:
+def run_trl(shape: Shape, folder: Path, way: Way, turn: int = 0) -> Split:
     """TRL's trainer in processes of its own."""
     settings = {
         "model_path": str(folder / "model"),
         "data_path": str(folder / "data" / f"{DATA_FILE}.jsonl"),
-        "out_dir": str(folder / f"trl-{way.name}"),
+        "out_dir": str(folder / f"trl-{way.name}-{turn}"),
         "sampler": way.source,
         "prompts": shape.prompts,
         "group_size": shape.group_size,
@@ -208,7 +216,7 @@ def run_trl(shape: Shape, folder: Path, way: Way) -> Split:
         "steps": shape.steps,
         "seed": SEED,
     }
-    file = folder / f"trl-{way.name}.json"
+    file = folder / f"trl-{way.name}-{turn}.json"
     file.write_text(json.dumps(settings))
     module = ("-m", "trellis_train.comparison.trl_grpo", str(file))
     torchrun = ("-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={way.ranks}")

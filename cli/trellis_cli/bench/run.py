@@ -52,12 +52,17 @@ NAMES = (
 
 
 def run_benchmarks(
-    names: list[str], *, as_json: bool, shapes: str | None = None, rows: int = DEFAULT_ROWS
+    names: list[str],
+    *,
+    as_json: bool,
+    shapes: str | None = None,
+    rounds: int = 1,
+    rows: int = DEFAULT_ROWS,
 ) -> bool:
     """Run them; True when every promise was kept.
 
-    ``shapes`` are those of the comparison with TRL, ``rows`` is the size of the corpus of `data`
-    and of the dataset of `browse`, and the number of samples of `eval_samples`.
+    ``shapes`` and ``rounds`` are those of the comparison with TRL, ``rows`` is the size of the corpus of
+    `data` and of the dataset of `browse`, and the number of samples of `eval_samples`.
     """
     chosen_shapes = choose_shapes(shapes)
     names = [each for name in names for each in GROUPS.get(name, (name,))]
@@ -80,7 +85,8 @@ def run_benchmarks(
             if result.name in wanted:
                 results.append(tell(result, as_json=as_json))
     if GRPO_BENCHMARK in wanted:
-        results += [tell(result, as_json=as_json) for result in grpo.measure_grpo(chosen_shapes)]
+        comparison = grpo.measure_grpo(chosen_shapes, rounds)
+        results += [tell(result, as_json=as_json) for result in comparison]
     if DATA_BENCHMARK in wanted:
         results += [tell(result, as_json=as_json) for result in measure_data(rows)]
     if BROWSE_BENCHMARK in wanted:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from trellis_contracts.attempt import EVENTS_FOLDER, PREPARED_FOLDER, SPEC_FILE, TRAIN_FILE
 from trellis_contracts.recipe import DataFormat, Engine
 from trellis_contracts.spec import DataSource, JobSpec, ModelSource
+from trellis_data.json_objects import read_objects
 from trellis_recipes.catalogue import get_recipe
 from trellis_recipes.compose import ComposeRequest, Composition, compose
 from trellis_recipes.platform_defaults import environment
@@ -104,9 +105,15 @@ def _make_model_and_data(shape: Shape, folder: Path) -> None:
         *("--model", str(folder / "model"), "--data", str(folder / "data")),
         log=folder / "starter.log",
     )
+    rows = list(read_objects(folder / "data" / f"{DATA_FILE}.jsonl"))
+    pq.write_table(pa.Table.from_pylist(rows), _parquet(folder))
 
 
-def run_ours(shape: Shape, folder: Path, way: Way, turn: int = 0) -> Split:
+def _parquet(folder: Path) -> Path:
+    return folder / "data" / f"{DATA_FILE}.parquet"
+
+
+def run_ours(shape: Shape, folder: Path, way: Way, turn: int) -> Split:
     """The engine of a job, with the platform's hooks, writing to a spool that nobody sends."""
     attempt = folder / f"job-{way.name}-{turn}" / "attempt-1"
     (attempt / PREPARED_FOLDER).mkdir(parents=True)
@@ -124,11 +131,9 @@ def run_ours(shape: Shape, folder: Path, way: Way, turn: int = 0) -> Split:
 
 
 def _make_spec(shape: Shape, folder: Path, attempt: Path, way: Way) -> JobSpec:
-    source = folder / "data" / f"{DATA_FILE}.jsonl"
-    rows = [json.loads(line) for line in source.read_bytes().splitlines()]
-    parquet = source.with_suffix(".parquet")
-    pq.write_table(pa.Table.from_pylist(rows), parquet)
-    composition = _compose(shape, folder, attempt, len(rows), way)
+    parquet = _parquet(folder)
+    row_count = pq.read_metadata(parquet).num_rows
+    composition = _compose(shape, folder, attempt, row_count, way)
     return JobSpec(
         job_id="job_benchmark",
         attempt=1,
@@ -148,7 +153,7 @@ def _make_spec(shape: Shape, folder: Path, attempt: Path, way: Way) -> JobSpec:
             paths=[str(parquet)],
             format=DataFormat.PROMPT_ANSWER,
             sha256="0",
-            row_count=len(rows),
+            row_count=row_count,
         ),
         attempt_dir=str(attempt),
         checkpoint_dir=str(folder / "checkpoints"),
@@ -199,7 +204,7 @@ def read_metrics(attempt: Path) -> list[dict[str, Any]]:
     return [event for event in events if event["kind"] == "metrics"]
 
 
-def run_trl(shape: Shape, folder: Path, way: Way, turn: int = 0) -> Split:
+def run_trl(shape: Shape, folder: Path, way: Way, turn: int) -> Split:
     """TRL's trainer in processes of its own."""
     settings = {
         "model_path": str(folder / "model"),

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 from trellis_data.json_objects import read_objects
 
+from trellis_train.engines.ranks import RANK_VARIABLE
 from trellis_train.platform.activation import is_cpu_platform
 from trellis_train.platform.patches import distribution_name
 
@@ -66,7 +67,7 @@ def main(arguments: list[str]) -> int:
     answer = sys.stdout
     sys.stdout = sys.stderr  # the answer stands alone there; libraries print
     times = train(settings)
-    if int(os.environ.get("RANK", "0")) == 0:
+    if int(os.environ.get(RANK_VARIABLE, "0")) == 0:
         print(times.model_dump_json(), file=answer, flush=True)
     return 0
 

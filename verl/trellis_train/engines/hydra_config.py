@@ -46,16 +46,19 @@ def _sample_in_one_process(rollout: Any) -> None:
     """Choose the executor of samplers that are not split, unless the job names one."""
     from omegaconf import open_dict
 
-    parallel = (
-        rollout.tensor_model_parallel_size,
-        rollout.data_parallel_size,
-        rollout.pipeline_model_parallel_size,
-    )
-    if set(parallel) != {1}:
+    if count_sampler_slots(rollout) != 1:
         return
     with open_dict(rollout):
         settings = rollout.engine_kwargs.get("vllm") or {}
         rollout.engine_kwargs.vllm = {EXECUTOR: SINGLE_PROCESS, **settings}
+
+
+def count_sampler_slots(rollout: Any) -> int:
+    """Over how many slots verl splits each sampler."""
+    size: int = (
+        rollout.tensor_model_parallel_size * rollout.data_parallel_size * rollout.pipeline_model_parallel_size
+    )
+    return size
 
 
 def compose_schema(name: str, overrides: list[str]) -> Any:

@@ -13,6 +13,8 @@ from typing import Any
 
 import ray
 
+from trellis_train.engines.hydra_config import count_sampler_slots
+
 SERVER = ("trellis_train.rollout.server", "RolloutServer")
 BALANCER = ("verl.workers.rollout.router", "GlobalRequestLoadBalancer")
 AGENT_LOOP = ("trellis_train.rollout.worker", "AgentLoopWorker")
@@ -74,14 +76,11 @@ def _has_known_places(config: Any) -> bool:
     """Whether the run has one node and one vLLM server, started by this trainer."""
     rollout = config.actor_rollout_ref.rollout
     nodes = [node for node in ray.nodes() if node["Alive"]]
-    server_gpus = (
-        rollout.tensor_model_parallel_size * rollout.data_parallel_size * rollout.pipeline_model_parallel_size
-    )
     return bool(
         len(nodes) == 1
         and config.trainer.v1.trainer_mode == "sync"
         and config.trainer.nnodes == 1
-        and config.trainer.n_gpus_per_node == server_gpus
+        and config.trainer.n_gpus_per_node == count_sampler_slots(rollout)
         and rollout.name == "vllm"
         and not rollout.disaggregation.enabled
         and not config.reward.reward_model.enable

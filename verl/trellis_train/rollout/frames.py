@@ -17,7 +17,8 @@ from trellis_train.platform.imports import patch_after_import, require
 
 MODULE_NAME = __name__
 SERIALIZER = "transfer_queue.utils.serial_utils"
-ENCODER, DECODER = "MsgpackEncoder", "MsgpackDecoder"
+#: What its messages go through: one of each, for all threads.
+ENCODER, DECODER = "_encoder", "_decoder"
 BOOTSTRAP, UNIT = "transfer_queue.storage.bootstrap.simple_storage_bootstrap", "SimpleStorageUnit"
 #: The kind of a joined column in messages; the queue's own kinds are numbered from 1.
 ROWS = 64
@@ -34,18 +35,15 @@ def can_join(column: Any) -> bool:
     """Whether ``column`` is a list of two or more plain tensors of a CPU that differ in length only."""
     import torch
 
-    if not isinstance(column, list) or len(column) < 2 or type(column[0]) is not torch.Tensor:
+    def kind(row: Any) -> Any:
+        """What rows of one column have in common; None of what is not joined."""
+        is_plain = type(row) is torch.Tensor and row.layout == torch.strided and row.device.type == "cpu"
+        return (row.dtype, row.shape[1:]) if is_plain and row.dim() > 0 else None
+
+    if not isinstance(column, list) or len(column) < 2:
         return False
-    first: Any = column[0]
-    if first.dim() == 0 or first.layout != torch.strided or first.device.type != "cpu":
-        return False
-    kind = (first.dtype, first.device, first.layout, first.shape[1:])
-    return all(
-        type(row) is torch.Tensor
-        and row.dim() > 0
-        and (row.dtype, row.device, row.layout, row.shape[1:]) == kind
-        for row in column
-    )
+    expected = kind(column[0])
+    return expected is not None and all(kind(row) == expected for row in column)
 
 
 def join_rows(message: dict[str, Any]) -> dict[str, Any]:
@@ -63,9 +61,11 @@ def _with_frames_of_columns(module: ModuleType) -> None:
     import torch
     from msgspec import msgpack
 
-    require(module, ENCODER, DECODER, "_encoder", "_decoder")
-    encoder: Any = getattr(module, ENCODER)
-    decoder: Any = getattr(module, DECODER)
+    require(module, ENCODER, DECODER)
+    encoder: Any = type(getattr(module, ENCODER))
+    decoder: Any = type(getattr(module, DECODER))
+    require(encoder, "encode", "enc_hook", "_encode_regular_tensor_meta")
+    require(decoder, "ext_hook", "_decode_tensor")
 
     class Encoder(encoder):
         def encode(self, obj: Any) -> Any:
@@ -85,8 +85,8 @@ def _with_frames_of_columns(module: ModuleType) -> None:
             joined, lengths = pickle.loads(data)  # noqa: S301 - as all of the queue's own kinds
             return list(self._decode_tensor(joined).split(lengths))
 
-    setattr(module, "_encoder", Encoder())  # noqa: B010
-    setattr(module, "_decoder", Decoder())  # noqa: B010
+    setattr(module, ENCODER, Encoder())
+    setattr(module, DECODER, Decoder())
 
 
 class _OwnUnits:

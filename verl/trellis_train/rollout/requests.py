@@ -10,13 +10,16 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
+from trellis_train.rollout.answers import Answer
+
 #: A request waits this long for others to travel with.
 GATHER_S = 0.001
 #: As many requests wait for no others.
 ENOUGH = 32
 Request = Mapping[str, Any]
-#: Sends requests at once and yields their answers, each with the place of its request, as they end.
-Answers = AsyncIterator[list[tuple[int, Any]]]
+#: Bunches of answers as they end, each with the place of its request.
+Answers = AsyncIterator[list[Answer]]
+#: Sends requests at once; the answers come later.
 Send = Callable[[list[Request]], Answers]
 #: A request, and where its answer is awaited.
 Waiting = tuple[Request, "asyncio.Future[Any]"]

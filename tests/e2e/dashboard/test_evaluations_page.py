@@ -13,6 +13,7 @@ from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_testing.measured_models import TYPES, answer_problems, finish_evaluation
 from trellis_testing.model_folders import write_model_folder
+from trellis_testing.pages import choose_from_select
 from trellis_testing.reporting_jobs import ReportingJob, now
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
@@ -234,8 +235,7 @@ def test_answers_of_two_models_stand_side_by_side(logged_in: Page, platform: Pla
     expect(panel.get_by_role("region", name="sapling").locator("[data-verdict=correct]")).to_be_visible()
     expect(panel.get_by_role("region", name="seedling").locator("mark").first).to_be_visible()
 
-    panel.locator("[data-test=changed]").click()
-    logged_in.locator(".n-base-select-option", has_text="Worse here").click()
+    choose_from_select(logged_in, panel.locator("[data-test=changed]"), "Worse here")
     expect(logged_in).to_have_url(re.compile("changed=worse"))
     worse = sum(one.score < two.score for one, two in zip(here, there, strict=True))
     expect(panel.locator("[data-sample]")).to_have_count(worse)

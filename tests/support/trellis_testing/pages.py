@@ -14,3 +14,17 @@ def choose_from_menu(page: Page, button: Locator, choice: str) -> None:
     expect(entry).to_be_visible()
     expect(page.locator(".popover-transition-enter-active")).to_have_count(0)
     entry.click()
+
+
+def choose_from_select(page: Page, select: Locator, choice: str) -> None:
+    """Open the menu of the field ``select`` and click the entry that contains ``choice``.
+
+    A menu stays in the page after it has closed, so that the same entries may be there twice.
+    """
+    menu = page.locator(".n-base-select-menu").filter(visible=True)
+    expect(menu).to_have_count(0)
+    select.click()
+    entry = menu.locator(".n-base-select-option", has_text=choice)
+    expect(entry).to_be_visible()
+    expect(page.locator("[class*=-transition-enter-active]")).to_have_count(0)
+    entry.click()

@@ -10,6 +10,7 @@ from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.job_pipelines.models import JobPipeline, PipelineStage
 from trellis_testing.agent_work import carrying_out_agent_work
+from trellis_testing.pages import choose_from_select
 
 pytestmark = pytest.mark.e2e
 
@@ -98,8 +99,7 @@ def test_a_pipeline_is_made_from_a_template_as_a_form_or_as_yaml(
     expect(create).to_be_disabled()
     for stage in ("sft", "grpo"):
         field = logged_in.locator(f"fieldset[data-stage={stage}] [data-field$='.dataset']")
-        field.locator(".n-base-selection").click()
-        logged_in.locator(".n-base-select-option", has_text="addition").last.click()
+        choose_from_select(logged_in, field.locator(".n-base-selection"), "addition")
     expect(create).to_be_enabled()
     logged_in.get_by_text("YAML", exact=True).click()
     written = logged_in.locator("#pipeline-yaml")

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Page, expect
 from trellis_api.core.settings import Settings
+from trellis_testing.pages import choose_from_select
 from trellis_workers.rewards import dry_runs
 
 pytestmark = pytest.mark.e2e
@@ -26,8 +27,7 @@ def test_a_dry_run_shows_what_the_rewards_do_and_leads_to_the_form(
     page.goto(f"{dashboard.url}/rewards")
     page.locator('[data-kind="gsm8k"]').get_by_role("button", name="Try it out").click()
     expect(page.locator("[data-term=gsm8k]")).to_be_visible()
-    page.locator("[data-test=add-term]").click()
-    page.locator(".n-base-select-option", has_text="Length penalty").click()
+    choose_from_select(page, page.locator("[data-test=add-term]"), "Length penalty")
     page.locator("[data-term=length]").get_by_label("Weight").fill("0.5")
     expect(page.get_by_text("A response earns -0.5 to 1.")).to_be_visible()
     expect(page.locator("[data-test=dry-run-dataset]")).to_contain_text("addition")

@@ -1,12 +1,11 @@
 """Shards of several ranks, cut by FSDP itself, put together again."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
+from trellis_testing.ranks import run_on_two_ranks
 from trellis_train.export.errors import CheckpointIncomplete
 from trellis_train.export.shards import gather
 
@@ -34,10 +33,7 @@ dist.destroy_process_group()
 
 @pytest.fixture
 def shards(tmp_path: Path, base: Path) -> Path:
-    script = tmp_path / "save.py"
-    script.write_text(SAVE)
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    subprocess.run([*command, str(script), str(tmp_path)], check=True, timeout=120)
+    run_on_two_ranks(SAVE, tmp_path)
     (tmp_path / "fsdp_config.json").write_text(json.dumps({"FSDP_version": 2, "world_size": 2}))
     (tmp_path / "huggingface").symlink_to(base)
     return tmp_path

@@ -1,25 +1,19 @@
 """Log-probabilities of tokens, some rows at a time: verl's values and gradients, bit for bit."""
 
 import inspect
+from typing import Any
 
 import pytest
 import torch
+from trellis_testing.gradients import with_gradient
 from trellis_train.platform.patches import token_log_probs as patched
 from trellis_train.platform.patches.token_log_probs import token_log_probs
 
 
-def original() -> object:
+def original() -> Any:
     from verl.utils import torch_functional
 
     return torch_functional.logprobs_from_logits_v2
-
-
-def with_gradient(function: object, logits: torch.Tensor, labels: torch.Tensor) -> list[torch.Tensor]:
-    logits = logits.clone().requires_grad_()
-    values = function(logits, labels)  # type: ignore[operator]
-    (values * torch.arange(values.numel()).view_as(values)).sum().backward()
-    assert logits.grad is not None
-    return [values.detach(), logits.grad]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
@@ -49,6 +43,6 @@ def test_a_row_larger_than_the_limit_is_worked_on_alone(monkeypatch: pytest.Monk
 
 
 def test_verl_still_takes_one_row_at_a_time() -> None:
-    source = inspect.getsource(original())  # type: ignore[arg-type]
+    source = inspect.getsource(original())
 
     assert "torch.logsumexp(logit, dim=-1) for logit in logits" in source

@@ -15,8 +15,11 @@ def register() -> None:
     from trellis_train.platform.imports import patch_after_import
     from trellis_train.platform.patches import (
         distribution_name,
+        entropy,
         offload_policy,
+        passes,
         process_group,
+        sharding_units,
         token_log_probs,
         value_head,
         weight_transfer,
@@ -25,7 +28,15 @@ def register() -> None:
     PlatformRegistry.register(platform=CPU)(PlatformCPU)
     process_group.install()
     distribution_name.install()
-    for patch in (weight_transfer, value_head, offload_policy, token_log_probs):
+    for patch in (
+        weight_transfer,
+        value_head,
+        offload_policy,
+        sharding_units,
+        token_log_probs,
+        entropy,
+        passes,
+    ):
         patch_after_import(patch.MODULE, patch.patch)
 
 

@@ -23,12 +23,17 @@ def patch(module: ModuleType) -> None:
     setattr(module, FUNCTION, token_log_probs)
 
 
+def rows_at_a_time(vocabulary: int) -> int:
+    """How many rows of logits are worked on at a time."""
+    return max(1, MAX_ELEMENTS // vocabulary)
+
+
 def token_log_probs(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """Log-probabilities of ``labels`` (...) under ``logits`` (..., vocabulary), as verl's function gives."""
     vocabulary = logits.shape[-1]
     rows = logits.reshape(-1, vocabulary)
     chosen = labels.reshape(-1, 1)
-    size = max(1, MAX_ELEMENTS // vocabulary)
+    size = rows_at_a_time(vocabulary)
     if logits.dtype in (torch.float32, torch.float64):
         normalizers = torch.cat([torch.logsumexp(part, dim=-1) for part in rows.split(size)])
         found = rows.gather(-1, chosen).squeeze(-1) - normalizers

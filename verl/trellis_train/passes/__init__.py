@@ -1,0 +1,1 @@
+"""Passes of a trainer on a CPU through the model."""

@@ -11,6 +11,7 @@ def register() -> None:
     """Register the platform and install every patch; done once, on import."""
     from verl.plugin.platform import PlatformRegistry
 
+    from trellis_train.platform import gloo_devices
     from trellis_train.platform.device import PlatformCPU
     from trellis_train.platform.imports import patch_after_import
     from trellis_train.platform.patches import (
@@ -26,6 +27,7 @@ def register() -> None:
     )
 
     PlatformRegistry.register(platform=CPU)(PlatformCPU)
+    gloo_devices.install()
     process_group.install()
     distribution_name.install()
     for patch in (

@@ -36,6 +36,7 @@ def register() -> None:
         return
     import vllm.model_executor.layers.utils as layers
 
+    from trellis_train.platform import gloo_devices
     from trellis_train.platform.imports import patch_after_import, require
     from trellis_train.platform.vllm_answers import hold_tokens
     from trellis_train.platform.vllm_sampling import sample_by_inversion
@@ -43,6 +44,7 @@ def register() -> None:
     if not os.environ.get(FIXED_WEIGHTS_VARIABLE):
         require(layers, "dispatch_cpu_unquantized_gemm")
         layers.dispatch_cpu_unquantized_gemm = use_live_weight
+    gloo_devices.install()
     patch_after_import(SAMPLER, count_ranks_eagerly)
     patch_after_import(RUNNER, change_runner)
     patch_after_import(CHOICE, sample_by_inversion)

@@ -5,23 +5,24 @@ from typing import Any, cast
 
 from trellis_contracts.spec import JobSpec
 
-from trellis_train.engines import initial_weights, isolation, rows
+from trellis_train.engines import initial_weights, isolation, ratios, rows
+from trellis_train.engines.forking import ADDRESS_VARIABLE
 from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE
 from trellis_train.platform.activation import THREADS_VARIABLE, is_cpu_platform, threads_of_slot
+from trellis_train.platform.forkserver.server import ForkServer
+from trellis_train.platform.trainer_process import THREADS
 from trellis_train.rollout import frames
 
 #: Logical CPUs of a cluster of our own. verl's bundles want 3 a slot, TransferQueue's storage and
 #: the runner want theirs; with too few, the run waits silently and for ever.
 BASE_CPUS, CPUS_PER_SLOT = 24, 8
-ADDRESS_VARIABLE = "RAY_ADDRESS"
 
 
 def job_environment(spec: JobSpec) -> dict[str, str]:
     """The environment of every process of the job, the driver's included."""
     modules = [name for name in os.environ.get("VERL_USE_EXTERNAL_MODULES", "").split(",") if name]
-    for name in (isolation.MODULE_NAME, initial_weights.MODULE_NAME, rows.MODULE_NAME, frames.MODULE_NAME):
-        if name not in modules:
-            modules.append(name)
+    ours = (isolation, initial_weights, rows, frames, ratios)
+    modules += [each.MODULE_NAME for each in ours if each.MODULE_NAME not in modules]
     return {
         **(_cpu_threads(spec.gpus) if spec.platform == "cpu" else {}),
         **spec.env,
@@ -38,11 +39,15 @@ def job_environment(spec: JobSpec) -> dict[str, str]:
 
 def _cpu_threads(slots: int) -> dict[str, str]:
     """All cores for each of the processes that take turns on them; Ray gives an actor one thread."""
-    return {THREADS_VARIABLE: str(threads_of_slot(slots))}
+    waits = {name: os.environ.get(name, value) for name, value in THREADS.items()}
+    return {THREADS_VARIABLE: str(threads_of_slot(slots)), **waits}
 
 
-def connect(config: Any, spec: JobSpec) -> None:
-    """Join the cluster at ``RAY_ADDRESS``; without one, start a local cluster with the job's slots."""
+def connect(config: Any, spec: JobSpec, forking: ForkServer | None = None) -> None:
+    """Join the cluster at ``RAY_ADDRESS``; without one, start a local cluster with the job's slots.
+
+    The job's processes are ``forking``'s, if there is one.
+    """
     import ray
     from omegaconf import OmegaConf
     from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
@@ -54,6 +59,8 @@ def connect(config: Any, spec: JobSpec) -> None:
     options = cast("dict[str, Any]", OmegaConf.to_container(config.ray_kwargs.ray_init, resolve=True))
     asked = options.pop("runtime_env", None) or {}
     runtime_env = {**runtime_env, **asked, "env_vars": runtime_env["env_vars"] | asked.get("env_vars", {})}
+    if forking is not None:
+        runtime_env["py_executable"] = forking.shell_command()
     if os.environ.get(ADDRESS_VARIABLE):
         options = {"address": os.environ[ADDRESS_VARIABLE]}
     else:

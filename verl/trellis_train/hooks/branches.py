@@ -55,7 +55,10 @@ def compare_sessions(compute: Callable[..., Any], original: Callable[..., Any]) 
             sound = {session: row for session, row in sound.items() if sizes[session[0]] > 1}
         by_session: dict[tuple[str, int], float] = {}
         if sound:
-            found = compute(data.select_idxs(list(sound.values())), adv_estimator=adv_estimator, **options)
+            rows = list(sound.values())
+            # Where each session has one sample, as most have, all rows are compared, and none is copied.
+            compared = data if rows == list(range(len(batch_keys))) else data.select_idxs(rows)
+            found = compute(compared, adv_estimator=adv_estimator, **options)
             first = found.batch["response_mask"].int().argmax(dim=1, keepdim=True)
             advantages = found.batch["advantages"].gather(1, first).squeeze(1)
             by_session = dict(zip(sound, advantages.tolist(), strict=True))

@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 #: Mean over all sampled tokens of trainer's probability over sampler's, before the update: 1 where they
-#: agree. Not logged where verl takes the sampler's probabilities for the trainer's (bypass mode).
+#: agree. Where verl takes the sampler's probabilities for the trainer's (bypass mode), the updates tell it.
 IMPORTANCE_WEIGHT_MEAN = "training/rollout_importance_weight_mean"
 #: Share of the prompts whose responses all scored alike, from which a group baseline learns nothing.
 UNIFORM_GROUP_FRACTION = "training/uniform_group_fraction"
-FIELDS = ["response_mask", "rm_scores", "rollout_log_probs", "old_log_probs"]
+SCORES, LOG_PROBS = "rm_scores", ("old_log_probs", "rollout_log_probs")
 
 
 def collect_signals(batch: Any, *, has_trainer_log_probs: bool) -> dict[str, float]:
@@ -23,15 +23,16 @@ def collect_signals(batch: Any, *, has_trainer_log_probs: bool) -> dict[str, flo
     keys = real_keys(batch)
     if not keys:
         return {}
-    data = tq.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=FIELDS)
+    fields = [SCORES, *LOG_PROBS, "response_mask"] if has_trainer_log_probs else [SCORES]
+    data = tq.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=fields)
     signals: dict[str, float] = {}
-    if has_trainer_log_probs and {"rollout_log_probs", "old_log_probs"} <= set(data.keys()):
-        columns = (data[name].unbind() for name in ("old_log_probs", "rollout_log_probs", "response_mask"))
+    if has_trainer_log_probs and set(LOG_PROBS) <= set(data.keys()):
+        columns = (data[name].unbind() for name in (*LOG_PROBS, "response_mask"))
         weight = mean_importance_weight(*columns)
         if weight is not None:
             signals[IMPORTANCE_WEIGHT_MEAN] = weight
     share = share_uniform_groups(
-        (SampleKey.parse(key).uid for key in keys), [float(row.sum()) for row in data["rm_scores"].unbind()]
+        (SampleKey.parse(key).uid for key in keys), [float(row.sum()) for row in data[SCORES].unbind()]
     )
     if share is not None:
         signals[UNIFORM_GROUP_FRACTION] = share

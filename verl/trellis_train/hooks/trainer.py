@@ -8,20 +8,22 @@ from typing import Any, cast
 
 from trellis_contracts.events import Phase, ProgressEvent, Split
 
+from trellis_train.engines.ratios import RATIO_MEAN
 from trellis_train.hooks.checkpoints import describe_checkpoint, locate_step
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.columns import send_trained_columns
 from trellis_train.hooks.reward_errors import check_rewards
 from trellis_train.hooks.rollouts import collect_rollouts
-from trellis_train.hooks.signals import collect_signals
+from trellis_train.hooks.signals import IMPORTANCE_WEIGHT_MEAN, collect_signals
 from trellis_train.hooks.spool import Spool, is_stop_requested
 from trellis_train.hooks.stop import StoppedByRequest
 from trellis_train.rollout.order import PromptNames, sort_samples
 
 #: The trainer looks for answered prompts this often where nobody tells it of any; verl does every 2 s.
 POLL_INTERVAL_S = 0.5
-#: Where the pass before the updates is saved, the policy's entropy is that of its updates.
-ENTROPY, ENTROPY_OF_UPDATES = "actor/entropy", "actor/entropy_loss"
+#: Where the pass before the updates is saved, what it measures is measured in the updates: the policy's
+#: entropy, and the trainer's probabilities over the sampler's, against which the ratio is then taken.
+MEASURED_IN_UPDATES = {"actor/entropy": "actor/entropy_loss", IMPORTANCE_WEIGHT_MEAN: RATIO_MEAN}
 
 
 def with_hooks(trainer_cls: type[Any], spool: Spool, mixins: tuple[type[Any], ...] = ()) -> type[Any]:
@@ -134,8 +136,10 @@ class _ReportingTrainer:
         correction = self.config.algorithm.get("rollout_correction") or {}
         has_trainer_log_probs = not correction.get("bypass_mode", False)
         metrics.update(collect_signals(batch, has_trainer_log_probs=has_trainer_log_probs))
-        if not has_trainer_log_probs and ENTROPY_OF_UPDATES in metrics:  # not while a critic learns alone
-            metrics[ENTROPY] = metrics[ENTROPY_OF_UPDATES]
+        if not has_trainer_log_probs:
+            # Nothing of it while a critic learns alone.
+            found = {name: metrics.get(source) for name, source in MEASURED_IN_UPDATES.items()}
+            metrics.update({name: value for name, value in found.items() if value is not None})
         metrics.update(check_rewards(batch, step=self.global_steps))
         self._report_rollouts(batch, "train")
         self.report_progress("training", step=self.global_steps)

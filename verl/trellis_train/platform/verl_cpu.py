@@ -23,6 +23,7 @@ def register() -> None:
         sharding_units,
         token_log_probs,
         value_head,
+        weight_gathering,
         weight_transfer,
     )
 
@@ -38,6 +39,7 @@ def register() -> None:
         token_log_probs,
         entropy,
         passes,
+        weight_gathering,
     ):
         patch_after_import(patch.MODULE, patch.patch)
 

@@ -10,10 +10,13 @@ kernel sends SIGUSR1). SIGTERM is passed on to the command.
 
 import ctypes
 import os
-import resource
 import signal
 import sys
 import time
+
+# Isolated (-I -S) it finds no packages but this one, which is light.
+sys.path.append(os.path.abspath(__file__).rpartition("/trellis_train/")[0])
+from trellis_train.platform.process_ends import die_with, leave_like
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -41,9 +44,7 @@ def _start(command: list[str]) -> int:
         return pid
     try:
         # Should the leash itself be killed, the engine goes with it.
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != leash_pid:
-            os._exit(128 + signal.SIGKILL)
+        die_with(leash_pid)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDLED)
         os.execvp(command[0], command)  # noqa: S606 - no shell is meant
     except OSError as error:
@@ -101,17 +102,5 @@ def _list_children(parent_pid: int) -> list[int]:
     return children
 
 
-def _leave_like(status: int) -> None:
-    """Exit with the code, or die by the signal, of that wait status."""
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        if number not in (signal.SIGKILL, signal.SIGSTOP):
-            signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
-        os.kill(os.getpid(), number)
-    os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
-
-
 if __name__ == "__main__":
-    _leave_like(main(int(sys.argv[1]), sys.argv[2:]))
+    leave_like(main(int(sys.argv[1]), sys.argv[2:]))

@@ -1,0 +1,68 @@
+"""The mean of each update's ratio of probabilities, as a metric of verl's policy losses.
+
+Where the old probabilities are the sampler's, that is the trainer's probability over the sampler's. Nothing
+else measures it then: verl compares the two only after a forward pass of the trainer's own. Loaded in each
+process of a job through ``VERL_USE_EXTERNAL_MODULES``.
+"""
+
+import os
+from collections.abc import Callable
+from functools import cache, wraps
+from types import ModuleType
+from typing import Any
+
+from trellis_train.engines.isolation import RUN_VARIABLE
+from trellis_train.platform.imports import patch_after_import, require
+
+MODULE_NAME = __name__
+LOSSES = "verl.workers.utils.losses"
+CHOICE = "get_policy_loss_fn"
+#: Mean over the sampled tokens of the policy's probability over the old one: in expectation 1 for every
+#: policy, as the tokens are samples of the old one.
+RATIO_MEAN = "actor/ratio_mean"
+#: As verl bounds the logarithm of the ratio in its losses.
+MOST_LOG_RATIO = 20.0
+
+
+def _measure(module: ModuleType) -> None:
+    require(module, CHOICE)
+    choose = getattr(module, CHOICE)
+
+    @wraps(choose)
+    def choose_measured(name: str) -> Callable[..., Any]:
+        return measured(choose(name))
+
+    setattr(module, CHOICE, choose_measured)
+
+
+def measured(loss: Callable[..., Any]) -> Callable[..., Any]:
+    """One of verl's policy losses, telling :data:`RATIO_MEAN` among its metrics."""
+
+    @wraps(loss)
+    def loss_and_ratio(*, old_log_prob: Any, log_prob: Any, response_mask: Any, **more: Any) -> Any:
+        value, metrics = loss(
+            old_log_prob=old_log_prob, log_prob=log_prob, response_mask=response_mask, **more
+        )
+        ratio = mean_ratio(log_prob.detach(), old_log_prob, response_mask)
+        return value, metrics if ratio is None else {**metrics, RATIO_MEAN: ratio}
+
+    return loss_and_ratio
+
+
+def mean_ratio(log_probs: Any, old_log_probs: Any, mask: Any) -> float | None:
+    """Mean of exp(new - old) where ``mask`` is set, all (responses, tokens); None where it is nowhere."""
+    is_token = mask.bool()
+    if not bool(is_token.any()):
+        return None
+    difference = (log_probs - old_log_probs)[is_token].double()
+    return float(difference.clamp(-MOST_LOG_RATIO, MOST_LOG_RATIO).exp().mean())
+
+
+@cache
+def measure_ratios() -> None:
+    """Install the patch, once; it takes effect when verl's losses are imported."""
+    patch_after_import(LOSSES, _measure)
+
+
+if os.environ.get(RUN_VARIABLE):
+    measure_ratios()

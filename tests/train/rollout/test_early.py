@@ -1,14 +1,13 @@
 """Actors that were started before their arguments existed: nobody asks them until they are constructed."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import ray
-from trellis_train.rollout.early import AGENT_LOOP, BALANCER
-from trellis_train.rollout.early_servers import with_early_actors
+from trellis_train.rollout.early import AGENT_LOOP
 from trellis_train.rollout.worker import AgentLoopManager
 
 
@@ -70,25 +69,3 @@ def test_why_a_worker_could_not_be_made_is_what_the_run_ends_with(monkeypatch: p
 
     with pytest.raises(ImportError, match="no tokenizer"):
         manager.generate_sequences(Prompts())
-
-
-def test_the_balancer_is_handed_out_when_it_has_been_constructed() -> None:
-    done: list[str] = []
-
-    def construct() -> Awaitable[None]:
-        async def run() -> None:
-            await asyncio.sleep(0)
-            done.append("constructed")
-
-        return run()
-
-    balancer = SimpleNamespace(construct=Method(construct))
-    base = type("Manager", (), {"__init__": lambda self: None})
-    cls = with_early_actors(base, Early(BALANCER, balancer))  # type: ignore[arg-type]
-    manager = cls.__new__(cls)
-    manager.server_addresses, manager.server_handles = ["a"], ["server"]
-    manager.rollout_config = SimpleNamespace(full_determinism=False)
-
-    asyncio.run(manager._init_global_load_balancer())
-
-    assert (done, manager.global_load_balancer) == (["constructed"], balancer)

@@ -1,14 +1,15 @@
 """Starting actors before the arguments of their constructors exist.
 
 verl starts the processes of a run one after the other, and each spends seconds
-importing while other cores idle. The rollout server, its load balancer and the
-agent-loop workers are started here as soon as there is a cluster: they import, and
-are constructed when verl would have started them. Only where their place is known
-beforehand: one node, one rollout server.
+importing while other cores idle. The rollout server and the agent-loop workers are
+started here: they import, and are constructed when verl would have started them.
+The server comes first, while the trainer itself still imports. Only where their place
+is known beforehand: one node, one rollout server.
 """
 
+from collections.abc import Sequence
 from importlib import import_module
-from threading import Event, Thread
+from threading import Thread
 from typing import Any
 
 import ray
@@ -16,8 +17,9 @@ import ray
 from trellis_train.engines.hydra_config import count_sampler_slots
 
 SERVER = ("trellis_train.rollout.server", "RolloutServer")
-BALANCER = ("verl.workers.rollout.router", "GlobalRequestLoadBalancer")
 AGENT_LOOP = ("trellis_train.rollout.worker", "AgentLoopWorker")
+#: Module and name of an actor's class.
+Which = tuple[str, str]
 #: As verl's replica names the server; trainers find it by this name.
 SERVER_NAME = "vllm_server_0_0"
 
@@ -26,8 +28,10 @@ def startable_class(cls: type[Any]) -> type[Any]:
     """``cls`` as an actor class whose constructor waits: ``construct`` takes its arguments."""
 
     class Startable(cls):
-        def __init__(self) -> None:
-            """Unpickling this class imported all that it needs."""
+        def __init__(self, *modules: str) -> None:
+            """Unpickling this class imported what it needs itself; ``modules`` are needed later."""
+            for module in modules:
+                import_module(module)
 
         def construct(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
@@ -40,36 +44,40 @@ class EarlyActors:
     """The actors of one run that were started ahead; :meth:`take` hands each out once."""
 
     def __init__(self, config: Any) -> None:
-        self._handles: dict[tuple[str, str], list[Any]] = {}
-        self._started = Event()
+        """Start the server, and import what it needs here too."""
+        self._handles: dict[Which, list[Any]] = {}
+        self._starting: Thread | None = None
+        self._workers = config.actor_rollout_ref.rollout.agent.num_workers
         if _has_known_places(config):
-            Thread(target=self._start_all, args=(config,), name="early-actors", daemon=True).start()
-        else:
-            self._started.set()
+            self._start(SERVER, **_server_options(config))
 
-    def take(self, which: tuple[str, str]) -> Any | None:
+    def start_workers(self) -> None:
+        """Start the workers when the server has imported; to be called when all is imported here."""
+        if SERVER not in self._handles:
+            return
+        (server,) = self._handles[SERVER]
+        self._starting = Thread(target=self._start_workers, args=(server,), name="early-workers", daemon=True)
+        self._starting.start()
+
+    def take(self, which: Which) -> Any | None:
         """A started actor of the class ``which`` (module, name) that awaits ``construct``, or None."""
-        self._started.wait()
+        if which == AGENT_LOOP and self._starting is not None:
+            self._starting.join()
         handles = self._handles.get(which)
         return handles.pop() if handles else None
 
-    def _start_all(self, config: Any) -> None:
-        try:
-            server = self._start(SERVER, **_server_options(config))
-            # Not all at once: they would take the cores from the actors that verl waits for now.
-            ray.wait([server.__ray_ready__.remote()])
-            self._start(BALANCER)
-            for _ in range(config.actor_rollout_ref.rollout.agent.num_workers):
-                self._start(AGENT_LOOP)
-        finally:
-            self._started.set()
+    def _start_workers(self, server: Any) -> None:
+        # Not all at once: they would take the cores from the actors that verl waits for now.
+        ray.wait([server.__ray_ready__.remote()])
+        for _ in range(self._workers):
+            # Ray imports the class of an actor in whoever is handed it.
+            self._start(AGENT_LOOP, imports=[SERVER[0]])
 
-    def _start(self, which: tuple[str, str], **options: Any) -> Any:
+    def _start(self, which: Which, *, imports: Sequence[str] = (), **options: Any) -> None:
         module, name = which
         cls = ray.remote(startable_class(getattr(import_module(module), name)))
-        handle = cls.options(**options).remote()
+        handle = cls.options(**options).remote(*imports)
         self._handles.setdefault(which, []).append(handle)
-        return handle
 
 
 def _has_known_places(config: Any) -> bool:

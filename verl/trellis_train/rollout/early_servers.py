@@ -1,10 +1,11 @@
-"""verl's rollout servers and load balancer, taken from the actors that were started early."""
+"""verl's rollout servers, taken from the actors that were started early, without a process to choose one."""
 
 from typing import Any
 
 import ray
 
-from trellis_train.rollout.early import BALANCER, SERVER, SERVER_NAME, EarlyActors
+from trellis_train.rollout.early import SERVER, SERVER_NAME, EarlyActors
+from trellis_train.rollout.routing import FixedServers, is_routed_in_worker
 
 
 def with_early_actors(manager_cls: type[Any], early: EarlyActors) -> type[Any]:
@@ -19,16 +20,11 @@ def with_early_actors(manager_cls: type[Any], early: EarlyActors) -> type[Any]:
                 self.rollout_replica_class = _with_early_server(self.rollout_replica_class, early)
 
         async def _init_global_load_balancer(self) -> None:
-            balancer = early.take(BALANCER)
-            if balancer is None:
+            if not is_routed_in_worker(self.config):
                 await super()._init_global_load_balancer()
                 return
-            servers = dict(zip(self.server_addresses, self.server_handles, strict=True))
-            # Trainers and workers ask it, too, and no order holds between the calls of several processes.
-            await balancer.construct.remote(
-                servers=servers, full_determinism=self.rollout_config.full_determinism
-            )
-            self.global_load_balancer = balancer
+            servers = zip(self.server_addresses, self.server_handles, strict=True)
+            self.global_load_balancer = FixedServers(dict(servers))
 
     return LLMServerManager
 

@@ -2,8 +2,9 @@
 
 The TransferQueue stores rows, and sends a frame for the tensor of each row of each column: 256 responses with
 ten columns are thousands of frames, each of which is packed, handed from thread to thread in the storage unit
-and unpacked. Here the rows of a column are joined on the way. Loaded in each process of a job through
-``VERL_USE_EXTERNAL_MODULES``, and in those of the queue's storage by ``rollout.storage``.
+and unpacked. Here the rows of a column are joined on the way, and described by their lengths
+(``rollout.schema``). Loaded in each process of a job through ``VERL_USE_EXTERNAL_MODULES``, and in those of
+the queue's storage by ``rollout.storage``.
 """
 
 import os
@@ -14,6 +15,7 @@ from typing import Any, cast
 
 from trellis_train.engines.isolation import RUN_VARIABLE
 from trellis_train.platform.imports import patch_after_import, require
+from trellis_train.rollout import schema
 
 MODULE_NAME = __name__
 SERIALIZER = "transfer_queue.utils.serial_utils"
@@ -111,6 +113,7 @@ def _with_own_units(module: ModuleType) -> None:
 @cache
 def send_columns_whole() -> None:
     """Install the patches, once; they take effect when the queue's modules are imported."""
+    patch_after_import(schema.MODULE, schema.describe_by_lengths)
     patch_after_import(SERIALIZER, _with_frames_of_columns)
     patch_after_import(BOOTSTRAP, _with_own_units)
 

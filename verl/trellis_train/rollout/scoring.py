@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
 from trellis_train.rewards.verl_adapter import PROMPT_KEY, TOKENS_KEY
 from trellis_train.rollout.inline import Inline
@@ -38,8 +37,9 @@ class ResponseView:
     """One response in the place of the ``DataProto`` that verl's reward managers read, not copied."""
 
     def __init__(self, output: Any, row: Mapping[str, Any]) -> None:
-        responses = torch.tensor(output.response_ids, dtype=torch.int64)
-        self.batch = {"responses": responses, "attention_mask": torch.ones_like(responses)}
+        # Arrays: what is done with them, a sum and a slice, takes tensors ten times as long.
+        responses = np.asarray(output.response_ids, dtype=np.int64)
+        self.batch = {"responses": responses, "attention_mask": np.ones_like(responses)}
         self.non_tensor_batch = {
             **row,
             # Of the type that an array of verl's has, by which rewards tell it from the row's own columns.
@@ -56,9 +56,8 @@ class LocalRewardWorker:
     """Answers ``handle.compute_score.remote(data)`` with verl's reward worker in this process."""
 
     def __init__(self, worker: Any) -> None:
-        self._worker = worker
         self.compute_score = _LocalMethod(worker.compute_score)
-        manager = worker.reward_manager
+        self._manager = manager = worker.reward_manager
         # verl's managers that read no more than a `ResponseView` has.
         self.scores_views = type(manager).__name__ in ("NaiveRewardManager", "DAPORewardManager")
         if self.scores_views and manager.is_async_reward_score:
@@ -66,7 +65,8 @@ class LocalRewardWorker:
 
     async def score(self, output: Any, row: Mapping[str, Any]) -> dict[str, Any]:
         """What verl's manager makes of one response, where ``scores_views``."""
-        result: dict[str, Any] = await self._worker.compute_score(ResponseView(output, row))
+        # Not through the worker, which reads its configuration each time to find out that there is no model.
+        result: dict[str, Any] = await self._manager.run_single(ResponseView(output, row))
         return result
 
 

@@ -24,7 +24,7 @@ from trellis_train.rollout.early import AGENT_LOOP, EarlyActors
 from trellis_train.rollout.grouping import Group, GroupingQueue, current_group
 from trellis_train.rollout.news import News, NewsFrom
 from trellis_train.rollout.requests import batch_requests
-from trellis_train.rollout.routing import route_in_worker
+from trellis_train.rollout.routing import FixedServers, route_in_worker
 from trellis_train.rollout.scoring import SCORE_IN_WORKER, LocalRewardWorker, describe_sample
 from trellis_train.rollout.seeding import is_seeded, seed_session, seed_turns
 from trellis_train.rollout.single_turn import SharedSingleTurnLoop
@@ -50,8 +50,9 @@ class AgentLoopWorker(WorkerTQ):
         if self.reward_loop_worker_handles == [SCORE_IN_WORKER]:
             self._local_rewards = LocalRewardWorker(RewardLoopWorker(self.config))
             self.reward_loop_worker_handles = [self._local_rewards]
-        if self.config.trainer.v1.trainer_mode == "sync":
-            route_in_worker(self.llm_client, self.config.actor_rollout_ref.rollout)
+        servers = self.llm_client._load_balancer
+        if isinstance(servers, FixedServers):
+            route_in_worker(self.llm_client, servers)
         batch_requests(self.llm_client)
         rollout = self.config.actor_rollout_ref.rollout
         self._seed = int(rollout.seed) if is_seeded(rollout) else None

@@ -83,10 +83,10 @@ def test_an_unknown_name_gets_the_nearest_one() -> None:
     assert issue.suggestion == "json_schema"
 
 
-def composed(rewards: list[dict[str, Any]]) -> Any:
+def composed(rewards: list[dict[str, Any]], *, platform: str = "cpu") -> Any:
     return compose(
         ComposeRequest(
-            recipe="grpo", params={"rewards": rewards}, platform="cpu", gpus=1, model_path="m",
+            recipe="grpo", params={"rewards": rewards}, platform=platform, gpus=1, model_path="m",
             train_path="/t/train.parquet", checkpoint_dir="/c", seed=0,
         )
     )  # fmt: skip
@@ -127,3 +127,16 @@ def test_a_recipe_takes_a_mixture_and_refuses_a_wrong_one() -> None:
     ]
     assert kwargs["rewards"][1]["options"] == {"ngram": 4}
     assert {issue.code for issue in bad.errors} == {"unknown_reward"}
+
+
+def test_a_reward_model_is_loaded_by_one_worker_on_gpus_too() -> None:
+    with_model = composed([{"name": "reward_model", "options": {"model": "mdl_x"}}], platform="cuda")
+    beside_another = composed(
+        [{"name": "math"}, {"name": "reward_model", "options": {"model": "mdl_x"}}], platform="cuda"
+    )
+    without = composed([{"name": "math"}], platform="cuda")
+
+    assert [job.errors for job in (with_model, beside_another, without)] == [[], [], []]
+    assert with_model.config["reward"]["num_workers"] == 1
+    assert beside_another.config["reward"]["num_workers"] == 1
+    assert without.config["reward"]["num_workers"] > 1

@@ -18,8 +18,16 @@ from trellis_testing.datasets import add_version
 ROWS = 40
 DATASET = "ds_aaaaaaaaaaaa"
 GOOD_FILE = """
+PARTS = ["length"]
+
 def score(prompt, response, answer, row):
-    return {"score": float(bool(answer) and answer in response)}
+    return {"score": float(bool(answer) and answer in response), "length": len(response)}
+"""
+MOODY_FILE = """
+import random
+
+def score(prompt, response, answer, row):
+    return random.random() if response else 0.0
 """
 HANGING_FILE = """
 import time
@@ -101,9 +109,14 @@ def test_a_mixture_is_scored_on_every_probe(client: TestClient) -> None:
     assert found["progress"]["done"] == found["progress"]["total"] > 0
     probes = {each["probe"]: each for each in found["result"]["probes"]}
     assert probes["gold"]["mean"] == pytest.approx(1.5)
-    assert probes["gold"]["term_means"] == {"gsm8k": 1.0, "python": 1.0}
+    means = probes["gold"]["term_means"]
+    assert (means["gsm8k"], means["python"]) == (1.0, 1.0)
+    assert probes["repeated"]["term_means"]["python_length"] == pytest.approx(3 * means["python_length"] + 2)
     assert probes["answer"]["mean"] == pytest.approx(0.5)  # a bare number is no GSM8K answer
     assert probes["empty"]["maximum"] == 0.0
+    assert probes["truncated"]["term_means"]["gsm8k"] == 0.0  # the marks are in the second half
+    assert probes["repeated"]["mean"] == pytest.approx(1.5)
+    assert probes["format_only"]["maximum"] == 0.0
     assert probes["wrong"]["correct_share"] == 0.0
     assert sum(probes["gold"]["histogram"]) == probes["gold"]["count"] == 16
     assert found["result"]["is_deterministic"]
@@ -120,6 +133,19 @@ def test_errors_are_shown_with_their_row_and_message(client: TestClient) -> None
     assert empty["error_count"] == 16
     assert "nothing to score" in empty["errors"][0]["message"]
     assert "errors" in {warning["code"] for warning in result["warnings"]}
+
+
+def test_a_file_that_scores_by_chance_is_told_as_such(client: TestClient) -> None:
+    dry_run = start(client, [python(upload(client, MOODY_FILE))], rows=4)
+
+    work()
+
+    result = client.get(f"/rewards/dry-runs/{dry_run}").json()["result"]
+    probes = {each["probe"]: each for each in result["probes"]}
+    assert not result["is_deterministic"]
+    assert (probes["gold"]["is_deterministic"], len(probes["gold"]["changed_rows"])) == (False, 4)
+    assert (probes["empty"]["is_deterministic"], probes["empty"]["changed_rows"]) == (True, [])
+    assert "not_deterministic" in {warning["code"] for warning in result["warnings"]}
 
 
 def test_rewards_that_pay_for_the_wrong_thing_are_warned_of(client: TestClient) -> None:

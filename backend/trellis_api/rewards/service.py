@@ -168,7 +168,7 @@ def _require_dataset(session: Session, request: DryRunCreate, settings: Settings
     dataset = require_rows(session, settings, wanted)
     found = data_fit.fit(get_recipe(_READER), dataset, Choice(request.columns))
     if not found.fits:
-        raise data_fit.refuse("A recipe with rewards", dataset, found, field="dataset")
+        raise data_fit.refuse("a recipe with rewards", dataset, found, field="dataset")
     return dataset
 
 

@@ -2,6 +2,8 @@
 
 import ast
 
+from trellis_recipes.reward_parts import BadParts, find_parts
+
 #: ``score(prompt, response, answer, row)``.
 FUNCTION = "score"
 PARAMETERS = ("prompt", "response", "answer", "row")
@@ -22,7 +24,14 @@ def find_problem(code: str) -> str | None:
     ]
     if not functions:
         return f"The file has no function {FUNCTION}({', '.join(PARAMETERS)})."
-    return _find_signature_problem(functions[-1])
+    problem = _find_signature_problem(functions[-1])
+    if problem:
+        return problem
+    try:
+        find_parts(tree)
+    except BadParts as error:
+        return str(error)
+    return None
 
 
 def _find_signature_problem(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:

@@ -74,6 +74,7 @@ def test_a_file_is_kept_as_it_is(client: TestClient, file_id: str) -> None:
         ("def score(a, b, c, d, *, e): return 1", "score(prompt"),
         ("x = " + "(" * 5_000, "cannot be parsed"),
         ("import sys\nclass Score: pass", "no function"),
+        (f"PARTS = 7\n{CODE}", "Line 1: PARTS must be a list of names"),
     ],
 )
 def test_a_file_that_cannot_be_a_reward_is_refused(client: TestClient, code: str, message: str) -> None:

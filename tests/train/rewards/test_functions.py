@@ -1,13 +1,14 @@
 """What each reward returns, and for which responses."""
 
 import doctest
+import json
 import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trellis_recipes.data.reference_answers import find_boxed, find_reference_answer
-from trellis_train.rewards import answers, functions, math_check
+from trellis_train.rewards import answers, functions, math_check, schema_check
 from trellis_train.rewards.answers import as_number
 from trellis_train.rewards.functions import (
     REWARDS,
@@ -173,6 +174,31 @@ def test_no_text_makes_a_reward_raise(response: str, truth: str) -> None:
 )
 def test_the_answer_of_a_worked_solution(solution: str, answer: str) -> None:
     assert find_reference_answer(solution) == answer
+
+
+#: Tries exponentially many ways through a text that it does not fit.
+ENDLESS = r"(a|aa|a?a)+(b|c)\1d"
+ENDLESS_TEXT = "a" * 5000 + "bd"
+
+
+def test_a_pattern_that_goes_back_and_forth_is_ended_and_told(monkeypatch) -> None:
+    monkeypatch.setattr(functions, "PATTERN_TIMEOUT_S", 0.2)
+    start = time.process_time()
+
+    with pytest.raises(TimeoutError, match=r"more than 0\.2 s"):
+        regex(ENDLESS_TEXT, "4", pattern=ENDLESS)
+    assert time.process_time() - start < 5
+    assert regex("abad", "a", pattern=ENDLESS) == 1.0
+
+
+def test_a_schema_whose_pattern_goes_back_and_forth_is_ended_and_told(monkeypatch) -> None:
+    monkeypatch.setattr(schema_check, "TIMEOUT_S", 0.2)
+    schema = json.dumps({"properties": {"text": {"pattern": ENDLESS}}})
+
+    with pytest.raises(TimeoutError, match="the schema could not be checked"):
+        json_schema(json.dumps({"text": ENDLESS_TEXT}), "", schema=schema)
+    assert json_schema('{"text": "abad"}', "", schema=schema) == 1.0
+    assert json_schema('{"text": "bad"}', "", schema=schema) == 0.0
 
 
 SCHEMA = '{"type": "object", "required": ["total"], "properties": {"total": {"type": "number"}}}'

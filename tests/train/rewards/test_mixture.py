@@ -213,3 +213,10 @@ OPTIONS = {
     "length": {"free_length": 10},
     "json_schema": {"schema": '{"type": "object"}'},
 }
+
+
+def test_a_pattern_that_cannot_be_searched_for_is_told_before_the_run() -> None:
+    mixture = Mixture.parse([{"name": "regex", "options": {"pattern": "("}}])
+
+    with pytest.raises(RewardUnusable, match="regex: The pattern is not valid"):
+        asyncio.run(mixture.load())

@@ -49,6 +49,27 @@ def test_probes_are_made_of_each_row(tmp_path: Path) -> None:
     assert Probe.ROLLOUTS not in probes
 
 
+def test_halves_repetitions_and_bare_formats_are_made_of_the_written_solution(tmp_path: Path) -> None:
+    rows = [{"prompt": "1+1?", "answer": "one\n#### 2"}, {"prompt": "2+3?", "answer": "5"}]
+
+    drawn = draw_rows(source_of(tmp_path, DataFormat.PROMPT_ANSWER, rows), 2, seed=0)
+    probes = make_probes(drawn, [])
+
+    responses = {probe: [sample.response for _, sample in samples] for probe, samples in probes.items()}
+    assert responses[Probe.TRUNCATED] == ["one\n#", ""]
+    assert responses[Probe.REPEATED] == ["one\n#### 2\none\n#### 2\none\n#### 2", "5\n5\n5"]
+    assert responses[Probe.EMPTY] == ["", ""]
+    (thought,) = set(responses[Probe.FORMAT_ONLY])
+    assert thought.startswith("<think>")
+    assert thought.endswith("</think>")
+    assert not any(character.isdigit() for character in thought)
+    for samples in probes.values():
+        assert [(number, sample.prompt, sample.answer) for number, sample in samples] == [
+            (0, "1+1?", "2"),
+            (1, "2+3?", "5"),
+        ]
+
+
 def test_a_row_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     rows = [{"prompt": "1+1?", "answer": "2"}, {"prompt": " ", "answer": "3"}]
 

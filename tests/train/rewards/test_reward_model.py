@@ -4,8 +4,17 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from trellis_contracts.spec import ModelSource
+from trellis_contracts.dry_run import DryRunTask
+from trellis_contracts.recipe import DataFormat
+from trellis_contracts.rewards import RewardResources, RewardTerm
+from trellis_contracts.spec import DataSource, ModelSource
+from trellis_train.rewards.dry_run import carry_out
+from trellis_train.rewards.mixture import Mixture
+from trellis_train.rewards.probes import BadDryRun
+from trellis_train.rewards.resources import ScoringPlace
 from trellis_train.rewards.reward_model import RewardModelScorer
 from trellis_train.rewards.sample import Sample
 from trellis_train.rewards.scorer import RewardUnusable
@@ -101,3 +110,59 @@ def test_a_model_that_cannot_be_used_is_tried_once_for_all_who_wait(tmp_path: Pa
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RewardUnusable, match="cannot be used"):
         score_all(tmp_path, ["4"])
+
+
+@pytest.fixture
+def environments(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
+    """Those of children that were to be started; none is."""
+    found: list[dict[str, str]] = []
+
+    async def refuse(*_: Any, env: dict[str, str], **__: Any) -> None:
+        found.append(env)
+        raise RewardUnusable("no child is started here")
+
+    monkeypatch.setattr("asyncio.create_subprocess_exec", refuse)
+    return found
+
+
+TERM = RewardTerm(
+    name="reward_model",
+    options={"model": "mdl_x", "squash": False, "max_tokens": 256, "batch_size": 4},
+)
+RESOURCES = RewardResources(models={"mdl_x": ModelSource(model_id="mdl_x", path="/models/x")})
+
+
+def test_in_training_a_reward_model_sees_the_gpus_that_ray_has_hidden(
+    environments: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+
+    asyncio.run(Mixture([TERM], ScoringPlace(RESOURCES)).score(Sample(response="4")))
+
+    assert "CUDA_VISIBLE_DEVICES" not in environments[0]
+
+
+def test_a_dry_run_scores_on_the_cpu(
+    environments: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.Table.from_pylist([{"prompt": "2+2?", "answer": "4"}]), path)
+    task = DryRunTask(
+        rewards=[TERM],
+        resources=RESOURCES,
+        data=DataSource(
+            dataset_id="dst_x",
+            paths=[str(path)],
+            format=DataFormat.PROMPT_ANSWER,
+            sha256="0" * 64,
+            row_count=1,
+        ),
+        row_count=1,
+        seed=0,
+    )
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+
+    with pytest.raises(BadDryRun, match="no child is started here"):
+        asyncio.run(carry_out(task, tmp_path))
+
+    assert [each["CUDA_VISIBLE_DEVICES"] for each in environments] == [""]

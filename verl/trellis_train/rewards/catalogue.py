@@ -3,24 +3,28 @@
 import asyncio
 from typing import Any
 
+import regex
 from trellis_contracts.rewards import RewardTerm
 from trellis_recipes.rewards import reward_kinds
 
-from trellis_train.rewards.functions import REWARDS, length, math
+from trellis_train.rewards.functions import REWARDS, Reward, compile_pattern, length
 from trellis_train.rewards.resources import ScoringPlace
 from trellis_train.rewards.sample import Sample
 from trellis_train.rewards.scorer import PureScorer, RewardUnusable, Scorer
 
 
-class MathScorer:
-    """Compares expressions in a child process, which may take seconds, beside the event loop."""
+class ChildScorer:
+    """A reward whose answer may take a child process seconds, beside the event loop."""
+
+    def __init__(self, function: Reward, options: dict[str, Any]) -> None:
+        self._function, self._options = function, options
 
     async def score(self, sample: Sample) -> float:
         """Wait for the child in a thread."""
-        return await asyncio.to_thread(math, sample.response, sample.answer)
+        return await asyncio.to_thread(self._function, sample.response, sample.answer, **self._options)
 
     async def load(self) -> None:
-        """The child starts with the first expression."""
+        """The child starts with the first question."""
 
     async def close(self) -> None:
         """The child is shared and ends with this process."""
@@ -48,10 +52,12 @@ def build_scorer(term: RewardTerm, place: ScoringPlace) -> Scorer:
     if term.name not in reward_kinds():
         raise ValueError(f"There is no reward '{term.name}'. Rewards: {', '.join(sorted(reward_kinds()))}.")
     options = dict(term.options)
-    if term.name == "math":
-        return MathScorer()
+    if term.name in ("math", "json_schema"):
+        return ChildScorer(REWARDS[term.name], options)
     if term.name == "length":
         return LengthScorer(options)
+    if term.name == "regex":
+        _require_pattern(options["pattern"])
     if term.name in REWARDS:
         return PureScorer(REWARDS[term.name], options)
     # Imported where it is used: each brings libraries that the others do not need.
@@ -70,12 +76,20 @@ def build_scorer(term: RewardTerm, place: ScoringPlace) -> Scorer:
     if term.name == "reward_model":
         from trellis_train.rewards.reward_model import RewardModelScorer
 
-        return RewardModelScorer(_take(place.resources.models, options.pop("model"), "model"), **options)
+        source = _take(place.resources.models, options.pop("model"), "model")
+        return RewardModelScorer(source, may_use_gpu=place.may_use_gpu, **options)
     from trellis_train.rewards.judge import JudgeScorer
 
     name = options.pop("endpoint")
     endpoint = _take(place.resources.judges, name, "judge")
     return JudgeScorer(name, endpoint, key=place.keys.get(name), folder=place.folder, **options)
+
+
+def _require_pattern(pattern: str) -> None:
+    try:
+        compile_pattern(pattern)
+    except regex.error as error:
+        raise RewardUnusable(f"The pattern is not valid: {error}.") from None
 
 
 def _take(found: dict[str, Any], name: str, what: str) -> Any:

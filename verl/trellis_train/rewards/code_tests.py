@@ -11,6 +11,8 @@ import json
 import os
 import re
 import secrets
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -18,13 +20,16 @@ from trellis_train.rewards.answers import after_thinking
 from trellis_train.rewards.sample import Sample
 from trellis_train.rewards.scorer import RewardUnusable
 from trellis_train.sandbox.command import require_sandbox
-from trellis_train.sandbox.errors import CodeNotLoaded, SandboxError, SandboxUnavailable
+from trellis_train.sandbox.errors import CodeNotLoaded, SandboxError, SandboxUnavailable, TooSlow
 from trellis_train.sandbox.limits import MIB, Limits
 from trellis_train.sandbox.program import run_program
 from trellis_train.sandbox.session import SandboxSession
 
 MAX_TESTS = 100
-_CODE_BLOCK = re.compile(r"```(?:python|py)?[ \t]*\n(.*?)```", re.DOTALL)
+#: Tests that take too long, after which the others are not waited for any more.
+MAX_TIMEOUTS = 3
+_CODE_BLOCK = re.compile(r"```([^\n`]*)\n(.*?)```", re.DOTALL)
+_PYTHON = frozenset({"", "python", "py", "python3"})
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ class CodeScorer:
 def find_code(response: str) -> str:
     """The last Python code block after thinking, else all of the answer."""
     answer = after_thinking(response)
-    blocks = _CODE_BLOCK.findall(answer)
+    blocks = [code for language, code in _CODE_BLOCK.findall(answer) if language.strip().lower() in _PYTHON]
     return str(blocks[-1]) if blocks else answer
 
 
@@ -77,7 +82,7 @@ def parse_tests(truth: str) -> CodeTests:
     """The tests in a reference answer; ``ValueError`` where there are none.
 
     Either ``{"asserts": [...]}``, ``{"inputs": [...], "outputs": [...]}``, a JSON list of statements,
-    or plain Python made of assert statements.
+    or plain Python: its assert statements, each after the other statements above it.
     """
     try:
         parsed = json.loads(truth)
@@ -86,12 +91,14 @@ def parse_tests(truth: str) -> CodeTests:
     if isinstance(parsed, list):
         parsed = {"asserts": parsed}
     if isinstance(parsed, dict):
-        asserts = parsed.get("asserts") or []
-        inputs, outputs = parsed.get("inputs") or [], parsed.get("outputs") or []
-        texts = [*asserts, *inputs, *outputs]
-        if len(inputs) == len(outputs) and all(isinstance(text, str) for text in texts):
+        asserts, inputs, outputs = (parsed.get(name) or [] for name in ("asserts", "inputs", "outputs"))
+        if all(_are_texts(each) for each in (asserts, inputs, outputs)) and len(inputs) == len(outputs):
             return _limit(CodeTests(tuple(asserts), tuple(zip(inputs, outputs, strict=True))))
     raise ValueError('the reference answer holds no tests ("asserts", or "inputs" and "outputs" as texts)')
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 def _split_asserts(text: str) -> tuple[str, ...]:
@@ -99,7 +106,14 @@ def _split_asserts(text: str) -> tuple[str, ...]:
         statements = ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ValueError(f"the reference answer holds no tests: {error}") from error
-    return tuple(ast.unparse(each) for each in statements if isinstance(each, ast.Assert))
+    before: list[str] = []
+    asserts: list[str] = []
+    for statement in statements:
+        if isinstance(statement, ast.Assert):
+            asserts.append("\n".join([*before, ast.unparse(statement)]))
+        else:
+            before.append(ast.unparse(statement))
+    return tuple(asserts)
 
 
 def _limit(tests: CodeTests) -> CodeTests:
@@ -110,16 +124,24 @@ def _limit(tests: CodeTests) -> CodeTests:
 
 
 def run_tests(code: str, tests: CodeTests, limits: Limits) -> float:
-    """The share of the tests that pass."""
+    """The share of the tests that pass; after ``MAX_TIMEOUTS`` slow ones of a kind the rest of it fails."""
     source = code.encode("utf-8", "replace")
-    passed = sum(_gives(source, given, wanted, limits) for given, wanted in tests.pairs)
-    passed += _count_asserts(source, tests.asserts, limits)
+    passed = _count_pairs(source, tests.pairs, limits) + _count_asserts(source, tests.asserts, limits)
     return passed / (len(tests.asserts) + len(tests.pairs))
 
 
-def _gives(code: bytes, given: str, wanted: str, limits: Limits) -> bool:
-    outcome = run_program(code, standard_input=given, limits=limits)
-    return outcome.is_clean and _lines(outcome.output) == _lines(wanted)
+def _count_pairs(code: bytes, pairs: Sequence[tuple[str, str]], limits: Limits) -> int:
+    passed = timeouts = 0
+    for given, wanted in pairs:
+        started = time.monotonic()
+        outcome = run_program(code, standard_input=given, limits=limits)
+        if outcome.is_clean and _lines(outcome.output) == _lines(wanted):
+            passed += 1
+        elif time.monotonic() - started >= limits.wall_s:
+            timeouts += 1
+            if timeouts == MAX_TIMEOUTS:
+                break
+    return passed
 
 
 def _lines(text: str) -> list[str]:
@@ -127,10 +149,10 @@ def _lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.rstrip().splitlines()]
 
 
-def _count_asserts(code: bytes, asserts: tuple[str, ...], limits: Limits) -> int:
+def _count_asserts(code: bytes, asserts: Sequence[str], limits: Limits) -> int:
     if not asserts:
         return 0
-    passed = 0
+    passed = timeouts = 0
     session = SandboxSession(code, mode="tests", limits=replace(limits, cpu_s=limits.cpu_s * len(asserts)))
     try:
         for test in asserts:
@@ -139,6 +161,10 @@ def _count_asserts(code: bytes, asserts: tuple[str, ...], limits: Limits) -> int
                 passed += session.call({"test": test, "token": token}).get("passed") == token
             except CodeNotLoaded:
                 break  # it would fail every test, each after the same wait
+            except TooSlow:
+                timeouts += 1
+                if timeouts == MAX_TIMEOUTS:
+                    break
             except SandboxError:
                 continue
     finally:

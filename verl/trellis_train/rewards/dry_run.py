@@ -54,7 +54,8 @@ def main(arguments: list[str]) -> int:
 
 async def carry_out(task: DryRunTask, folder: Path) -> DryRunResult:
     """Score all probes twice; raises ``BadDryRun`` where a reward or the data cannot be used at all."""
-    place = ScoringPlace(task.resources, read_keys(folder), folder)
+    # Nobody has given a dry run a GPU: a job may need all of its memory.
+    place = ScoringPlace(task.resources, read_keys(folder), folder, may_use_gpu=False)
     rows = draw_rows(task.data, task.row_count, task.seed)
     probes = make_probes(rows, task.rollouts)
     progress = _Progress(folder, total=2 * sum(len(samples) for samples in probes.values()))

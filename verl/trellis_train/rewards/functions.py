@@ -1,30 +1,29 @@
 """The reward functions: each takes response and reference answer, and returns a number.
 
-All but the penalties return 1.0 or 0.0 and say when. None uses network or clock,
-and none raises on any text that a model may write.
+All but the penalties return 1.0 or 0.0 and say when. None uses a network, and none raises on any text that a
+model may write, but ``TimeoutError`` where a person's pattern takes too long on it.
 """
 
-import json
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.protocols import Validator
-from jsonschema.validators import validator_for
-from referencing import Registry
+import regex as timed_re
 from trellis_recipes.data.reference_answers import find_boxed, find_gsm8k_answer, find_reference_answer
 
 from trellis_train.rewards.answers import after_thinking, as_number, squeeze
 from trellis_train.rewards.math_check import are_equal_expressions
+from trellis_train.rewards.schema_check import fits_schema
+from trellis_train.rewards.schema_worker import NO_JSON, are_equal, parse_json
 
 Reward = Callable[..., float]
 #: Where the number of tokens is not known.
 CHARACTERS_PER_TOKEN = 4
+#: Of the processor's time: a pattern may go back and forth for ever on some texts.
+PATTERN_TIMEOUT_S = 1.0
 _WORDS = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+")
 _JSON_BLOCK = re.compile(r"```json\s*\n(.*?)```", re.DOTALL)
-_NO_JSON = object()
 _THOUGHT = re.compile(r"\s*<think>(.*?)</think>(.*)", re.DOTALL)
 
 
@@ -56,7 +55,11 @@ def regex(response: str, truth: str, *, pattern: str) -> float:
     >>> regex("a = 3, b = 4", "4", pattern=r"= (\\d+)")
     1.0
     """
-    matches = list(_compiled(pattern).finditer(after_thinking(response)))
+    candidates = compile_pattern(pattern).finditer(after_thinking(response), timeout=PATTERN_TIMEOUT_S)
+    try:
+        matches = list(candidates)
+    except TimeoutError:
+        raise TimeoutError(f"the pattern took more than {PATTERN_TIMEOUT_S:g} s on this response") from None
     if not matches:
         return 0.0
     last = matches[-1]
@@ -112,16 +115,15 @@ def json_schema(response: str, truth: str, *, schema: str, equals_answer: bool =
     >>> json_schema('{"a": 1}', "", schema='{"required": ["a"]}'), json_schema("a", "", schema="{}")
     (1.0, 0.0)
     """
-    document = _parse_json(_find_json(after_thinking(response)))
-    if document is _NO_JSON or not _validator(schema).is_valid(document):
+    text = _find_json(after_thinking(response))
+    if not fits_schema(text, schema):
         return 0.0
     if not equals_answer:
         return 1.0
-    wanted = _parse_json(truth)
-    if wanted is _NO_JSON:
+    wanted = parse_json(truth)
+    if wanted is NO_JSON:
         raise ValueError("the reference answer is not JSON, so nothing can equal it")
-    # JSON's own equality: 1 is 1.0, but not true.
-    return float(Draft202012Validator({"const": wanted}).is_valid(document))
+    return float(are_equal(parse_json(text), wanted))
 
 
 def length(
@@ -176,30 +178,12 @@ def _is_same(found: str, wanted: str) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
+def compile_pattern(pattern: str) -> Any:
+    """A person's pattern, which can be searched for with a time limit; ``regex.error`` for none."""
+    return timed_re.compile(pattern)
 
 
 def _find_json(text: str) -> str:
     """The last json code block, else all of it."""
     blocks = _JSON_BLOCK.findall(text)
     return str(blocks[-1]) if blocks else text
-
-
-def _parse_json(text: str) -> Any:
-    """The document, or ``_NO_JSON``."""
-    try:
-        return json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):  # also of numbers with too many digits
-        return _NO_JSON
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-@lru_cache(maxsize=16)
-def _validator(schema: str) -> Validator:
-    parsed = json.loads(schema)
-    # An empty registry: references to other documents are not fetched from a network.
-    return validator_for(parsed, default=Draft202012Validator)(parsed, registry=Registry())

@@ -5,8 +5,9 @@ import hashlib
 import re
 from collections import OrderedDict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import httpx2
 import openai
 from trellis_contracts.endpoints import JudgeEndpoint
 from trellis_contracts.grades import BadReply, ask_for_grade, parse_grade
@@ -15,14 +16,22 @@ from trellis_contracts.ledger import BudgetSpent, Ledger
 from trellis_train.rewards.sample import Sample
 from trellis_train.rewards.scorer import RewardUnusable
 
-if TYPE_CHECKING:
-    import httpx2
-
 #: Bounds what a call may cost, and the time that a judge which rambles takes.
 MAX_REPLY_TOKENS = 1024
 _MAX_CACHED = 20_000
 _MAX_CONCURRENT = 64
 _MILLION = 1_000_000
+#: What an endpoint's chat template may add to the text of a call.
+_TEMPLATE_TOKENS = 128
+_FIRST_PAUSE_S = 0.5
+_LONGEST_PAUSE_S = 30.0
+#: Answers that every call would get, and those that this one may not get a moment later.
+_REFUSED = frozenset({401, 403, 404})
+_PASSING = frozenset({408, 409, 429})
+#: Answers in the place of one that did not come in time.
+_TIMED_OUT = frozenset({408, 504})
+#: The connection was not even made.
+_NEVER_ARRIVED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 LEDGER_FILE = "judge-{name}.json"
 
 
@@ -106,53 +115,70 @@ class JudgeScorer:
 
     async def _grade(self, question: str) -> float:
         async with self._slots:
-            # A token is a byte at least, in any language.
-            size = len(question.encode("utf-8", "replace"))
-            most = self._price(size, MAX_REPLY_TOKENS)
-            try:
-                self._ledger.reserve(most)
-            except BudgetSpent as error:
-                message = f"The judge '{self._name}' has reached its cost bound: {error}."
-                raise RewardUnusable(message) from None
-            cost = 0.0
-            try:
-                reply = await self._call(question)
-                cost = self._cost_of(reply, most)
-            finally:
-                self._ledger.settle(most, cost)
+            reply = await self._call(question)
         grade = parse_grade(_text_of(reply), lowest=self._lowest, highest=self._highest)
         return (grade - self._lowest) / (self._highest - self._lowest)
 
     async def _call(self, question: str) -> Any:
+        """The answer to the call or to one of its repetitions."""
+        for attempt in range(self._retries + 1):
+            try:
+                return await self._attempt(question)
+            except openai.APIError as error:
+                if attempt == self._retries or not _may_pass(error):
+                    raise
+                pause_s = _wanted_pause_s(error) or _FIRST_PAUSE_S * 2**attempt
+            await asyncio.sleep(min(pause_s, _LONGEST_PAUSE_S))
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _attempt(self, question: str) -> Any:
+        """One request with its own share of the bound: each may be paid for, whatever becomes of it."""
+        # A token is a byte at least, in any language.
+        most = self._price(len(question.encode("utf-8", "replace")) + _TEMPLATE_TOKENS, MAX_REPLY_TOKENS)
         try:
-            return await self._connect().chat.completions.create(
+            self._ledger.reserve(most)
+        except BudgetSpent as error:
+            message = f"The judge '{self._name}' has reached its cost bound: {error}."
+            raise RewardUnusable(message) from None
+        cost = 0.0
+        try:
+            await asyncio.sleep(self._ledger.take_turn())
+            # Until more is known: an endpoint that was not heard to the end has worked all the same.
+            cost = most
+            reply = await self._connect().chat.completions.create(
                 model=self._endpoint.model,
                 messages=[{"role": "user", "content": question}],
                 temperature=0.0,
                 max_tokens=MAX_REPLY_TOKENS,
             )
-        except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
-            raise RewardUnusable(
-                f"The judge '{self._name}' refuses its calls (HTTP {error.status_code}): check its key, "
-                "model and address."
-            ) from None
+            cost = self._cost_of(reply, most)
+            return reply
+        except openai.APIStatusError as error:
+            if error.status_code not in _TIMED_OUT:
+                cost = 0.0  # it has refused to work
+            if error.status_code in _REFUSED:
+                raise RewardUnusable(
+                    f"The judge '{self._name}' refuses its calls (HTTP {error.status_code}): check its key, "
+                    "model and address."
+                ) from None
+            raise
+        except openai.APIConnectionError as error:
+            if isinstance(error.__cause__, _NEVER_ARRIVED):
+                cost = 0.0
+            raise
+        finally:
+            self._ledger.settle(most, cost)
 
     def _connect(self) -> openai.AsyncOpenAI:
         if self._client is None:
-            # Every attempt of a call waits for its turn, repeated ones included.
-            http = openai.DefaultAsyncHttpxClient(event_hooks={"request": [self._wait_for_turn]})
             self._client = openai.AsyncOpenAI(
                 base_url=self._endpoint.base_url,
                 # Endpoints without keys ignore what is sent, but the client wants something to send.
                 api_key=self._key or "none",
-                max_retries=self._retries,
+                max_retries=0,  # repeated here, where every attempt is paced and accounted for
                 timeout=self._endpoint.timeout_s,
-                http_client=http,
             )
         return self._client
-
-    async def _wait_for_turn(self, _request: "httpx2.Request") -> None:
-        await asyncio.sleep(self._ledger.take_turn())
 
     def _price(self, input_tokens: float, output_tokens: float) -> float:
         endpoint = self._endpoint
@@ -171,3 +197,19 @@ def _text_of(reply: Any) -> str:
         return str(reply.choices[0].message.content or "")
     except (AttributeError, IndexError, TypeError) as error:
         raise BadReply("the judge's answer is no chat completion") from error
+
+
+def _may_pass(error: openai.APIError) -> bool:
+    """Whether the same call may succeed a moment later."""
+    if isinstance(error, openai.APIStatusError):
+        return error.status_code in _PASSING or error.status_code >= 500
+    return isinstance(error, openai.APIConnectionError)
+
+
+def _wanted_pause_s(error: openai.APIError) -> float | None:
+    """How long the endpoint wants to be left alone; None where it does not say."""
+    header = error.response.headers.get("retry-after") if isinstance(error, openai.APIStatusError) else None
+    try:
+        return float(header) if header else None
+    except ValueError:  # a date: the usual pause will do
+        return None

@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 #: Key under which errors are counted beside the parts, and its values.
 ERROR_KEY = "error"
 RAISED, UNUSABLE = 1.0, 2.0
+#: The value of a reward, and the parts that it is made of.
+Earned = tuple[float, dict[str, float]]
 
 
 @dataclass(frozen=True)
@@ -54,9 +56,13 @@ class Mixture:
         self._place = place or ScoringPlace()
         self._notes = ErrorNotes(self._place.folder)
         #: A reward that cannot be used at all is a message instead.
-        self._scorers: dict[str, Scorer | str] = {}
-        for term in self.terms:
-            self._scorers[term.name] = self._build(term)
+        self._scorers: dict[str, Scorer | str] = {term.name: self._build(term) for term in self.terms}
+        #: Of rewards that are made of parts; what a response reports stays the same whatever becomes of them.
+        self._part_names = {
+            name: tuple(scorer.part_names)
+            for name, scorer in self._scorers.items()
+            if isinstance(scorer, HasParts)
+        }
 
     @classmethod
     def parse(cls, rewards: Sequence[Mapping[str, Any]], place: ScoringPlace | None = None) -> "Mixture":
@@ -76,12 +82,13 @@ class Mixture:
         is_unusable = False
         outcomes = await self._score_terms(sample)
         for term, outcome in zip(self.terms, outcomes, strict=True):
-            if isinstance(scorer := self._scorers[term.name], HasParts):
-                parts |= {f"{term.name}_{part}": value for part, value in scorer.parts(sample).items()}
-            if isinstance(outcome, float):
-                parts[term.name] = outcome
+            value, own = (0.0, {}) if isinstance(outcome, Exception) else outcome
+            parts |= {
+                f"{term.name}_{name}": own.get(name, 0.0) for name in self._part_names.get(term.name, ())
+            }
+            parts[term.name] = value
+            if not isinstance(outcome, Exception):
                 continue
-            parts[term.name] = 0.0
             is_final = isinstance(outcome, RewardUnusable)
             is_unusable |= is_final
             errors[term.name] = f"{outcome}" or type(outcome).__name__
@@ -90,23 +97,29 @@ class Mixture:
         acc = float(parts[self.terms[0].name] >= 1.0)
         return Scored(total, acc, parts, errors, is_unusable)
 
-    async def _score_terms(self, sample: Sample) -> list[float | Exception]:
+    async def _score_terms(self, sample: Sample) -> list[Earned | Exception]:
         if len(self.terms) == 1:
             return [await self._score_term(self.terms[0], sample)]
         return await asyncio.gather(*(self._score_term(term, sample) for term in self.terms))
 
-    async def _score_term(self, term: RewardTerm, sample: Sample) -> float | Exception:
+    async def _score_term(self, term: RewardTerm, sample: Sample) -> Earned | Exception:
         scorer = self._scorers[term.name]
         if isinstance(scorer, str):
             return RewardUnusable(scorer)
         try:
-            value = float(await scorer.score(sample))
+            parts: dict[str, float] = {}
+            if isinstance(scorer, HasParts):
+                value, parts = await scorer.score_parts(sample)
+            else:
+                value = float(await scorer.score(sample))
         except RewardUnusable as error:
             self._scorers[term.name] = str(error)
             return error
         except Exception as error:  # noqa: BLE001 - an edge: one response must not end a run
             return error
-        return value if math.isfinite(value) else ValueError(f"the score is {value}, no finite number")
+        if not all(math.isfinite(number) for number in (value, *parts.values())):
+            return ValueError(f"the score is {value}, no finite number")
+        return value, parts
 
     async def load(self) -> None:
         """Load what the rewards are made of; ``RewardUnusable`` names the first that cannot be used."""

@@ -1,15 +1,18 @@
 """Scores with a person's own Python file, in the sandbox and nowhere else."""
 
+import ast
 import asyncio
 import hashlib
 import itertools
 import math
 import os
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from trellis_contracts.rewards import RewardFileSource
+from trellis_recipes.reward_parts import NAME, BadParts, find_parts
 
 from trellis_train.rewards.sample import Sample
 from trellis_train.rewards.scorer import RewardUnusable
@@ -23,7 +26,7 @@ MAX_PROCESSES = 4
 
 
 class PythonFileScorer:
-    """What the file's ``score(prompt, response, answer, row)`` returns."""
+    """What the file's ``score(prompt, response, answer, row)`` returns, and the figures in its ``PARTS``."""
 
     def __init__(self, source: RewardFileSource, *, timeout_s: float, memory_mb: int) -> None:
         code = _read(source)
@@ -36,6 +39,7 @@ class PythonFileScorer:
         self._sessions = [SandboxSession(code, mode="score", limits=limits) for _ in range(count)]
         self._turns = itertools.cycle(self._sessions)
         self._name = source.name
+        self.part_names = _find_parts(source, code)
         self._loading = threading.Lock()
         self._has_loaded = False
         self._problem: str | None = None
@@ -46,7 +50,12 @@ class PythonFileScorer:
 
     async def score(self, sample: Sample) -> float:
         """Ask the next process; ``SandboxError`` where the file's function fails."""
-        return read_value(await asyncio.to_thread(self.ask, sample))
+        return (await self.score_parts(sample))[0]
+
+    async def score_parts(self, sample: Sample) -> tuple[float, dict[str, float]]:
+        """The same, and the further figures."""
+        reply = await asyncio.to_thread(self.ask, sample)
+        return read_value(reply), read_parts(reply, self.part_names)
 
     def ask(self, sample: Sample) -> dict[str, Any]:
         """What the next process answers, for ``read_value``. Threads may ask at the same time."""
@@ -94,14 +103,41 @@ def read_value(reply: dict[str, Any]) -> float:
     """The finite number in an answer; ``SandboxError`` for anything else, whatever the process claims."""
     value = reply.get("value")
     if isinstance(value, dict):
-        if "score" not in value:
-            raise SandboxError('score returned a dict without "score"')
-        value = value["score"]
+        return _read_figure(value, "score")
+    return _finite(value, "score returned")
+
+
+def read_parts(reply: dict[str, Any], names: Sequence[str]) -> dict[str, float]:
+    """The figures of these names in an answer; ``SandboxError`` where one is missing or no finite number."""
+    if not names:
+        return {}
+    value = reply.get("value")
+    if not isinstance(value, dict):
+        raise SandboxError(f"score returned a number alone, and {NAME} names {', '.join(names)}")
+    return {name: _read_figure(value, name) for name in names}
+
+
+def _read_figure(value: dict[str, Any], name: str) -> float:
+    if name not in value:
+        raise SandboxError(f'score returned a dict without "{name}"')
+    return _finite(value[name], "score returned" if name == "score" else f'"{name}" is')
+
+
+def _finite(value: Any, what: str) -> float:
     if not isinstance(value, int | float):
-        raise SandboxError("score returned something that is no number")
+        raise SandboxError(f"{what} something that is no number")
     if not math.isfinite(value):
-        raise SandboxError(f"score returned {value}, which is no finite number")
+        raise SandboxError(f"{what} {value}, which is no finite number")
     return float(value)
+
+
+def _find_parts(source: RewardFileSource, code: bytes) -> tuple[str, ...]:
+    try:
+        return find_parts(ast.parse(code))
+    except BadParts as error:
+        raise RewardUnusable(f"The reward file '{source.name}' cannot be used: {error}") from None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()  # loading it says what is wrong
 
 
 def _read(source: RewardFileSource) -> bytes:

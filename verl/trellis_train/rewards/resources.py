@@ -20,6 +20,8 @@ class ScoringPlace:
     keys: dict[str, str] = field(default_factory=dict, repr=False)
     #: Shared by all processes of an attempt; None where nothing is shared.
     folder: Path | None = None
+    #: Whether models of rewards may use a GPU that this process sees.
+    may_use_gpu: bool = True
 
     @classmethod
     def open(cls, folder: Path) -> "ScoringPlace":

@@ -24,8 +24,10 @@ VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 class RewardModelScorer:
     """The model's output for prompt and response."""
 
-    def __init__(self, source: ModelSource, *, squash: bool, max_tokens: int, batch_size: int) -> None:
-        self._source = source
+    def __init__(
+        self, source: ModelSource, *, squash: bool, max_tokens: int, batch_size: int, may_use_gpu: bool = True
+    ) -> None:
+        self._source, self._may_use_gpu = source, may_use_gpu
         self._options = {"squash": squash, "max_tokens": max_tokens, "batch_size": batch_size}
         self._batch_size = batch_size
         self._waiting: list[tuple[Sample, asyncio.Future[float]]] = []
@@ -92,8 +94,10 @@ class RewardModelScorer:
 
     async def _start(self) -> asyncio.subprocess.Process:
         environment = dict(os.environ)
+        if not self._may_use_gpu:
+            environment[VISIBLE_DEVICES] = ""
         # Ray hides all GPUs from processes that were promised none; an empty list would mean the CPU.
-        if not environment.get(VISIBLE_DEVICES, "all"):
+        elif not environment.get(VISIBLE_DEVICES, "all"):
             del environment[VISIBLE_DEVICES]
         child = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -108,11 +112,13 @@ class RewardModelScorer:
             hello = await self._read(child, START_TIMEOUT_S)
         except RuntimeError as error:
             child.kill()
+            await child.wait()
             raise RewardUnusable(
                 f"The reward model {self._source.model_id} does not start: {error}."
             ) from None
         if "error" in hello:
             child.kill()
+            await child.wait()
             raise RewardUnusable(f"The reward model {self._source.model_id} cannot be used: {hello['error']}")
         return child
 

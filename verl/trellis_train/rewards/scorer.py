@@ -1,6 +1,6 @@
 """What every kind of reward is at run time, and how it says that it cannot go on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from trellis_train.rewards.sample import Sample
@@ -28,10 +28,13 @@ class Scorer(Protocol):
 
 @runtime_checkable
 class HasParts(Protocol):
-    """A scorer whose value is made of parts that a person wants to see."""
+    """A scorer whose value comes with further figures that a person wants to see."""
 
-    def parts(self, sample: Sample) -> dict[str, float]:
-        """By name, and under the same names for every response, also for one that cannot be scored."""
+    #: The same for every response; of one that cannot be scored they are 0.
+    part_names: Sequence[str]
+
+    async def score_parts(self, sample: Sample) -> tuple[float, dict[str, float]]:
+        """The value for a response, as ``score`` gives it, and every part by its name."""
 
 
 class PureScorer:

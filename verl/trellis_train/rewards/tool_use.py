@@ -1,29 +1,27 @@
 """The reward of tool use as a term of a mixture: the calls of a response against those of the row."""
 
 from trellis_train.agents.tooluse.scoring.reward import WEIGHTS, Scale, score
-from trellis_train.agents.tooluse.scoring.truth import BadTruth, GroundTruth
+from trellis_train.agents.tooluse.scoring.truth import GroundTruth
 from trellis_train.rewards.sample import Sample
-
-_PARTS = (*WEIGHTS, "penalties")
 
 
 class ToolUseScorer:
     """Scores calls without running them; ``BadTruth`` for a row whose reference is none of tool use."""
+
+    #: The five parts before their weights, and the sum of the penalties.
+    part_names = (*WEIGHTS, "penalties")
 
     def __init__(self, scale: Scale = "signed") -> None:
         self._scale: Scale = scale
 
     async def score(self, sample: Sample) -> float:
         """Between -1 and 1, or 0 and 1 on the scale ``display``."""
-        return score(sample.response, GroundTruth.parse(sample.answer)).on(self._scale)
+        return (await self.score_parts(sample))[0]
 
-    def parts(self, sample: Sample) -> dict[str, float]:
-        """The five parts before their weights, and the sum of the penalties; all 0 without a reference."""
-        try:
-            reward = score(sample.response, GroundTruth.parse(sample.answer))
-        except BadTruth:
-            return dict.fromkeys(_PARTS, 0.0)
-        return {**reward.components, "penalties": sum(reward.penalties.values())}
+    async def score_parts(self, sample: Sample) -> tuple[float, dict[str, float]]:
+        """The same, and what it is made of."""
+        reward = score(sample.response, GroundTruth.parse(sample.answer))
+        return reward.on(self._scale), {**reward.components, "penalties": sum(reward.penalties.values())}
 
     async def load(self) -> None:
         """There is nothing to load."""

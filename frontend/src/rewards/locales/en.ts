@@ -27,7 +27,7 @@ export default {
     remove: 'Delete {name}',
     dialogTitle: 'Add a reward function',
     code: 'Python',
-    codeHelp: 'score(prompt, response, answer, row) returns a number, or a dict with "score" and further figures.',
+    codeHelp: 'score(prompt, response, answer, row) returns a number, or a dict with "score" and the further figures that the file names: PARTS = ["tone", "brevity"].',
     fromFile: 'From a file',
     submit: 'Add',
   },

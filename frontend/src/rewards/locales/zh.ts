@@ -27,7 +27,7 @@ export default {
     remove: '删除 {name}',
     dialogTitle: '添加奖励函数',
     code: 'Python',
-    codeHelp: 'score(prompt, response, answer, row) 返回数字，或含 "score" 及其他数值的字典。',
+    codeHelp: 'score(prompt, response, answer, row) 返回数字，或含 "score" 及文件所列其他数值的字典：PARTS = ["tone", "brevity"]。',
     fromFile: '从文件读取',
     submit: '添加',
   },

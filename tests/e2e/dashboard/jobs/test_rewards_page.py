@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -51,6 +51,58 @@ def test_a_dry_run_shows_what_the_rewards_do_and_leads_to_the_form(
     mixture = page.locator('[data-field="params.rewards"]')
     expect(mixture.locator("[data-term]")).to_have_count(2)
     expect(page.get_by_text("Ready to launch")).to_be_visible()
+
+
+def test_the_launch_form_leads_to_a_dry_run_of_what_it_would_train_on(
+    logged_in: Page,
+    dashboard,  # type: ignore[no-untyped-def]
+    model: dict[str, Any],
+    dataset: dict[str, Any],
+    tidy: None,
+) -> None:
+    page = logged_in
+    columns = quote(json.dumps({"prompt": "answer", "answer": "question"}))
+    page.goto(f"{dashboard.url}/jobs/new?dataset={dataset['id']}&version=main&split=train&columns={columns}")
+    expect(page.locator("[data-test=data-fit]")).to_contain_text("prompt ← answer")
+    choose_from_select(page, page.locator('[data-field="params.reward"] .n-select'), "math")
+    page.locator('[data-field="params.format_weight"] input').fill("0.9")
+    link = page.locator("[data-test=dry-run-link]")
+    expect(link).to_have_attribute("href", re.compile("math.*format"))
+
+    link.click()
+
+    expect(page.locator("[data-term=math]").get_by_label("Weight")).to_have_value("0.1")
+    expect(page.locator("[data-term=format]").get_by_label("Weight")).to_have_value("0.9")
+    expect(page.locator("[data-test=dry-run-dataset]")).to_contain_text("addition")
+    expect(page.locator('[data-field="columns.prompt"]')).to_contain_text("answer")
+    expect(page).to_have_url(re.compile("version=main&split=train"))
+
+
+def test_a_dry_run_names_the_missing_column_and_takes_the_one_that_is_offered(
+    logged_in: Page,
+    dashboard,  # type: ignore[no-untyped-def]
+    odd_sums: dict[str, Any],
+    call_api: Callable[..., Any],
+) -> None:
+    page = logged_in
+    terms = quote(json.dumps([{"name": "gsm8k", "weight": 1, "options": {}}]))
+    page.goto(f"{dashboard.url}/rewards?tab=dry-run&dataset={odd_sums['id']}&rewards={terms}")
+    page.get_by_role("button", name="Start the dry run").click()
+    remedies = page.locator("[data-test=remedies]")
+    expect(remedies.locator('[data-role="answer"]')).to_contain_text("No column is the answer")
+    page.locator("h1").click()
+    page.keyboard.press("l")
+    expect(remedies.locator('[data-role="answer"]')).to_contain_text("没有列作为 answer")
+
+    remedies.locator("[data-test=offer]", has_text="prompt: question, answer: reply").click()
+
+    expect(remedies).to_have_count(0)
+    expect(page.locator('[data-field="columns.answer"]')).to_contain_text("reply")
+    page.locator("[data-test=start-dry-run]").click()
+    expect(page.get_by_role("heading", name="等待工作进程")).to_be_visible()
+    page.wait_for_url(re.compile("run=dry_"))
+    (run,) = parse_qs(urlsplit(page.url).query)["run"]
+    call_api("DELETE", f"/rewards/dry-runs/{run}")
 
 
 def test_terms_are_ordered_and_removed_and_a_mistake_is_told_at_its_option(

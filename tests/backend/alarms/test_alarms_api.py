@@ -80,6 +80,18 @@ def test_an_alarm_is_raised_by_a_batch_with_its_advice(run: Run, database: Datab
     assert told(database, run.job_id) == [("loss_not_finite", True)]
 
 
+def test_a_kl_that_is_no_number_is_said_without_a_value(run: Run, database: Database) -> None:
+    run.report(*((step, {"actor/ppo_kl": 0.01}) for step in (1, 2)))
+    run.report((3, {"actor/ppo_kl": NAN}), (4, {"actor/ppo_kl": "Infinity"}))
+
+    (alarm,) = run.read()["alarms"]
+
+    assert (alarm["code"], alarm["severity"], alarm["metric"]) == ("kl_exploding", "critical", "actor/ppo_kl")
+    assert (alarm["first_step"], alarm["last_step"]) == (3, 4)
+    assert (alarm["value"], alarm["threshold"]) == (None, None)
+    assert told(database, run.job_id) == [("kl_exploding", True)]
+
+
 def test_an_alarm_goes_on_over_batches_and_clears(run: Run, database: Database) -> None:
     for step in range(1, 8):
         run.report((step, {"critic/score/max": 0.0, "critic/score/min": 0.0}))

@@ -65,6 +65,17 @@ def test_a_metric_that_is_no_loss_may_be_no_number(key: str) -> None:
     assert run((key, [1.0, NAN, INF])) == []
 
 
+@pytest.mark.parametrize("key", ["training/rollout_importance_weight_mean", "rollout_corr/rollout_is_mean"])
+@pytest.mark.parametrize("value", [NAN, INF, -INF])
+def test_importance_weights_that_are_no_numbers_are_a_mismatch(key: str, value: float) -> None:
+    changes = run((key, [1.0, value, value, 1.0, 1.0, 1.0]))
+
+    assert codes(changes) == [("rollout_mismatch", 3)]
+    assert (changes[0].value, changes[0].threshold) == (None, None)
+    assert codes(changes, "cleared") == [("rollout_mismatch", 6)]
+    assert run((key, [1.0, value, 1.0, value, 1.0])) == []
+
+
 def test_a_loss_that_is_finite_again_clears_after_three_steps() -> None:
     changes = run(("train/loss", [1.0, NAN, NAN, 1.0, 1.0, 1.0, 1.0]))
 
@@ -130,6 +141,22 @@ def test_a_kl_without_a_past_is_held_against_an_absolute_bound() -> None:
     assert run(("actor/ppo_kl", [0.0, 4.0, 4.5])) == []
 
 
+@pytest.mark.parametrize("key", ["actor/ppo_kl", "actor/kl_loss", "actor/reward_kl_penalty", "kl"])
+@pytest.mark.parametrize("value", [NAN, INF, -INF])
+@pytest.mark.parametrize("steps_before", [0, 20])
+def test_a_kl_that_is_no_number_is_seen(key: str, value: float, steps_before: int) -> None:
+    changes = run((key, [*noisy(0.01, steps_before), value, value, 0.01, 0.01, 0.01]))
+
+    (raised,) = (change for change in changes if change.kind == "raised" and change.code == "kl_exploding")
+    assert (raised.step, raised.first_step) == (steps_before + 2, steps_before + 1)
+    assert (raised.value, raised.threshold) == (None, None)
+    assert ("kl_exploding", steps_before + 5) in codes(changes, "cleared")
+
+
+def test_a_gradient_norm_that_is_no_number_is_said_once() -> None:
+    assert codes(run(("actor/grad_norm", [*noisy(0.5, 20), *[INF] * 5]))) == [("loss_not_finite", 21)]
+
+
 def test_a_kl_that_grows_slowly_is_fine() -> None:
     rising = [0.02 * 1.05**step for step in range(80)]
 
@@ -149,6 +176,41 @@ def test_a_collapsed_entropy_is_seen() -> None:
 
     assert codes(changes) == [("entropy_collapse", 17)]
     assert changes[0].threshold == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize("steps_before", [1, 2, 3, 7, 8])
+def test_an_entropy_that_collapses_within_the_first_steps_is_seen(steps_before: int) -> None:
+    """What a far too high learning rate does, from the first update on."""
+    changes = run(("actor/entropy", [*[0.6] * steps_before, *[0.001] * 30]))
+
+    assert codes(changes) == [("entropy_collapse", steps_before + 5)]
+    assert (changes[0].first_step, changes[0].threshold) == (steps_before + 1, 0.05)
+    assert codes(changes, "cleared") == []
+
+
+def test_an_entropy_that_falls_step_by_step_from_the_first_update_on_is_seen() -> None:
+    falling = [0.6 * 0.6**step for step in range(20)]
+
+    ((code, step),) = codes(run(("actor/entropy", falling)))
+
+    assert code == "entropy_collapse"
+    assert falling[step - 6] >= 0.05 > falling[step - 5]
+
+
+def test_an_entropy_that_rises_first_is_held_against_where_it_rose_to() -> None:
+    rising = [0.02, 0.05, 0.1, 0.3, *noisy(0.6, 20)]
+
+    assert run(("actor/entropy", rising)) == []
+    assert codes(run(("actor/entropy", [*rising, *[0.01] * 5]))) == [("entropy_collapse", 29)]
+
+
+@pytest.mark.parametrize("level", [1.0, 0.3, 0.1, 0.07, 0.05, 0.03, 0.01, 0.001])
+def test_an_entropy_that_only_scatters_is_fine(level: float) -> None:
+    """By a factor of two and more from step to step, as where batches are small."""
+    for seed in range(20):
+        numbers = random.Random(seed)
+        curve = [level * math.exp(numbers.gauss(0, 0.5)) for _ in range(200)]
+        assert run(("actor/entropy", curve)) == []
 
 
 def test_an_entropy_that_is_low_from_the_start_or_falls_a_little_is_fine() -> None:
@@ -240,3 +302,11 @@ def test_every_alarm_has_texts_and_a_severity_and_nothing_else_has() -> None:
     assert set(TEXTS) == set(SEVERITIES) == {rule.code for rule in RULES} | {"stalled"}
     for texts in TEXTS.values():
         assert all([texts.title.en, texts.title.zh, texts.advice.en, texts.advice.zh])
+
+
+@pytest.mark.parametrize("code", ["kl_exploding", "rollout_mismatch"])
+def test_alarms_of_values_that_may_be_no_numbers_say_what_that_means(code: str) -> None:
+    advice = TEXTS[code].advice
+
+    assert "NaN or infinite" in advice.en
+    assert "NaN 或无穷大" in advice.zh

@@ -89,6 +89,35 @@ def test_values_around_one_level_raise_nothing(curve: list[float]) -> None:
         assert observe(Watch(), [(step, {key: scale * value}) for step, value in enumerate(curve)]) == []
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.floats(0.05, 20), max_size=100))
+def test_an_entropy_that_never_falls_below_the_bound_raises_nothing(curve: list[float]) -> None:
+    assert observe(Watch(), [(step, {"actor/entropy": value}) for step, value in enumerate(curve)]) == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.floats(1e-6, 20), st.lists(st.floats(0.1, 1.0), max_size=100))
+def test_an_entropy_within_a_tenth_of_its_highest_value_raises_nothing(
+    highest: float, shares: list[float]
+) -> None:
+    steps = [(step, {"actor/entropy": highest * share}) for step, share in enumerate(shares)]
+
+    assert observe(Watch(), steps) == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.floats(0.5, 5.0), min_size=1, max_size=20), st.lists(st.floats(0, 0.049), min_size=5))
+def test_an_entropy_that_stays_far_below_its_start_is_always_seen(
+    before: list[float], after: list[float]
+) -> None:
+    changes = observe(
+        Watch(), [(step, {"actor/entropy": value}) for step, value in enumerate([*before, *after])]
+    )
+
+    raised = [(change.code, change.step) for change in changes if change.kind == "raised"]
+    assert raised == [("entropy_collapse", len(before) + 4)]
+
+
 def test_the_two_ends_of_a_score_may_come_apart() -> None:
     watch = Watch()
     changes = []

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from trellis_api.jobs.alarms.watch import EARLY_VALUES, Track
+from trellis_api.jobs.alarms.watch import Track
 
 #: Values that a comparison with the run's own past needs.
 MIN_HISTORY = 5
@@ -36,6 +36,8 @@ class Verdict:
 
 
 Judge = Callable[[Look], Verdict | None]
+#: Beyond any bound; there is no number to show.
+_NOT_FINITE = Verdict(True, None)
 
 
 def judge_finite(look: Look) -> Verdict:
@@ -44,15 +46,23 @@ def judge_finite(look: Look) -> Verdict:
     return Verdict(not is_finite, look.value if is_finite else None)
 
 
-def judge_growth(*, level: float, factor: float, ceiling: float = math.inf, release: float = 1.0) -> Judge:
+def judge_growth(
+    *,
+    level: float,
+    factor: float,
+    ceiling: float = math.inf,
+    release: float = 1.0,
+    is_finiteness_judged: bool = True,
+) -> Judge:
     """Wrong above ``level`` and ``factor`` times its own recent median, or above ``ceiling`` at once.
 
-    An alarm that stands holds until the value is back below ``release`` times that bound.
+    An alarm that stands holds until the value is back below ``release`` times that bound. A value that is
+    NaN or infinite is wrong too, unless another rule says that of the key (not ``is_finiteness_judged``).
     """
 
     def judge(look: Look) -> Verdict | None:
         if not math.isfinite(look.value):
-            return None  # said by loss_not_finite
+            return _NOT_FINITE if is_finiteness_judged else None
         size = abs(look.value)
         usual = look.track.recent_median
         bound = ceiling
@@ -81,14 +91,20 @@ def judge_against_start(*, factor: float, margin: float) -> Judge:
 
 
 def judge_collapse(*, share: float, level: float, release: float) -> Judge:
-    """Wrong below ``share`` of its early level and below ``level``; over again at ``release`` times that."""
+    """Wrong below ``share`` of where it began and below ``level``; over again at ``release`` times that.
+
+    It began at its first value, that of the model before any update, or at the median of its first ones
+    where that is higher. Values that are wrong are not among these: a collapse within the first steps does
+    not become what later steps are held against.
+    """
 
     def judge(look: Look) -> Verdict | None:
-        start = look.track.early_median
+        first, usual = look.track.first_value, look.track.early_median
         if not math.isfinite(look.value):
             return None
-        if start is None or len(look.track.early) < EARLY_VALUES:
+        if first is None or usual is None:
             return Verdict(False, look.value)
+        start = max(first, usual)
         bound = min(level, share * start) * (release if look.track.is_active else 1.0)
         return Verdict(look.value < bound, look.value, bound)
 
@@ -123,11 +139,11 @@ def judge_above(*, bound: float, release: float) -> Judge:
 
 
 def judge_outside(*, low: float, high: float) -> Judge:
-    """Wrong outside ``low`` to ``high``."""
+    """Wrong outside ``low`` to ``high``, and where the value is NaN or infinite."""
 
-    def judge(look: Look) -> Verdict | None:
+    def judge(look: Look) -> Verdict:
         if not math.isfinite(look.value):
-            return None
+            return _NOT_FINITE
         return Verdict(not low <= look.value <= high, look.value, high if look.value > high else low)
 
     return judge

@@ -14,6 +14,7 @@ from trellis_api.jobs.alarms.judgements import Judge
 from trellis_api.jobs.alarms.schemas import Severity
 
 _HIGHEST, _LOWEST = "critic/score/max", "critic/score/min"
+_CORRELATION = "training/rollout_actor_probs_pearson_corr"
 _DIFFERENCES = "training/rollout_probs_diff_mean"
 
 
@@ -25,28 +26,29 @@ class Rule:
     severity: Severity
     #: One sentence for the documentation: what is measured, the threshold, and where it comes from.
     basis: str
-    #: The name under which a key is followed; None where the rule is not about that key.
-    follows: Callable[[str], str | None]
+    #: What it is about, by the names under which the engines log it. Runs of the engines are held against
+    #: them (``tests/proof``): a name that an engine no longer logs would silence the alarm without a word.
+    keys: tuple[str, ...]
     judge: Judge
     #: Steps in a row that must be wrong to raise it, or in order to clear it.
     raise_after: int
     clear_after: int
     #: Whether values are kept to compare later ones with.
     has_history: bool = False
+    #: The one name under which the keys are judged together; None where each is judged by itself.
+    track: str | None = None
+    #: Whether it is about a key of another name too.
+    also: Callable[[str], bool] | None = None
+
+    def follow(self, key: str) -> str | None:
+        """The name under which a key is followed; None where the rule is not about that key."""
+        is_followed = key in self.keys or (self.also is not None and self.also(key))
+        return (self.track or key) if is_followed else None
 
 
-def _keys(*names: str) -> Callable[[str], str | None]:
-    return lambda key: key if key in names else None
-
-
-def _keys_as(track: str, *names: str) -> Callable[[str], str | None]:
-    """Several keys that are judged together."""
-    return lambda key: track if key in names else None
-
-
-def _loss_or_norm(key: str) -> str | None:
+def _is_loss_or_norm(key: str) -> bool:
     last = key.rpartition("/")[2]
-    return key if last in {"loss", "grad_norm"} or last.endswith("_loss") else None
+    return last in {"loss", "grad_norm"} or last.endswith("_loss")
 
 
 RULES: tuple[Rule, ...] = (
@@ -55,7 +57,20 @@ RULES: tuple[Rule, ...] = (
         severity="critical",
         basis="Any loss or gradient norm that is NaN or infinite, at once: after one such update of "
         "AdamW its moments and the weights are not finite either.",
-        follows=_loss_or_norm,
+        keys=(
+            "actor/pg_loss",
+            "actor/kl_loss",
+            "actor/grad_norm",
+            "critic/vf_loss",
+            "critic/grad_norm",
+            "train/loss",
+            "train/grad_norm",
+            "val/loss",
+            "loss",
+            "grad_norm",
+            "eval_loss",
+        ),
+        also=_is_loss_or_norm,
         judge=judgements.judge_finite,
         raise_after=1,
         clear_after=3,
@@ -66,7 +81,7 @@ RULES: tuple[Rule, ...] = (
         basis="The training loss is above twice its first values plus 0.5 for 3 steps: the model is "
         "worse than before training. Spikes that recover within a step or two are common and harmless "
         "(PaLM, arXiv:2204.02311, section 5.1).",
-        follows=_keys("train/loss", "loss"),
+        keys=("train/loss", "loss"),
         judge=judgements.judge_against_start(factor=2.0, margin=0.5),
         raise_after=3,
         clear_after=3,
@@ -77,8 +92,9 @@ RULES: tuple[Rule, ...] = (
         severity="warning",
         basis="The gradient norm before clipping is above 1 and 10 times its recent median for 3 steps. "
         "Single spikes are clipped (grad_clip) and not counted.",
-        follows=_keys("actor/grad_norm", "critic/grad_norm", "train/grad_norm", "grad_norm"),
-        judge=judgements.judge_growth(level=1.0, factor=10.0, release=0.5),
+        keys=("actor/grad_norm", "critic/grad_norm", "train/grad_norm", "grad_norm"),
+        # One that is not finite is said by loss_not_finite, at once.
+        judge=judgements.judge_growth(level=1.0, factor=10.0, release=0.5, is_finiteness_judged=False),
         raise_after=3,
         clear_after=3,
         has_history=True,
@@ -87,8 +103,9 @@ RULES: tuple[Rule, ...] = (
         code="kl_exploding",
         severity="critical",
         basis="The KL divergence of one update is above 0.5 nats a token and 5 times its recent median "
-        "(implementations of PPO stop an update at 0.015 to 0.05), or above 5 at once; for 2 steps.",
-        follows=_keys("actor/ppo_kl"),
+        "(implementations of PPO stop an update at 0.015 to 0.05), above 5 at once, or NaN or infinite; "
+        "for 2 steps.",
+        keys=("actor/ppo_kl",),
         judge=judgements.judge_growth(level=0.5, factor=5.0, ceiling=5.0, release=0.5),
         raise_after=2,
         clear_after=3,
@@ -98,8 +115,9 @@ RULES: tuple[Rule, ...] = (
         code="kl_exploding",
         severity="critical",
         basis="The KL divergence to the reference is above 1 nat a token and 5 times its recent median, "
-        "or above 10 at once (runs that stay useful end well below 1: arXiv:2210.10760); for 2 steps.",
-        follows=_keys("actor/kl_loss", "actor/reward_kl_penalty"),
+        "above 10 at once (runs that stay useful end well below 1: arXiv:2210.10760), or NaN or infinite; "
+        "for 2 steps.",
+        keys=("actor/kl_loss", "actor/reward_kl_penalty"),
         judge=judgements.judge_growth(level=1.0, factor=5.0, ceiling=10.0, release=0.5),
         raise_after=2,
         clear_after=3,
@@ -108,9 +126,10 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="kl_exploding",
         severity="critical",
-        basis="KTO's KL estimate of whole completions is above 100 nats and 5 times its recent median "
-        "for 2 steps: at the usual beta of 0.1 its sigmoid is then saturated (arXiv:2402.01306).",
-        follows=_keys("kl", "train/kl"),
+        basis="KTO's KL estimate of whole completions is above 100 nats and 5 times its recent median, "
+        "or NaN or infinite, for 2 steps: at the usual beta of 0.1 its sigmoid is then saturated "
+        "(arXiv:2402.01306).",
+        keys=("kl",),
         judge=judgements.judge_growth(level=100.0, factor=5.0, release=0.5),
         raise_after=2,
         clear_after=3,
@@ -119,9 +138,10 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="entropy_collapse",
         severity="warning",
-        basis="The policy's entropy is below a tenth of its first 8 values and below 0.05 nats a token "
-        "for 5 steps: what is left to gain shrinks with it (arXiv:2505.22617; DAPO, arXiv:2503.14476).",
-        follows=_keys("actor/entropy"),
+        basis="The policy's entropy is below a tenth of where it began (its first value, or the median of "
+        "its first 8 in order where that is higher) and below 0.05 nats a token for 5 steps: what is left "
+        "to gain shrinks with it (arXiv:2505.22617; DAPO, arXiv:2503.14476).",
+        keys=("actor/entropy",),
         judge=judgements.judge_collapse(share=0.1, level=0.05, release=2.0),
         raise_after=5,
         clear_after=5,
@@ -132,7 +152,8 @@ RULES: tuple[Rule, ...] = (
         severity="critical",
         basis="Highest and lowest score of the batch are 0 for 5 steps. A batch without a single point "
         "happens by chance on hard data; five in a row do not.",
-        follows=_keys_as("critic/score/max", _HIGHEST, _LOWEST),
+        keys=(_HIGHEST, _LOWEST),
+        track=_HIGHEST,
         judge=judgements.judge_all_zero(highest=_HIGHEST, lowest=_LOWEST),
         raise_after=5,
         clear_after=1,
@@ -141,7 +162,8 @@ RULES: tuple[Rule, ...] = (
         code="rewards_all_equal",
         severity="warning",
         basis="Highest and lowest score of the batch are the same number, not 0, for 5 steps.",
-        follows=_keys_as("critic/score/max", _HIGHEST, _LOWEST),
+        keys=(_HIGHEST, _LOWEST),
+        track=_HIGHEST,
         judge=judgements.judge_all_equal(highest=_HIGHEST, lowest=_LOWEST),
         raise_after=5,
         clear_after=1,
@@ -151,7 +173,7 @@ RULES: tuple[Rule, ...] = (
         severity="warning",
         basis="In 99 % of the groups all rewards are the same for 5 steps: group-relative advantages "
         "are then zero (DAPO, arXiv:2503.14476, section 3.2).",
-        follows=_keys("training/uniform_group_fraction"),
+        keys=("training/uniform_group_fraction",),
         judge=judgements.judge_uniform_groups(bound=0.99, highest=_HIGHEST),
         raise_after=5,
         clear_after=1,
@@ -159,9 +181,9 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="rollout_mismatch",
         severity="critical",
-        basis="The mean importance weight between trainer and sampler is outside 0.5 to 2 for 2 steps. "
-        "Its expectation is 1 when both compute the same policy.",
-        follows=_keys("training/rollout_importance_weight_mean", "rollout_corr/rollout_is_mean"),
+        basis="The mean importance weight between trainer and sampler is outside 0.5 to 2, or NaN or "
+        "infinite, for 2 steps. Its expectation is 1 when both compute the same policy.",
+        keys=("training/rollout_importance_weight_mean", "rollout_corr/rollout_is_mean"),
         judge=judgements.judge_outside(low=0.5, high=2.0),
         raise_after=2,
         clear_after=3,
@@ -171,11 +193,8 @@ RULES: tuple[Rule, ...] = (
         severity="critical",
         basis="Probabilities of trainer and sampler correlate below 0.9 while they differ by more than "
         "0.02 on average, for 3 steps (0.9 is where MiniMax-M1 stopped learning: arXiv:2506.13585, 3.2).",
-        follows=_keys_as(
-            "training/rollout_actor_probs_pearson_corr",
-            "training/rollout_actor_probs_pearson_corr",
-            _DIFFERENCES,
-        ),
+        keys=(_CORRELATION, _DIFFERENCES),
+        track=_CORRELATION,
         judge=judgements.judge_correlation(bound=0.9, differences=_DIFFERENCES, least_difference=0.02),
         raise_after=3,
         clear_after=3,
@@ -184,7 +203,7 @@ RULES: tuple[Rule, ...] = (
         code="responses_truncated",
         severity="warning",
         basis="90 % of the responses have the full length allowed for 5 steps.",
-        follows=_keys("response_length/clip_ratio"),
+        keys=("response_length/clip_ratio",),
         judge=judgements.judge_above(bound=0.9, release=0.7),
         raise_after=5,
         clear_after=3,
@@ -194,7 +213,7 @@ RULES: tuple[Rule, ...] = (
         severity="warning",
         basis="The validation loss is 5 % above its lowest value in 3 validations running (Prechelt's "
         "criterion GL5 for early stopping, Early Stopping - But When?, 1998).",
-        follows=_keys("val/loss", "eval_loss", "eval/loss"),
+        keys=("val/loss", "eval_loss"),
         judge=judgements.judge_worse_than_best(factor=1.05),
         raise_after=3,
         clear_after=1,
@@ -207,5 +226,5 @@ SEVERITIES: dict[str, Severity] = {rule.code: rule.severity for rule in RULES} |
 @lru_cache(maxsize=4096)
 def find_rules(key: str) -> tuple[tuple[int, str], ...]:
     """The rules that follow a key: position in the table, and the name that they follow it under."""
-    found = ((position, rule.follows(key)) for position, rule in enumerate(RULES))
+    found = ((position, rule.follow(key)) for position, rule in enumerate(RULES))
     return tuple((position, track) for position, track in found if track is not None)

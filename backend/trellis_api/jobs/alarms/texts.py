@@ -45,14 +45,20 @@ TEXTS: dict[str, AlarmTexts] = {
         ),
     ),
     "kl_exploding": AlarmTexts(
-        title=Text(en="The policy is running away (KL divergence)", zh="策略偏离失控（KL 散度）"),
+        title=Text(
+            en="The policy's KL divergence has exploded or is not finite",
+            zh="策略的 KL 散度激增或不是有限数值",
+        ),
         advice=Text(
-            en="Lower learning_rate or clip_ratio, take fewer updates from each batch (ppo_epochs 1, a "
-            "larger mini_batch_size), or hold the policy to its reference: use_kl_loss with a higher "
-            "kl_coefficient. Read the rollouts: a rising reward with strange text is reward hacking.",
-            zh="请降低 learning_rate 或 clip_ratio，减少每批数据的更新次数（ppo_epochs 设为 1，"
-            "增大 mini_batch_size），或用 use_kl_loss 与更高的 kl_coefficient 约束策略。"
-            "请查看回复样本：奖励上升而文本怪异即为奖励作弊。",
+            en="The policy is running away. Lower learning_rate or clip_ratio, take fewer updates from each "
+            "batch (ppo_epochs 1, a larger mini_batch_size), or hold the policy to its reference: "
+            "use_kl_loss with a higher kl_coefficient. Read the rollouts: a rising reward with strange text "
+            "is reward hacking. If the KL is NaN or infinite, the weights are most likely lost: resume from "
+            "a checkpoint before this step.",
+            zh="策略正在失控偏离。请降低 learning_rate 或 clip_ratio，减少每批数据的更新次数"
+            "（ppo_epochs 设为 1，增大 mini_batch_size），或用 use_kl_loss 与更高的 kl_coefficient 约束策略。"
+            "请查看回复样本：奖励上升而文本怪异即为奖励作弊。"
+            "若 KL 为 NaN 或无穷大，权重很可能已损坏，请从这一步之前的检查点继续。",
         ),
     ),
     "entropy_collapse": AlarmTexts(
@@ -93,14 +99,17 @@ TEXTS: dict[str, AlarmTexts] = {
     "rollout_mismatch": AlarmTexts(
         title=Text(en="Sampler and trainer disagree about probabilities", zh="采样器与训练器的概率不一致"),
         advice=Text(
-            en="The importance weights are biased, and updates follow a policy that did not sample the "
-            "data. Give the sampler the trainer's precision (rollout.dtype), leave top_p at 1, and check "
-            "that quantisation is off and the weights are synchronised after each step; on MoE models "
-            "turn router replay on. Where the sampler has to be less exact, set importance_correction to "
-            "token.",
-            zh="重要性权重有偏，更新所依据的策略并非采样所用的策略。请让采样器与训练器使用相同精度（rollout.dtype），"
+            en="The importance weights are biased or not finite, and updates follow a policy that did not "
+            "sample the data. Give the sampler the trainer's precision (rollout.dtype), leave top_p at 1, "
+            "and check that quantisation is off and the weights are synchronised after each step; on MoE "
+            "models turn router replay on. Where the sampler has to be less exact, set importance_correction "
+            "to token. Weights that are NaN or infinite come of probabilities that are broken on one side: "
+            "resume from a checkpoint before this step.",
+            zh="重要性权重有偏或不是有限数值，更新所依据的策略并非采样所用的策略。"
+            "请让采样器与训练器使用相同精度（rollout.dtype），"
             "将 top_p 保持为 1，确认未启用量化且每步之后权重已同步；对 MoE 模型请启用路由回放。"
-            "若采样精度只能较低，请将 importance_correction 设为 token。",
+            "若采样精度只能较低，请将 importance_correction 设为 token。"
+            "若权重为 NaN 或无穷大，说明其中一侧的概率已失常，请从这一步之前的检查点继续。",
         ),
     ),
     "responses_truncated": AlarmTexts(

@@ -36,6 +36,11 @@ class Track(BaseModel):
     recent: list[Point] = Field(default_factory=list)
 
     @property
+    def first_value(self) -> float | None:
+        """The run's very first one that was in order; None before it."""
+        return self.early[0][1] if self.early else None
+
+    @property
     def early_median(self) -> float | None:
         """Typical value of the run's beginning; None before the first."""
         return median(value for _, value in self.early) if self.early else None

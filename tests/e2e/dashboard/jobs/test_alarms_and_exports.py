@@ -13,7 +13,7 @@ from trellis_api.jobs.export_orders import ExportOrder
 from trellis_api.models.registration import inspect_export, register_export
 from trellis_api.models.service import model_folder
 from trellis_contracts.states import JobState
-from trellis_testing.pages import choose_from_menu
+from trellis_testing.pages import choose_from_menu, choose_from_select
 
 pytestmark = pytest.mark.e2e
 TIME = "2026-01-01T00:00:00Z"
@@ -82,12 +82,23 @@ def test_the_best_checkpoint_is_found_by_any_metric_and_kept(
     job = launch("with checkpoints")
     for step, accuracy in ((5, 0.5), (10, 0.9), (15, 0.7)):
         save_checkpoint(job, dashboard.data_root, step, accuracy)
+        job.send({"kind": "metrics", "time": TIME, "step": step, "values": {"actor/nll": 20.0 - step}})
     job.settle("succeeded", exit_code=0)
     page.goto(f"{dashboard.url}/jobs/{job.id}?tab=checkpoints")
     page.locator("[data-test=best-by]").click()
     page.get_by_text("Validation accuracy ·").click()
     expect(page.locator('[data-step="10"]')).to_contain_text("best")
     expect(page.locator('[data-step="10"]')).to_contain_text("0.9")
+    verdict = page.locator("[data-test=best-verdict]")
+    expect(verdict).to_have_text("Step 10 is best: the highest Validation accuracy.")
+
+    page.locator("[data-test=best-by]").click()
+    page.keyboard.type("nll")
+    page.locator(".n-base-select-option", has_text="actor/nll").filter(visible=True).click()
+    expect(verdict).to_have_text("Step 15 is best: the lowest actor/nll.")
+    expect(page.locator('[data-step="15"]')).to_contain_text("best")
+    choose_from_select(page, page.locator("[data-test=best-mode]"), "highest")
+    expect(verdict).to_have_text("Step 5 is best: the highest actor/nll.")
 
     choose_from_menu(page, page.get_by_role("button", name="More actions for step 5"), "Keep")
     expect(page.locator('[data-step="5"]')).to_contain_text("pinned")

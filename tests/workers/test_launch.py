@@ -79,6 +79,29 @@ def test_a_job_is_told_the_files_of_its_version_whatever_came_later(install: Any
         assert rows == source.row_count
 
 
+def test_the_validation_is_read_by_columns_of_its_own(install: Any) -> None:
+    platform = install()
+    rows = [{"prompt": f"{n}?", "answer": "wrong", "reply": f"#### {n}"} for n in range(90)]
+    with platform.database.write() as session:
+        version = add_version(session, platform.settings, "ds_aaaaaaaaaaaa", {"train": rows, "test": rows}).id
+    job = platform.add_job(
+        dataset_version=version,
+        dataset_split="train",
+        validation_dataset_id="ds_aaaaaaaaaaaa",
+        validation_version=version,
+        validation_split="test",
+        validation_columns={"prompt": "prompt", "answer": "reply"},
+        validation_data_format="prompt-answer",
+    )
+
+    spec, _ = _prepare_training(platform.settings, job)
+
+    assert spec.train_data is not None
+    assert spec.validation_data is not None
+    assert spec.train_data.columns == {"prompt": "prompt", "answer": "answer"}
+    assert spec.validation_data.columns == {"prompt": "prompt", "answer": "reply"}
+
+
 def test_a_job_whose_version_is_gone_fails_with_a_reason(install: Any) -> None:
     platform = install()
     job = platform.add_job(dataset_version="0" * 64, dataset_split="train")

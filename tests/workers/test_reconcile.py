@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from trellis_api.core.columns import utc_now
 from trellis_api.ingest.service import ingest_batch
-from trellis_api.jobs import admission, metric_query, service
+from trellis_api.jobs import admission, events, metric_query, repository, service
+from trellis_api.jobs.alarms import stall
 from trellis_contracts.attempt import EVENTS_FOLDER, REWARD_KEYS_FILE
 from trellis_contracts.events import Event, IngestBatch, LogEvent, MetricsEvent, OutcomeEvent, ProgressEvent
 from trellis_contracts.spool import SpoolReader
@@ -201,6 +202,72 @@ def test_a_run_that_does_not_leave_is_ended_after_the_grace_period(on_ray: Any) 
 
     assert settled.state == JobState.STOPPED
     assert not Path(f"/proc/{pid}").exists()
+
+
+def report_steps(platform: Any, job: Any, steps: range, *, sequence: int) -> None:
+    """A batch as a run sends it, which is a sign of life too."""
+    batch = IngestBatch(attempt=1, sequence=sequence, events=[make_metrics(step) for step in steps])
+    with platform.write() as session:
+        ingest_batch(session, job_id=job.id, batch=batch)
+
+
+def stand_still(platform: Any, job: Any, *, heard_s_ago: float = 0) -> None:
+    """As if its newest step had come long ago, and its last sign of life so many seconds ago."""
+    with platform.write() as session:
+        attempt = repository.find_attempt(session, job_id=job.id, number=job.attempt)
+        assert attempt is not None
+        assert attempt.watch is not None
+        attempt.watch = {**attempt.watch, "seen_at": time.time() - 2 * stall.LONG_PHASE_FLOOR_S}
+        attempt.heartbeat_at = utc_now() - timedelta(seconds=heard_s_ago)
+        session.add(attempt)
+
+
+def told_of_stalls(platform: Any, job: Any) -> list[bool]:
+    """What the stream of the job said: raised, or over."""
+    with platform.read() as session:
+        rows = events.list_events(session, job_id=job.id, after=0, limit=1_000)
+        alarms = [row.payload for row in rows if row.kind == "alarm"]
+    assert all(alarm["code"] == "stalled" for alarm in alarms)
+    return [alarm["is_active"] for alarm in alarms]
+
+
+def test_a_run_that_lives_and_stands_still_is_told_once_until_its_next_step(on_ray: Any) -> None:
+    platform = on_ray()
+    job = start(platform)
+    report_steps(platform, job, range(1, 6), sequence=1)
+
+    reconcile()
+    at_work = told_of_stalls(platform, job)
+    stand_still(platform, job)
+    reconcile()
+    reconcile()
+    standing, state = told_of_stalls(platform, job), platform.get_job(job.id).state
+    report_steps(platform, job, range(6, 7), sequence=2)
+    reconcile()
+
+    assert at_work == []
+    assert (standing, state) == ([True], JobState.RUNNING)
+    assert told_of_stalls(platform, job) == [True, False]
+    platform.end_run(job, 0)
+
+
+def test_a_run_that_is_not_heard_or_is_to_stop_does_not_stand_still(on_ray: Any) -> None:
+    """Silence is what heartbeats are for, and a run that saves before it leaves makes no steps."""
+    platform = on_ray()
+    job = start(platform)
+    report_steps(platform, job, range(1, 6), sequence=1)
+
+    stand_still(platform, job, heard_s_ago=2 * platform.settings.heartbeat_timeout_s)
+    reconcile()
+    unheard = told_of_stalls(platform, job)
+    with platform.write() as session:
+        service.request_stop(session, job_id=job.id)
+    stand_still(platform, job)
+    reconcile()
+
+    assert platform.get_job(job.id).state == JobState.STOPPING
+    assert unheard == told_of_stalls(platform, job) == []
+    platform.end_run(job, 0)
 
 
 def test_a_run_without_a_job_is_ended(on_ray: Any) -> None:

@@ -53,6 +53,7 @@ def hash_training(
         "validation": _describe_rows(validation) if validation else None,
         "columns": job.data_columns,
         "data_format": job.data_format,
+        **_describe_validation(job),
         "export": [stage.exports, stage.best_by, stage.mode],
     }
     return _hash(content, _hash_named(session, settings, job))
@@ -94,6 +95,13 @@ def _hash_named(session: Session, settings: Settings, job: Job) -> dict[str, str
 
 def _describe_rows(rows: DatasetView) -> list[Any]:
     return [rows.sha256, rows.split, rows.row_count, rows.format, rows.format_columns]
+
+
+def _describe_validation(job: Job) -> dict[str, Any]:
+    """How its rows are read; nothing where that was not said, as the hash of such a stage always was."""
+    if not job.validation_columns and job.validation_data_format is None:
+        return {}
+    return {"validation_reading": [job.validation_data_format, job.validation_columns]}
 
 
 def _hash(content: dict[str, Any], named: dict[str, str]) -> str:

@@ -72,6 +72,8 @@ class StageCreate(BaseModel):
     validation_split: RevisionText | None = None
     columns: DataColumns = Field(default_factory=dict)
     data_format: DataFormat | None = None
+    validation_columns: DataColumns = Field(default_factory=dict)
+    validation_data_format: DataFormat | None = None
     params: Choices = Field(default_factory=dict, description="Knobs of the recipe.")
     overrides: Choices = Field(default_factory=dict, description="Dotted engine keys and values.")
     resources: Resources = Field(default_factory=Resources)

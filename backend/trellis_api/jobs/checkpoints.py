@@ -16,16 +16,16 @@ from trellis_contracts.states import ACTIVE
 from trellis_recipes.catalogue import UnknownRecipe, get_recipe
 
 from trellis_api.core.columns import utc_now
-from trellis_api.core.pagination import InvalidCursor, Page, decode_cursor, encode_cursor
+from trellis_api.core.pagination import InvalidCursor, decode_cursor, encode_cursor
 from trellis_api.jobs import checkpoint_metrics, repository, service
 from trellis_api.jobs.best import Criterion, Mode, choose_criterion, find_best
 from trellis_api.jobs.checkpoint_metrics import Metrics
+from trellis_api.jobs.checkpoint_schemas import BestCheckpoint, CheckpointPage, CheckpointRead
 from trellis_api.jobs.errors import CheckpointInUse, CheckpointNotFound
 from trellis_api.jobs.evaluating import reading
 from trellis_api.jobs.evaluating import repository as evaluating
 from trellis_api.jobs.evaluating.schemas import CheckpointEvaluation
 from trellis_api.jobs.models import TRAIN, Checkpoint, Job
-from trellis_api.jobs.schemas import CheckpointRead
 from trellis_api.models.repository import list_exported_steps
 
 KEEP_KNOB = "keep_checkpoints"
@@ -50,6 +50,7 @@ class Survey:
 
     rows: Sequence[Checkpoint]
     metrics: dict[int, Metrics]
+    criterion: Criterion | None
     best_step: int | None
     kept: dict[int, list[Reason]]
     evaluations: dict[int, CheckpointEvaluation]
@@ -61,9 +62,10 @@ def survey(session: Session, *, job: Job, metric: str | None = None, mode: Mode 
     metrics = checkpoint_metrics.read(session, job=job, checkpoints=rows, more=(metric, _promised(job)))
     there = [row for row in rows if row.pruned_at is None]
     best_steps = _find_best_steps(job, there, metrics)
-    asked = find_best_step(job, there, metrics, metric=metric, mode=mode)
+    criterion, best_step = _judge(job, there, metrics, metric=metric, mode=mode)
     kept = _explain_keeping(session, job=job, rows=there, best_steps=best_steps)
-    return Survey(rows, metrics, asked, kept, reading.map_evaluations(session, job=job))
+    evaluations = reading.map_evaluations(session, job=job)
+    return Survey(rows, metrics, criterion, best_step, kept, evaluations)
 
 
 def find_best_step(
@@ -75,10 +77,22 @@ def find_best_step(
     mode: Mode | None = None,
 ) -> int | None:
     """The step of the best of some checkpoints, or None where nothing was measured."""
+    return _judge(job, rows, metrics, metric=metric, mode=mode)[1]
+
+
+def _judge(
+    job: Job,
+    rows: Iterable[Checkpoint],
+    metrics: dict[int, Metrics],
+    *,
+    metric: str | None,
+    mode: Mode | None,
+) -> tuple[Criterion | None, int | None]:
+    """What tells the best of some checkpoints, and the step of that one."""
     values = {row.step: metrics[row.step] for row in rows}
     reported = {key for measured in values.values() for key in measured}
-    criterion: Criterion | None = choose_criterion(job, reported=reported, metric=metric, mode=mode)
-    return find_best(values, criterion)
+    criterion = choose_criterion(job, reported=reported, metric=metric, mode=mode)
+    return criterion, find_best(values, criterion)
 
 
 def list_page(
@@ -90,16 +104,17 @@ def list_page(
     mode: Mode | None,
     cursor: str | None,
     limit: int,
-) -> Page[CheckpointRead]:
+) -> CheckpointPage:
     """One page of checkpoints as clients read them, newest step first; the best is that of all pages."""
     before = _decode_step(cursor) if cursor else None
     job = service.get_job(session, job_id=job_id)
     found = survey(session, job=job, metric=metric, mode=mode)
     rows = [row for row in found.rows if before is None or row.step < before]
     shown = rows[:limit]
-    return Page(
+    return CheckpointPage(
         items=[_present(job, row, found, data_root=data_root) for row in shown],
         next_cursor=encode_cursor(shown[-1].step) if len(rows) > limit else None,
+        best=_present_best(found),
     )
 
 
@@ -281,6 +296,13 @@ def _present(job: Job, row: Checkpoint, found: Survey, *, data_root: Path) -> Ch
         evaluation=found.evaluations.get(row.step),
         has_adapter=holds_adapter(folder),
     )
+
+
+def _present_best(found: Survey) -> BestCheckpoint | None:
+    criterion = found.criterion
+    if criterion is None:
+        return None
+    return BestCheckpoint(metric=criterion.metric, mode=criterion.mode, step=found.best_step)
 
 
 def _decode_step(cursor: str) -> int:

@@ -7,11 +7,12 @@ from trellis_contracts import tasks as task_names
 
 from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, WriteSession
 from trellis_api.core.errors import ERROR_RESPONSES
-from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
+from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE
 from trellis_api.core.texts import NO_NUL
 from trellis_api.jobs import checkpoints, exports, presentation
+from trellis_api.jobs.checkpoint_schemas import CheckpointPage, CheckpointRead, CheckpointUpdate
 from trellis_api.jobs.dependencies import JOB_RESPONSES, JobId
-from trellis_api.jobs.schemas import CheckpointRead, CheckpointUpdate, ExportCreate, JobRead
+from trellis_api.jobs.schemas import ExportCreate, JobRead
 
 router = APIRouter(prefix="/jobs/{job_id}/checkpoints", tags=["checkpoints"], responses=JOB_RESPONSES)
 CONFLICT: dict[int | str, dict[str, Any]] = {409: ERROR_RESPONSES[409], 422: ERROR_RESPONSES[422]}
@@ -32,8 +33,11 @@ def list_checkpoints(
     ] = None,
     cursor: Annotated[str | None, Query(max_length=400)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
-) -> Page[CheckpointRead]:
-    """All attempts share them. Each has the metrics of its step; removed ones stay listed with theirs."""
+) -> CheckpointPage:
+    """All attempts share them. Each has the metrics of its step; removed ones stay listed with theirs.
+
+    ``best`` says which metric decided, and whether more of it was taken for better.
+    """
     return checkpoints.list_page(
         session,
         job_id=job_id,

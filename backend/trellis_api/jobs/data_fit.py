@@ -82,11 +82,18 @@ def fit(recipe: Recipe, dataset: DatasetView, choice: Choice) -> DataFit:
 
 def choice_of(job: Job, dataset: DatasetView, *, is_other: bool) -> Choice:
     """What a job says about a dataset; of one that is not its training data, only what concerns it too."""
-    data_format = DataFormat(job.data_format) if job.data_format else None
+    data_format = format_of(job.data_format)
     if not is_other:
         return Choice(job.data_columns, data_format)
+    if job.validation_columns or job.validation_data_format:
+        return Choice(job.validation_columns, format_of(job.validation_data_format))
     names = {column["name"] for column in dataset.columns}
     return Choice({role: name for role, name in job.data_columns.items() if name in names}, data_format)
+
+
+def format_of(name: str | None) -> DataFormat | None:
+    """The format of that name; None for none."""
+    return DataFormat(name) if name else None
 
 
 def read_for(recipe: Recipe, dataset: DatasetView, choice: Choice) -> tuple[DataFormat, dict[str, str]]:
@@ -116,7 +123,7 @@ def explain(learner: str, dataset: DatasetView, found: DataFit) -> str:
     """One sentence or two: why the dataset does not suit the recipe, and the nearest way out."""
     accepted = CONVERSIONS[found.wanted]
     if found.read_as not in accepted:
-        reason = f"{learner} learns from {', '.join(accepted)} data; {dataset.name} is {found.read_as}."
+        reason = f"{dataset.name} is {found.read_as}; {learner} learns from {', '.join(accepted)} data."
     elif found.missing:
         reason = f"{dataset.name} cannot be read as {found.read_as} for {learner}: "
         reason += " ".join(missing.reason.en for missing in found.missing)

@@ -54,6 +54,11 @@ class Job(SQLModel, table=True):
     data_columns: dict[str, str] = Field(
         default_factory=dict, sa_type=JsonColumn, sa_column_kwargs={"server_default": "{}"}
     )
+    #: The same of the validation's rows; where nobody said so, as the training rows.
+    validation_data_format: str | None = Field(default=None, max_length=32)
+    validation_columns: dict[str, str] = Field(
+        default_factory=dict, sa_type=JsonColumn, sa_column_kwargs={"server_default": "{}"}
+    )
     #: Knobs and engine keys as they were asked for; launch composes them anew.
     params: dict[str, Any] = Field(default_factory=dict, sa_type=JsonColumn)
     overrides: dict[str, Any] = Field(default_factory=dict, sa_type=JsonColumn)

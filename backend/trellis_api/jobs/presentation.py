@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from typing import cast
 
 from sqlmodel import Session
-from trellis_contracts.recipe import DataFormat
 from trellis_contracts.states import ACTIVE, JobState
 
 from trellis_api.core.pagination import Page, cut_page, decode_time_position
@@ -14,6 +13,7 @@ from trellis_api.jobs.alarms import repository as alarm_repository
 from trellis_api.jobs.alarms.models import Alarm
 from trellis_api.jobs.alarms.presentation import find_worst, present_alarm
 from trellis_api.jobs.best import list_headline
+from trellis_api.jobs.data_fit import format_of
 from trellis_api.jobs.evaluating import repository as evaluating
 from trellis_api.jobs.evaluating.reading import present_order
 from trellis_api.jobs.hints import find_hint
@@ -81,7 +81,9 @@ def present_all(session: Session, *, jobs: Sequence[Job], has_detail: bool = Fal
             evaluate=present_order(job, skipped=skipped.get(job.id, 0)),
             evaluation_id=job.evaluation_id,
             columns=job.data_columns,
-            data_format=DataFormat(job.data_format) if job.data_format else None,
+            data_format=format_of(job.data_format),
+            validation_columns=job.validation_columns,
+            validation_data_format=format_of(job.validation_data_format),
             params=job.params,
             overrides=job.overrides,
             seed=job.seed,

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from trellis_contracts.agents import Trajectory
 from trellis_contracts.recipe import DataFormat, Text
+from trellis_contracts.rewards import RewardTerm
 from trellis_contracts.spec import ExportForm
 from trellis_contracts.states import JobState
 from trellis_recipes.issues import Issue
@@ -16,7 +17,7 @@ from trellis_api.core.redaction import has_secret
 from trellis_api.core.texts import NO_NUL, Description, Name, storable_tree
 from trellis_api.evaluations.orders import EvaluateWhileTraining
 from trellis_api.jobs.alarms.schemas import AlarmRead, Severity
-from trellis_api.jobs.evaluating.schemas import CheckpointEvaluation, EvaluateRead
+from trellis_api.jobs.evaluating.schemas import EvaluateRead
 from trellis_api.jobs.fit_schemas import DataFit
 
 Tag = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=64, pattern=NO_NUL)]
@@ -111,14 +112,6 @@ class ExportRead(BaseModel):
     name: str = Field(description="Of the model, as it was asked for.")
 
 
-class CheckpointUpdate(BaseModel):
-    """What a person decides about a checkpoint."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    is_kept: bool = Field(description="Never remove it to make room.")
-
-
 class JobCreate(BaseModel):
     """A job to run."""
 
@@ -154,6 +147,14 @@ class JobCreate(BaseModel):
     data_format: DataFormat | None = Field(
         default=None, description="Read the rows as this; default as they were recognised."
     )
+    validation_columns: DataColumns = Field(
+        default_factory=dict,
+        description="Of the validation's rows, where they have columns of their own; default as for the "
+        "training dataset.",
+    )
+    validation_data_format: DataFormat | None = Field(
+        default=None, description="Read the validation's rows as this; default as the training dataset's."
+    )
     params: Choices = Field(default_factory=dict, description="Knobs of the recipe.")
     overrides: Choices = Field(default_factory=dict, description="Dotted engine keys and values.")
     seed: int = Field(default=1, ge=0, lt=2**31)
@@ -176,6 +177,9 @@ class JobCreate(BaseModel):
     def _check_validation(self) -> Self:
         if self.validation_version and not (self.validation_dataset or self.validation_split):
             raise ValueError("validation_version needs validation_dataset or validation_split")
+        has_reading = self.validation_columns or self.validation_data_format
+        if has_reading and not (self.validation_dataset or self.validation_split):
+            raise ValueError("how to read the validation needs validation_dataset or validation_split")
         if self.keep_best_by is not None and self.evaluate is not None and self.evaluate.best_by is not None:
             raise ValueError("give keep_best_by or evaluate.best_by, not both")
         return self
@@ -213,6 +217,12 @@ class JobPreview(BaseModel):
     env: dict[str, str]
     command: str = Field(description="Replays the run without the platform.")
     data: DataFit | None = Field(description="How the dataset suits; null where the recipe is not known.")
+    validation_data: DataFit | None = Field(
+        description="How the rows of the validation suit; null where some of the training rows are held out."
+    )
+    rewards: list[RewardTerm] = Field(
+        description="What a response earns, also where plain knobs say it; empty where nothing is rewarded."
+    )
     memory: MemoryEstimate | None = Field(
         description="What the run is expected to need; null where the model's form is not known."
     )
@@ -272,6 +282,8 @@ class JobRead(BaseModel):
     evaluation_id: str | None = Field(description="The evaluation that a job of kind evaluate carries out.")
     columns: dict[str, str] = Field(description="Role → column, as it was asked for.")
     data_format: DataFormat | None = Field(description="What the rows are read as, where that was asked for.")
+    validation_columns: dict[str, str] = Field(description="Of the validation, where it has its own.")
+    validation_data_format: DataFormat | None
     params: dict[str, Any]
     overrides: dict[str, Any]
     seed: int
@@ -353,33 +365,6 @@ class LogPage(BaseModel):
     lines: list[LogLineRead]
     next_after: int = Field(description="Give as `after` to continue.")
     total_lines: int
-
-
-class CheckpointRead(BaseModel):
-    """A complete checkpoint."""
-
-    step: int
-    attempt: int
-    path: str = Field(description="Relative to the data root where it lies under it.")
-    hf_path: str | None = Field(description="Folder in Hugging Face format, if there is one.")
-    size_bytes: int
-    metrics: dict[str, float | None] = Field(
-        description="Headline and validation metrics as last reported at or before this step."
-    )
-    created_at: datetime
-    is_best: bool = Field(description="By the metric asked for, else the job's, else the recipe's.")
-    is_kept: bool = Field(description="Pinned by a person.")
-    is_pruned: bool = Field(description="Its files were removed; its metrics are still here.")
-    kept_because: list[Literal["pinned", "best", "resumed", "exporting", "evaluating", "model"]] = Field(
-        description="Why it is not removed to make room."
-    )
-    evaluation: CheckpointEvaluation | None = Field(
-        description="Of the job's own evaluations; null where none was due."
-    )
-    can_resume: bool
-    can_export: bool
-    can_delete: bool
-    has_adapter: bool = Field(description="It holds an adapter, which may be exported alone.")
 
 
 #: Which samples: of what is trained on, or of what is measured with.

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlmodel import Session
-from trellis_contracts.recipe import DataFormat
 from trellis_recipes.catalogue import UnknownRecipe, get_recipe
 from trellis_recipes.compose import Composition, compose
 from trellis_recipes.issues import Issue
+from trellis_recipes.mapping import reward_mixture
 
 from trellis_api.core.errors import DomainError
 from trellis_api.core.ids import new_id
@@ -96,6 +96,8 @@ def preview(
         env=composition.env,
         command=composition.command,
         data=found.data,
+        validation_data=found.validation_data,
+        rewards=as_terms(reward_mixture(composition.params)),
         memory=estimated.memory,
         warnings=[*warnings, *([estimated.problem] if estimated.problem else [])],
         errors=[*issues, *composition.errors],
@@ -121,7 +123,9 @@ def clone(session: Session, *, job_id: str, changes: JobClone, settings: Setting
         validation_version=original.validation_version,
         validation_split=original.validation_split,
         columns=original.data_columns,
-        data_format=DataFormat(original.data_format) if original.data_format else None,
+        data_format=data_fit.format_of(original.data_format),
+        validation_columns=original.validation_columns,
+        validation_data_format=data_fit.format_of(original.validation_data_format),
         params={**original.params, **changes.params},
         overrides={**original.overrides, **changes.overrides},
         seed=original.seed if changes.seed is None else changes.seed,
@@ -152,6 +156,8 @@ def _build_job(request: JobCreate) -> Job:
         validation_split=request.validation_split,
         data_format=request.data_format,
         data_columns=request.columns,
+        validation_data_format=request.validation_data_format,
+        validation_columns=request.validation_columns,
         params=request.params,
         overrides=request.overrides,
         seed=request.seed,
@@ -184,6 +190,7 @@ class Composed:
     job: Job
     ingredients: Ingredients
     data: DataFit | None
+    validation_data: DataFit | None
     composition: Composition
     issues: list[Issue]
 
@@ -191,7 +198,7 @@ class Composed:
 def _compose(session: Session, *, job: Job, settings: Settings, is_preview: bool = False) -> Composed:
     ingredients = find_ingredients(session, settings, job=job)
     _name_versions(job, ingredients)
-    data, data_problems = _check_data(job, ingredients)
+    data, validation_data, data_problems = _check_data(job, ingredients)
     problems: list[tuple[DomainError, str]] = [
         *data_problems,
         *_check_slots(job, settings),
@@ -205,7 +212,7 @@ def _compose(session: Session, *, job: Job, settings: Settings, is_preview: bool
             raise error
         issues.append(Issue(code=error.code, field=field, message=error.message))
     composition = compose(build_compose_request(settings, job=job, ingredients=ingredients))
-    return Composed(job, ingredients, data, composition, issues)
+    return Composed(job, ingredients, data, validation_data, composition, issues)
 
 
 def _keep_ingredients(session: Session, *, job: Job) -> None:
@@ -261,17 +268,19 @@ def _issue(code: str, field: str) -> dict[str, Any]:
 
 def _check_data(
     job: Job, ingredients: Ingredients
-) -> tuple[DataFit | None, list[tuple[UnsuitableDataset, str]]]:
-    """How the training dataset would be read, and what is wrong with it and with the validation's."""
+) -> tuple[DataFit | None, DataFit | None, list[tuple[UnsuitableDataset, str]]]:
+    """How the training dataset and that of the validation would be read, and what is wrong with them."""
     data = _fit(job, ingredients.dataset)
     fits = [("dataset", ingredients.dataset, data)]
+    validation_data = None
     if (validation := ingredients.validation_dataset) is not None:
-        fits.append(("validation_dataset", validation, _fit(job, validation, is_other=True)))
+        validation_data = _fit(job, validation, is_other=True)
+        fits.append(("validation_dataset", validation, validation_data))
     problems = []
     for field, dataset, found in fits:
         if found is not None and not found.fits:
             problems.append((data_fit.refuse(job.recipe, dataset, found, field=field), field))
-    return data, problems
+    return data, validation_data, problems
 
 
 def _fit(job: Job, dataset: DatasetView, *, is_other: bool = False) -> DataFit | None:

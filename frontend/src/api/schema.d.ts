@@ -1338,6 +1338,8 @@ export interface paths {
         /**
          * Checkpoints, newest first
          * @description All attempts share them. Each has the metrics of its step; removed ones stay listed with theirs.
+         *
+         *     ``best`` says which metric decided, and whether more of it was taken for better.
          */
         get: operations["list_checkpoints_api_v1_jobs__job_id__checkpoints_get"];
         put?: never;
@@ -2690,6 +2692,25 @@ export interface components {
             mode: "max" | "min";
         };
         /**
+         * BestCheckpoint
+         * @description What told which checkpoint is the best.
+         */
+        BestCheckpoint: {
+            /** Metric */
+            metric: string;
+            /**
+             * Mode
+             * @description The good end of the metric: as asked for, else as suits it.
+             * @enum {string}
+             */
+            mode: "max" | "min";
+            /**
+             * Step
+             * @description Null where no checkpoint that is still there has a value.
+             */
+            step: number | null;
+        };
+        /**
          * CheckpointEvaluation
          * @description Where the measuring of a checkpoint is that its job has asked for.
          */
@@ -2744,6 +2765,21 @@ export interface components {
              * Format: date-time
              */
             time: string;
+        };
+        /**
+         * CheckpointPage
+         * @description Checkpoints, newest first.
+         */
+        CheckpointPage: {
+            /** @description Among those of all pages; null where nothing was measured. */
+            best: components["schemas"]["BestCheckpoint"] | null;
+            /** Items */
+            items: components["schemas"]["CheckpointRead"][];
+            /**
+             * Next Cursor
+             * @description Give as `cursor` for the next page; null at the end.
+             */
+            next_cursor?: string | null;
         };
         /**
          * CheckpointRead
@@ -5376,6 +5412,15 @@ export interface components {
             /** Tags */
             tags?: string[];
             /**
+             * Validation Columns
+             * @description Of the validation's rows, where they have columns of their own; default as for the training dataset.
+             */
+            validation_columns?: {
+                [key: string]: string;
+            };
+            /** @description Read the validation's rows as this; default as the training dataset's. */
+            validation_data_format?: components["schemas"]["DataFormat"] | null;
+            /**
              * Validation Dataset
              * @description Id of a dataset; without one, rows of the training dataset are held out.
              */
@@ -5531,6 +5576,13 @@ export interface components {
             params: {
                 [key: string]: unknown;
             };
+            /**
+             * Rewards
+             * @description What a response earns, also where plain knobs say it; empty where nothing is rewarded.
+             */
+            rewards: components["schemas"]["RewardTerm"][];
+            /** @description How the rows of the validation suit; null where some of the training rows are held out. */
+            validation_data: components["schemas"]["DataFit"] | null;
             /** Warnings */
             warnings: components["schemas"]["Issue"][];
         };
@@ -5669,6 +5721,14 @@ export interface components {
             stop_requested_at: string | null;
             /** Tags */
             tags: string[];
+            /**
+             * Validation Columns
+             * @description Of the validation, where it has its own.
+             */
+            validation_columns: {
+                [key: string]: string;
+            };
+            validation_data_format: components["schemas"]["DataFormat"] | null;
             validation_dataset: components["schemas"]["NamedReference"] | null;
             /** Validation Split */
             validation_split: string | null;
@@ -6697,16 +6757,6 @@ export interface components {
              * @default 0.5
              */
             threshold: number;
-        };
-        /** Page[CheckpointRead] */
-        Page_CheckpointRead_: {
-            /** Items */
-            items: components["schemas"]["CheckpointRead"][];
-            /**
-             * Next Cursor
-             * @description Give as `cursor` for the next page; null at the end.
-             */
-            next_cursor?: string | null;
         };
         /** Page[DataTaskRead] */
         Page_DataTaskRead_: {
@@ -8569,6 +8619,11 @@ export interface components {
             seed: number;
             /** Title */
             title?: string | null;
+            /** Validation Columns */
+            validation_columns?: {
+                [key: string]: string;
+            };
+            validation_data_format?: components["schemas"]["DataFormat"] | null;
             /** Validation Dataset */
             validation_dataset?: string | null;
             /** Validation Split */
@@ -15014,7 +15069,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Page_CheckpointRead_"];
+                    "application/json": components["schemas"]["CheckpointPage"];
                 };
             };
             /** @description Not logged in */

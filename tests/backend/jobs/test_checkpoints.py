@@ -59,6 +59,12 @@ class Run:
         assert found.status_code == 200, found.text
         return {each["step"]: each for each in found.json()["items"]}
 
+    def read_best(self, **query: str) -> dict[str, Any] | None:
+        found = self._client.get(self.url, params=query)
+        assert found.status_code == 200, found.text
+        best: dict[str, Any] | None = found.json()["best"]
+        return best
+
     def left(self) -> list[int]:
         """Steps that have not made room."""
         return sorted(step for step, each in self.read().items() if not each["is_pruned"])
@@ -110,6 +116,33 @@ def test_another_metric_may_tell_the_best(
 
     found = [each["step"] for each in run.read(**query).values() if each["is_best"]]
     assert found == ([] if step is None else [step])
+
+
+@pytest.mark.parametrize(
+    ("query", "metric", "mode", "step"),
+    [
+        ({}, ACCURACY, "max", 2),
+        ({"best_by": "actor/nll"}, "actor/nll", "min", 3),
+        ({"best_by": "actor/nll", "mode": "max"}, "actor/nll", "max", 1),
+        ({"best_by": "perf/throughput"}, "perf/throughput", "max", 1),
+        ({"best_by": "nothing"}, "nothing", "max", None),
+    ],
+)
+def test_the_list_says_which_metric_decided_and_which_end_was_the_good_one(
+    query: dict[str, str], metric: str, mode: str, step: int | None, start: Callable[..., Run]
+) -> None:
+    run = start()
+    for number, accuracy in ((1, 0.2), (2, 0.8), (3, 0.4)):
+        run.step(number, accuracy=accuracy, actor__nll=4.0 - number, perf__throughput=9.0 - number)
+
+    assert run.read_best(limit="1", **query) == {"metric": metric, "mode": mode, "step": step}
+
+
+def test_nothing_decides_where_nothing_was_measured(start: Callable[..., Run]) -> None:
+    run = start()
+    run.step(1)
+
+    assert run.read_best() is None
 
 
 def test_modes_suit_their_metrics() -> None:

@@ -292,3 +292,37 @@ def test_a_secret_among_the_settings_is_refused_unseen(
     assert response.status_code == 422
     assert "environment" in response.json()["message"]
     assert "hunter2" not in response.text
+
+
+@pytest.mark.parametrize(
+    ("params", "rewards"),
+    [
+        (
+            {"reward": "math", "format_weight": 0.2, "length_penalty": 0.1, "length_penalty_from": 50},
+            [("math", 0.8, {}), ("format", 0.2, {}), ("length", 0.1, {"free_length": 50})],
+        ),
+        ({"reward": "math", "format_weight": 0.9}, [("math", 0.1, {}), ("format", 0.9, {})]),
+        ({"reward": "regex", "reward_pattern": "(.+)"}, [("regex", 1.0, {"pattern": "(.+)"})]),
+        ({"rewards": [{"name": "exact", "weight": 2}]}, [("exact", 2.0, {})]),
+        ({"rewards": [{"name": "exact"}, {"weight": "none"}]}, [("exact", 1.0, {})]),
+    ],
+)
+def test_the_preview_says_what_a_response_earns(
+    client: TestClient,
+    body: dict[str, Any],
+    params: dict[str, Any],
+    rewards: list[tuple[str, float, dict[str, Any]]],
+) -> None:
+    composed = client.post("/api/v1/jobs/preview", json={**body, "params": params}).json()
+
+    found = [(each["name"], each["weight"]) for each in composed["rewards"]]
+    assert found == [(name, weight) for name, weight, _ in rewards]
+    for given, (_, _, options) in zip(composed["rewards"], rewards, strict=True):
+        assert options.items() <= given["options"].items()
+
+
+def test_a_recipe_without_rewards_previews_none(client: TestClient, body: dict[str, Any]) -> None:
+    composed = client.post("/api/v1/jobs/preview", json={**body, "recipe": "sft"}).json()
+
+    assert composed["errors"] == []
+    assert composed["rewards"] == []

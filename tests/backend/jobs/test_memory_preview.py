@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
 from trellis_api.jobs.memory import Estimated, estimate
 from trellis_api.models.models import Model
+from trellis_api.monitoring.probes import Probes
 from trellis_recipes.compose import ComposeRequest, compose
 
 CONFIG: dict[str, Any] = {
@@ -57,6 +59,32 @@ def test_a_preview_says_what_the_run_will_need(
     assert weights["bytes"] == 4 * memory["parameters"]
     assert weights["how"]["zh"]
     assert memory["assumptions"]
+
+
+@dataclass(frozen=True)
+class _Small:
+    """A machine with less memory than any run needs."""
+
+    memory_total_bytes: int = 1024**2
+    gpus: tuple[()] = ()
+
+
+def test_a_job_that_needs_more_than_there_is_is_warned_of_and_accepted(
+    client: TestClient, model: Model, dataset: Dataset, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Probes, "machine", lambda _self: (_Small(), 0.0))
+
+    composed = preview(client, model, dataset)
+    request = {"name": "too large", "recipe": "grpo", "model": model.id, "dataset": dataset.id}
+    answer = client.post("/api/v1/jobs", json=request)
+
+    memory = composed["memory"]
+    assert memory["peak_bytes"] > memory["available_bytes"] == 1024**2
+    (warning,) = (each for each in memory["warnings"] if "is more than" in each["en"])
+    assert "超过" in warning["zh"]
+    assert composed["errors"] == []
+    assert answer.status_code == 201, answer.text
+    assert answer.json()["state"] == "queued"
 
 
 def test_more_tokens_in_the_form_are_more_memory_in_the_preview(

@@ -33,6 +33,9 @@ export interface Draft {
   /** Role → column, and the format to read the rows as; empty and null leave it to the platform. */
   columns: Record<string, string>
   dataFormat: DataFormat | null
+  /** The same of the validation's rows; what is left open is as for the training data. */
+  validationColumns: Record<string, string>
+  validationFormat: DataFormat | null
   /** Name of the model to make when the run has succeeded; empty for none. */
   exportName: string
   /** Metric that tells the best checkpoint; null for the recipe's own. */
@@ -68,6 +71,8 @@ export function emptyDraft(): Draft {
     params: {},
     columns: {},
     dataFormat: null,
+    validationColumns: {},
+    validationFormat: null,
     exportName: '',
     bestBy: null,
     evaluate: emptyEvaluate(),
@@ -89,7 +94,7 @@ export function termsIn(value: KnobValue | undefined): RewardTerm[] {
 }
 
 /** What a job read, as exactly as it says; of a dataset that is gone there is nothing to say. */
-function revisionsOfJob(job: Job): Pick<Draft, 'datasetVersion' | 'datasetSplit' | 'validationDataset' | 'validationVersion' | 'validationSplit'> {
+function revisionsOfJob(job: Job): Pick<Draft, 'datasetVersion' | 'datasetSplit' | 'validationDataset' | 'validationVersion' | 'validationSplit' | 'validationColumns' | 'validationFormat'> {
   const hasData = job.dataset?.name != null
   const validation = job.validation_dataset?.name == null ? null : job.validation_dataset.id
   return {
@@ -98,6 +103,8 @@ function revisionsOfJob(job: Job): Pick<Draft, 'datasetVersion' | 'datasetSplit'
     validationDataset: validation,
     validationVersion: validation === null ? null : job.validation_version,
     validationSplit: validation === null ? null : job.validation_split,
+    validationColumns: validation === null ? {} : { ...job.validation_columns },
+    validationFormat: validation === null ? null : job.validation_data_format,
   }
 }
 
@@ -187,6 +194,10 @@ export function toRequest(draft: Draft, fallbackName: string): JobCreate {
   if (draft.validationDataset !== null) request.validation_dataset = draft.validationDataset
   if (draft.validationDataset !== null && draft.validationVersion !== null) request.validation_version = draft.validationVersion
   if (draft.validationSplit !== null) request.validation_split = draft.validationSplit
+  if (draft.validationDataset !== null || draft.validationSplit !== null) {
+    if (Object.keys(draft.validationColumns).length > 0) request.validation_columns = { ...draft.validationColumns }
+    if (draft.validationFormat !== null) request.validation_data_format = draft.validationFormat
+  }
   const evaluate = toEvaluate(draft.evaluate)
   if (evaluate !== null) request.evaluate = evaluate
   return request

@@ -6,12 +6,14 @@ import { useRoute } from 'vue-router'
 import { api, unwrap } from '@/api/client'
 import { type ApiError, asApiError } from '@/api/errors'
 import { usePlatform } from '@/overview/usePlatform'
+import { readColumns } from '@/rewards/dryrun/address'
 import { readTerms } from '@/rewards/terms/terms'
 
 import { useRecipes } from '../shared/useRecipes'
 import type { Job, Recipe } from '../types'
 import { carryOver, emptyParked } from './carry'
 import { type Draft, draftOfJob, emptyDraft, inheritedValue, presetForMachine, presetOf } from './draft'
+import { setReading } from './fit/reading'
 import { type Choice, useChoices } from './useChoices'
 
 const FIRST_RECIPE = 'grpo'
@@ -127,6 +129,7 @@ export function useLaunchDraft() {
     if (picked === null || picked !== wanted) return
     draft.datasetVersion = fromQuery(route.query.version)
     draft.datasetSplit = fromQuery(route.query.split)
+    draft.columns = readColumns(route.query.columns)
     draft.validationSplit = fromQuery(route.query.validation)
   }
 
@@ -144,8 +147,8 @@ export function useLaunchDraft() {
   watch([() => draft.dataset, () => recipe.value?.trains_on], ([dataset, form], [oldDataset, oldForm]) => {
     const isFirst = oldDataset === null || oldForm === undefined
     if (isFirst || (dataset === oldDataset && form === oldForm)) return
-    draft.columns = {}
-    draft.dataFormat = null
+    setReading(draft, 'training', { format: null, columns: {} })
+    if (form !== oldForm || draft.validationDataset === null) setReading(draft, 'validation', { format: null, columns: {} })
   })
 
   // A version belongs to one dataset; what is there before the first choice came with it.
@@ -159,6 +162,7 @@ export function useLaunchDraft() {
     if (isPrefilling.value || (old === null && draft.validationVersion !== null)) return
     draft.validationVersion = null
     draft.validationSplit = null
+    setReading(draft, 'validation', { format: null, columns: {} })
   })
 
   const suggestedName = computed(() => {

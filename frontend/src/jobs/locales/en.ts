@@ -157,6 +157,8 @@ export default {
       requests: 'requests',
       tools: 'tools',
       MiB: 'MiB',
+      words: 'words',
+      US_dollars: 'US dollars',
     },
     searchKnobs: 'Find a setting',
     noKnobs: 'No setting matches.',

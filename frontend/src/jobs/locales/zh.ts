@@ -156,6 +156,8 @@ export default {
       requests: '个请求',
       tools: '个工具',
       MiB: 'MiB',
+      words: '个词',
+      US_dollars: '美元',
     },
     searchKnobs: '查找设置',
     noKnobs: '没有符合的设置。',

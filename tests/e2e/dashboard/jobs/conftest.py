@@ -33,6 +33,11 @@ def _write_model(folder: Path) -> None:
         "model_type": "qwen2",
         "max_position_embeddings": 512,
         "vocab_size": 100,
+        "hidden_size": 8,
+        "intermediate_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
     }
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "tokenizer.json").write_text("{}")
@@ -69,6 +74,17 @@ def dataset_file(tmp_path: Path) -> Path:
 def dataset(dataset_file: Path, api: ApiClient) -> Iterator[dict[str, Any]]:
     """An uploaded dataset; deleted afterwards."""
     made = wait_for_dataset(api, api.upload("/datasets", dataset_file, {"name": "addition"})["id"])
+    yield made
+    api.delete(f"/datasets/{made['id']}")
+
+
+@pytest.fixture
+def odd_sums(api: ApiClient, tmp_path: Path) -> Iterator[dict[str, Any]]:
+    """Questions whose answers stand under a column name that nobody expects; deleted afterwards."""
+    rows = [{"question": f"What is {n} + 2?", "reply": f"#### {n + 2}"} for n in range(64)]
+    path = tmp_path / "odd_sums.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    made = wait_for_dataset(api, api.upload("/datasets", path, {"name": "odd sums"})["id"])
     yield made
     api.delete(f"/datasets/{made['id']}")
 

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from trellis_cli.client import ApiClient
 from trellis_cli.waiting import wait_for_dataset
+from trellis_testing.pages import choose_from_select
 
 pytestmark = pytest.mark.e2e
 
@@ -83,6 +84,35 @@ def test_a_reading_that_is_offered_makes_the_dataset_fit(
     job = call_api("GET", f"/jobs/{page.url.rsplit('/', 1)[1]}")
     assert job["data_format"] == "preference"
     assert job["columns"] == {"prompt": "instruction", "chosen": "good_one", "rejected": "bad_one"}
+
+
+def test_a_validation_dataset_that_does_not_fit_is_offered_a_reading_of_its_own(
+    logged_in: Page,
+    dashboard,  # type: ignore[no-untyped-def]
+    model: dict[str, Any],
+    dataset: dict[str, Any],
+    odd_sums: dict[str, Any],
+    tidy: None,
+    call_api: Callable[..., Any],
+) -> None:
+    page = logged_in
+    page.goto(f"{dashboard.url}/jobs/new?dataset={dataset['id']}&model={model['id']}")
+    expect(page.get_by_text("Ready to launch")).to_be_visible()
+    expect(page.locator("[data-test=validation-fit]")).to_have_count(0)
+
+    choose_from_select(page, page.locator("[data-test=validation-dataset]"), "odd sums")
+
+    fit = page.locator("[data-test=validation-fit]")
+    expect(fit).to_have_attribute("data-verdict", "misfit")
+    expect(fit.locator('[data-role="answer"]')).to_contain_text("No column is the answer")
+    fit.locator("[data-test=offer]", has_text="prompt: question, answer: reply").click()
+    expect(fit).to_have_attribute("data-verdict", "converts")
+    expect(page.locator("[data-test=data-fit]")).to_contain_text("prompt ← question")
+    expect(page.get_by_text("Ready to launch")).to_be_visible()
+    page.get_by_role("button", name="Launch").click()
+    page.wait_for_url(re.compile("/jobs/job_"))
+    job = call_api("GET", f"/jobs/{page.url.rsplit('/', 1)[1]}")
+    assert (job["columns"], job["validation_columns"]) == ({}, {"prompt": "question", "answer": "reply"})
 
 
 def test_a_dataset_of_another_format_stands_below_with_the_reason(

@@ -71,6 +71,22 @@ def test_the_preview_shows_what_the_knob_does_to_the_engine(form: Page) -> None:
     expect(preview.locator("li", has_text=re.compile(r"^n\s*4$"))).to_be_visible()
 
 
+def test_the_memory_that_the_run_will_need_is_shown_phase_by_phase(form: Page) -> None:
+    preview = form.locator("[data-test=preview]")
+    line = preview.locator("[data-test=memory-line]")
+    expect(line).to_contain_text("memory at the peak")
+
+    line.click()
+
+    panel = preview.locator("[data-test=memory]")
+    expect(preview.get_by_role("tab", name="Memory")).to_have_attribute("aria-selected", "true")
+    for phase in ("rollout", "log_probs", "update"):
+        expect(panel.locator(f"[data-phase={phase}]")).to_be_visible()
+    expect(panel.get_by_text("peak", exact=True)).to_have_count(1)
+    panel.get_by_text("How this was reckoned").click()
+    expect(panel.get_by_role("rowheader", name="KV cache").first).to_be_visible()
+
+
 def test_the_request_for_scripts_launches_the_same_job(form: Page, call_api: Callable[..., Any]) -> None:
     form.locator('[data-field="params.total_steps"] input').fill("7")
     form.get_by_role("tab", name="Request").click()

@@ -11,10 +11,9 @@ export default {
     none: 'There is no estimate for this job.',
   },
   fit: {
-    title: 'Data',
-    fits: 'The dataset fits',
-    converts: 'The dataset is converted',
-    misfit: 'The dataset does not fit',
+    title: { training: 'Data', validation: 'Validation data' },
+    training: { fits: 'The dataset fits', converts: 'The dataset is converted', misfit: 'The dataset does not fit' },
+    validation: { fits: 'The validation dataset fits', converts: 'The validation dataset is converted', misfit: 'The validation dataset does not fit' },
     found: 'Found',
     wanted: 'Trained on',
     readAs: 'Read as',

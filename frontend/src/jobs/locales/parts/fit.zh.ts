@@ -11,10 +11,9 @@ export default {
     none: '此任务没有内存估算。',
   },
   fit: {
-    title: '数据',
-    fits: '数据集符合要求',
-    converts: '数据集将被转换',
-    misfit: '数据集不符合要求',
+    title: { training: '数据', validation: '验证数据' },
+    training: { fits: '数据集符合要求', converts: '数据集将被转换', misfit: '数据集不符合要求' },
+    validation: { fits: '验证数据集符合要求', converts: '验证数据集将被转换', misfit: '验证数据集不符合要求' },
     found: '识别为',
     wanted: '训练格式',
     readAs: '读取为',

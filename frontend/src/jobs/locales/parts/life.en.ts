@@ -13,6 +13,10 @@ export default {
   keeping: {
     bestBy: 'Best by',
     mode: { max: 'highest', min: 'lowest' },
+    modeSuits: 'as suits it',
+    goodEnd: 'Which end is the good one',
+    bestIs: { max: 'Step {step} is best: the highest {metric}.', min: 'Step {step} is best: the lowest {metric}.' },
+    bestNone: 'None of the checkpoints that are still there has a value of {metric}.',
     bestDefault: 'the job’s own metric',
     best: 'best',
     pruned: 'removed',

@@ -13,6 +13,10 @@ export default {
   keeping: {
     bestBy: '最佳依据',
     mode: { max: '最高', min: '最低' },
+    modeSuits: '由平台判断',
+    goodEnd: '哪一端为佳',
+    bestIs: { max: '最佳为第 {step} 步：{metric} 最高。', min: '最佳为第 {step} 步：{metric} 最低。' },
+    bestNone: '现存的检查点都没有 {metric} 的数值。',
     bestDefault: '任务自身的指标',
     best: '最佳',
     pruned: '已移除',

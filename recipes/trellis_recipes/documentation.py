@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from trellis_contracts.recipe import Knob, Paper, Recipe
+from trellis_contracts.recipe import DataFormat, Knob, Paper, Recipe
+from trellis_contracts.rows import CONVERSIONS, FORMAT_ROLES, ROLES, ColumnKind
 
 FAMILIES = {
     "supervised": "Supervised",
@@ -14,8 +15,24 @@ FAMILIES = {
 HEADER = """# Recipes
 
 What can be trained, and every knob. `trellis recipes show ID` prints the same for one recipe;
-`overrides` reach whatever the engine has besides.
+`overrides` reach whatever the engine has besides. What rows must hold: [data formats](#data-formats).
 Made from `recipes/trellis_recipes/catalogue` by `python -m trellis_cli.documents recipes --write`.
+"""
+DATA_FORMATS = f"""## Data formats
+
+What a row holds. Each part is looked for in these columns, and the first that is there counts. `columns` of a
+request (`--column prompt=ask`) names others; `data_format` (`--data-format`) says what the rows are where
+they were taken for something else. Messages are lists of objects with a `content` and a `role`:
+{", ".join(sorted(ROLES))}.
+
+| format | part | columns | holds |
+|---|---|---|---|
+"""
+CONVERTED = """
+A recipe takes whatever can be brought into the form that it trains on:
+
+| trains on | takes |
+|---|---|
 """
 
 
@@ -28,7 +45,24 @@ def render(recipes: Iterable[Recipe]) -> str:
         if members:
             parts.append(f"## {title}\n\n{_overview(members)}")
             parts += [_section(recipe) for recipe in members]
-    return "\n".join(parts)
+    return "\n".join([*parts, _data_formats()])
+
+
+def title_of(recipe: Recipe) -> str:
+    """In English, with a mark where the trainer is experimental."""
+    return recipe.title.en + (" (experimental)" if recipe.is_experimental else "")
+
+
+def parts_of(data_format: DataFormat) -> list[tuple[str, str, str]]:
+    """The parts of a row: the name, the columns in which each is looked for, and what these may hold."""
+    return [
+        (
+            role.name + (" (optional)" if role.is_optional else ""),
+            ", ".join(role.usual_columns),
+            " or ".join(kind for kind in ColumnKind if kind in role.kinds),
+        )
+        for role in FORMAT_ROLES[data_format]
+    ]
 
 
 def paper_of(paper: Paper) -> str:
@@ -65,11 +99,8 @@ def shown(value: Any) -> str:
 def _overview(recipes: list[Recipe]) -> str:
     rows = ["| recipe | what | data |", "|---|---|---|"]
     for recipe in recipes:
-        title = recipe.title.en + (" (experimental)" if recipe.is_experimental else "")
-        data = ", ".join(recipe.data_formats)
-        rows.append(
-            f"| [`{recipe.id}`](#{recipe.id}) | **{title}.** {_cell(recipe.description.en)} | {data} |"
-        )
+        what = f"**{title_of(recipe)}.** {_cell(recipe.description.en)}"
+        rows.append(f"| [`{recipe.id}`](#{recipe.id}) | {what} | {', '.join(recipe.data_formats)} |")
     return "\n".join(rows) + "\n"
 
 
@@ -90,6 +121,16 @@ def _section(recipe: Recipe) -> str:
         values = ", ".join(f"{name}={shown(value)}" for name, value in settings.items())
         lines.append(f"| `{preset.id}` | {preset.title.en} | {_cell(values)} |")
     return "\n".join(lines) + "\n"
+
+
+def _data_formats() -> str:
+    rows = [
+        f"| {data_format} | {name} | {columns} | {holds} |"
+        for data_format in FORMAT_ROLES
+        for name, columns, holds in parts_of(data_format)
+    ]
+    conversions = [f"| {form} | {', '.join(formats)} |" for form, formats in CONVERSIONS.items()]
+    return DATA_FORMATS + "\n".join(rows) + "\n" + CONVERTED + "\n".join(conversions) + "\n"
 
 
 def _cell(text: str) -> str:

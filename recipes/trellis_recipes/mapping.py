@@ -130,6 +130,9 @@ def engine_settings(engine: Engine, knobs: dict[str, Value]) -> Settings:
         settings["reward.custom_reward_function.name"] = "compute_score"
         settings["reward.custom_reward_function.path"] = REWARD_MODULE
         settings["reward.custom_reward_function.reward_kwargs"] = {"rewards": mixture}
+        if any(term["name"] == "reward_model" for term in mixture):
+            # Each reward worker loads the whole model, and verl starts eight where nothing else is said.
+            settings["reward.num_workers"] = 1
     return settings
 
 
@@ -146,7 +149,8 @@ def reward_mixture(knobs: dict[str, Value]) -> list[dict[str, Any]]:
     format_weight = _number(knobs, "format_weight")
     options = {"pattern": knobs["reward_pattern"]} if knobs["reward"] == "regex" else {}
     mixture: list[dict[str, Any]] = [
-        {"name": knobs["reward"], "weight": 1.0 - format_weight, "options": options}
+        # Without the last digits of a difference between two decimal shares.
+        {"name": knobs["reward"], "weight": round(1.0 - format_weight, 12), "options": options}
     ]
     if format_weight:
         mixture.append({"name": "format", "weight": format_weight, "options": {}})

@@ -9,6 +9,27 @@ from trellis_recipes.knobs import check_value
 from trellis_recipes.schemas import schema_of
 
 RECIPES = list_recipes()
+#: Every algorithm that the platform trains, and the agents.
+BY_FAMILY = {
+    "supervised": {"sft", "cpt"},
+    "rl": {
+        "ppo",
+        "grpo",
+        "dr_grpo",
+        "gspo",
+        "dapo",
+        "rloo",
+        "remax",
+        "reinforce_plus_plus",
+        "reinforce_plus_plus_baseline",
+        "opo",
+        "cispo",
+        "sapo",
+        "gpg",
+    },
+    "preference": {"dpo", "kto", "reward_model", "orpo", "simpo"},
+    "agent": {"linksearch", "tune", "agent_sft", "agent_dpo", "agent_ppo", "agent_grpo", "agent_retrieval"},
+}
 #: They have presets for sizes of models besides those for machines.
 OF_THE_AGENT_PIPELINE = {"agent_dpo", "agent_grpo", "agent_ppo", "agent_sft"}
 
@@ -22,8 +43,12 @@ def texts(recipe: Recipe):
         yield preset.title
 
 
-def test_grpo_and_sft_are_listed() -> None:
-    assert {"grpo", "sft"} <= {recipe.id for recipe in RECIPES}
+def test_the_catalogue_holds_these_recipes_and_no_others() -> None:
+    listed: dict[str, set[str]] = {}
+    for recipe in RECIPES:
+        listed.setdefault(recipe.family, set()).add(recipe.id)
+
+    assert listed == BY_FAMILY
 
 
 def test_an_unknown_recipe_is_named() -> None:

@@ -142,6 +142,27 @@ def test_wrong_labels_are_allowed_for_by_the_robust_loss(
     assert compose(request_for(recipe="dpo", params=params)).config["loss_type"] == [expected]
 
 
+@pytest.mark.parametrize("loss", ["simpo", "sigmoid", "hinge"])
+def test_cpo_is_simpo_with_another_loss(loss: str, request_for: Build) -> None:
+    params = {"loss_type": loss, "beta": 0.1, "supervised_weight": 1.0}
+
+    composition = compose(request_for(recipe="simpo", params=params))
+
+    assert (composition.errors, composition.warnings) == ([], [])
+    config = composition.config
+    assert (config["loss_type"], config["beta"], config["cpo_alpha"]) == (loss, 0.1, 1.0)
+
+
+def test_what_one_loss_of_simpo_takes_suits_not_every_other(request_for: Build) -> None:
+    refused = compose(request_for(recipe="simpo", params={"loss_type": "hinge", "label_smoothing": 0.1}))
+    steep = compose(request_for(recipe="simpo", params={"loss_type": "sigmoid"}))
+    usual = compose(request_for(recipe="simpo"))
+
+    assert codes(refused.errors) == ["label_smoothing_without_effect"]
+    assert codes(steep.warnings) == ["beta_of_simpo"]
+    assert usual.warnings == []
+
+
 def test_precision_suits_the_machine(request_for: Build) -> None:
     def precision(**choices: object) -> tuple:
         config = compose(request_for(recipe="dpo", preset="gpu-80gb", **choices)).config

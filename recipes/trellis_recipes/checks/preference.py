@@ -14,6 +14,8 @@ HIGH_LEARNING_RATE = {"cuda": 1e-4, "cpu": 1e-2}
 HIGH_LORA_LEARNING_RATE = {"cuda": 1e-3, "cpu": 5e-2}
 #: Outside of it DPO and KTO hardly move, or forget what they came with. IPO's is another quantity.
 USUAL_BETA = (0.01, 1.0)
+#: Losses that know nothing of labels which are wrong.
+WITHOUT_SMOOTHING = frozenset({"hinge", "ipo"})
 
 
 def check_preference(
@@ -39,15 +41,24 @@ def _check_loss(
             "KTO measures the divergence on the answers of other rows in the same pass, so a pass needs two.",
             "2",
         )
-    if request.recipe in DPO_RECIPES and knobs["label_smoothing"] and knobs["loss_type"] != "sigmoid":
+    loss = knobs.get("loss_type")
+    if knobs.get("label_smoothing") and loss in WITHOUT_SMOOTHING:
         findings.error(
             "label_smoothing_without_effect",
             "params.label_smoothing",
-            f"The {knobs['loss_type']} loss does not allow for wrong labels; only the sigmoid loss does.",
+            f"The {loss} loss does not allow for wrong labels; the sigmoid loss does.",
             "0",
         )
     low, high = USUAL_BETA
-    is_usual = knobs.get("loss_type") == "ipo" or low <= config.get("beta", low) <= high
+    beta = config.get("beta", low)
+    if request.recipe == "simpo" and loss != "simpo" and beta > high:
+        findings.warn(
+            "beta_of_simpo",
+            "params.beta",
+            f"A beta of {beta:g} suits SimPO's means over tokens; the {loss} loss compares sums.",
+            "0.1",
+        )
+    is_usual = loss == "ipo" or low <= beta <= high
     if request.recipe in DPO_RECIPES | {"kto"} and not is_usual:
         findings.warn(
             "unusual_beta",

@@ -205,9 +205,16 @@ def _read_ppo(config: Tree, platform: str, gpus: int, env: dict[str, str]) -> Pl
         reference=reference,
         critic=_read_critic(config, gpus, length, samples),
         sampler=_read_sampler(rollout, platform, env, length, batch),
-        has_reward_model=bool(group(config["reward"], "reward_model").get("enable")),
+        has_reward_model=_has_reward_model(config["reward"]),
         processes=4 + 3 * gpus,
     )
+
+
+def _has_reward_model(reward: Tree) -> bool:
+    """verl's own, or ours as a term of the mixture."""
+    terms = group(group(reward, "custom_reward_function"), "reward_kwargs").get("rewards")
+    names = [term.get("name") for term in terms if isinstance(term, dict)] if isinstance(terms, list) else []
+    return "reward_model" in names or bool(group(reward, "reward_model").get("enable"))
 
 
 def _tokens(part: Tree, size_key: str, tokens_key: str, length: int, sequences: int) -> int:

@@ -231,6 +231,15 @@ def test_preference_pairs_pass_together_beside_the_reference() -> None:
     assert "logits" not in sizes(estimate("reward_model", preset="gpu-80gb", config=QWEN2_HALF_B), "train")
 
 
+def test_a_reward_model_in_the_mixture_is_named_as_not_counted() -> None:
+    def is_named(*rewards: dict[str, Any]) -> bool:
+        found = estimate("grpo", preset="gpu-80gb", rewards=list(rewards))
+        return any("reward model is not counted" in text.en for text in found.assumptions)
+
+    assert is_named({"name": "math"}, {"name": "reward_model", "options": {"model": "mdl_x"}})
+    assert not is_named({"name": "math"})
+
+
 def test_too_little_memory_is_a_warning_in_both_languages() -> None:
     tight = estimate(lora_rank=0, preset="gpu-80gb", memory_bytes=24 * GIB)
     roomy = estimate(config=QWEN2_HALF_B, preset="gpu-80gb", memory_bytes=80 * GIB)

@@ -282,6 +282,17 @@ def divergence(batch: Batch, estimator: str) -> Array:
     }[estimator]
 
 
+def slope_of_divergence(batch: Batch, estimator: str) -> Array:
+    """Derivatives of those estimates by the log-probabilities of π."""
+    log_ratio = batch.reference - batch.new
+    return {
+        "kl": np.ones_like(log_ratio),
+        "abs": -np.sign(log_ratio),
+        "mse": -log_ratio,
+        "low_var_kl": 1 - np.exp(log_ratio),
+    }[estimator]
+
+
 def clipped_value_loss(batch: Batch, returns: Array, clip: float) -> Array:
     """Half the larger of the squared errors of a value and of the value held near its old one."""
     held = np.clip(batch.new_values, batch.values - clip, batch.values + clip)

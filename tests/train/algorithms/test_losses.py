@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from omegaconf import DictConfig
@@ -122,9 +123,10 @@ def assert_agree(recipe: str, batch: Batch, seed: int) -> None:
     np.testing.assert_allclose(gradient, slope, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.parametrize(("platform", "preset"), [("cuda", "gpu-80gb"), ("cpu", "cpu-tiny")])
 @pytest.mark.parametrize("recipe", RL_RECIPES)
-def test_the_recipe_has_the_papers_settings(recipe: str) -> None:
-    actor = configure(recipe, platform="cuda", preset="gpu-80gb").actor_rollout_ref.actor
+def test_the_recipe_has_the_papers_settings(recipe: str, platform: str, preset: str) -> None:
+    actor = configure(recipe, platform=platform, preset=preset).actor_rollout_ref.actor
 
     assert {name: actor[name] for name in PAPERS_SETTINGS[recipe]} == PAPERS_SETTINGS[recipe]
 
@@ -184,6 +186,109 @@ def test_the_references_slopes_are_those_of_their_values(recipe: str) -> None:
         below, _ = papers_loss(recipe, config, batch, advantages)
         batch.new[place] += step
         assert (above - below) / (2 * step) == pytest.approx(slope[place], rel=1e-4, abs=1e-6)
+
+
+#: Recipe, knobs, and the estimator of the divergence that its paper has; all coefficients are large
+#: enough to be seen beside the policy's part.
+PENALISED = [
+    pytest.param("grpo", {"use_kl_loss": True, "kl_coefficient": 0.2}, "low_var_kl", id="grpo, k3"),
+    pytest.param(
+        "reinforce_plus_plus_baseline",
+        {"use_kl_loss": True, "kl_coefficient": 0.2},
+        "mse",
+        id="reinforce_plus_plus_baseline, k2",
+    ),
+    pytest.param("ppo", {"entropy_coefficient": 0.1}, None, id="ppo, entropy"),
+    pytest.param("sapo", {"entropy_coefficient": -0.1}, None, id="sapo, entropy held down"),
+    pytest.param(
+        "dr_grpo",
+        {"use_kl_loss": True, "kl_coefficient": 0.3, "kl_estimator": "kl", "entropy_coefficient": 0.1},
+        "kl",
+        id="dr_grpo, k1 and entropy",
+    ),
+    pytest.param(
+        "grpo",
+        {"use_kl_loss": True, "kl_coefficient": 0.2, "entropy_coefficient": 0.1},
+        "low_var_kl",
+        id="grpo, k3 and entropy",
+    ),
+]
+
+
+@pytest.mark.parametrize(("recipe", "params", "estimator"), PENALISED)
+def test_the_whole_loss_adds_the_divergence_and_takes_off_the_entropy(
+    recipe: str, params: dict[str, Any], estimator: str | None
+) -> None:
+    config = configure(recipe, params=params)
+    batch = make_batch(43, prompts=4, group=4, width=9, has_gaps=True)
+    advantages = some_advantages(batch, seed=5)
+    entropies = np.random.default_rng(6).exponential(size=batch.mask.shape).astype(np.float32).astype(float)
+
+    loss, by_log_prob, by_entropy = engines_whole_loss(config, batch, advantages, entropies)
+
+    policy, slope = papers_loss(recipe, config, batch, advantages)
+    weights = paper.weights_of(
+        batch.mask, PAPERS_SETTINGS[recipe]["loss_agg_mode"], config.data.max_response_length
+    )
+    bonus = params.get("entropy_coefficient", 0.0)
+    expected = policy - bonus * (entropies * weights).sum()
+    if estimator is not None:
+        expected += params["kl_coefficient"] * (paper.divergence(batch, estimator) * weights).sum()
+        slope = slope + params["kl_coefficient"] * paper.slope_of_divergence(batch, estimator) * weights
+    assert loss == pytest.approx(expected, rel=1e-4, abs=1e-5)
+    np.testing.assert_allclose(by_log_prob, slope, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(by_entropy, -bonus * weights, rtol=1e-4, atol=1e-7)
+
+
+def engines_whole_loss(
+    config: DictConfig, batch: Batch, advantages: Array, entropies: Array
+) -> tuple[float, Array, Array]:
+    """What verl's trainer descends, and its gradients by the log-probabilities and the entropies."""
+    from verl.utils import tensordict_utils as tu
+    from verl.utils.config import omega_conf_to_dataclass
+    from verl.workers.utils.losses import ppo_loss
+
+    lengths = [int(np.flatnonzero(row).max()) + 1 for row in batch.mask]
+    prompts = [torch.zeros(2, dtype=torch.long) for _ in lengths]
+
+    def nest(rows: list[torch.Tensor]) -> torch.Tensor:
+        return torch.nested.as_nested_tensor(rows, layout=torch.jagged)
+
+    def ragged(values: Array) -> torch.Tensor:
+        rows = zip(torch.tensor(values, dtype=torch.float32), lengths, strict=True)
+        return nest([row[:length] for row, length in rows])
+
+    def from_model(values: torch.Tensor) -> torch.Tensor:
+        """A value for each token of prompt and response: what is said of a token stands at the one before."""
+        rows = [F.pad(row[:length], (1, 1)) for row, length in zip(values, lengths, strict=True)]
+        offsets = torch.tensor([0, *np.cumsum([len(row) for row in rows])])
+        return torch.nested.nested_tensor_from_jagged(torch.cat(rows), offsets=offsets)
+
+    new, entropy = (
+        torch.tensor(each, dtype=torch.float32, requires_grad=True) for each in (batch.new, entropies)
+    )
+    data = tu.get_tensordict(
+        {
+            "prompts": nest(prompts),
+            "responses": nest([torch.zeros(length, dtype=torch.long) for length in lengths]),
+            "response_mask": ragged(batch.mask),
+            "old_log_probs": ragged(batch.old),
+            "ref_log_prob": ragged(batch.reference),
+            "advantages": ragged(advantages),
+        },
+        {"dp_size": 1, "batch_num_tokens": int(batch.mask.sum()), "global_batch_size": len(batch.prompts)},
+    )
+    actor = omega_conf_to_dataclass(config.actor_rollout_ref.actor)
+
+    loss, _ = ppo_loss(actor, {"log_probs": from_model(new), "entropy": from_model(entropy)}, data)
+
+    loss.backward()
+    return float(loss.detach()), new.grad.double().numpy(), _gradient_of(entropy)
+
+
+def _gradient_of(values: torch.Tensor) -> Array:
+    """Zero where nothing asks for it."""
+    return (torch.zeros_like(values) if values.grad is None else values.grad).double().numpy()
 
 
 @pytest.mark.parametrize("estimator", ["low_var_kl", "kl", "abs", "mse"])

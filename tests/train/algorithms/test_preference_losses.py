@@ -212,21 +212,18 @@ def test_orpo(tables: tuple[np.ndarray, np.ndarray]) -> None:
     assert computed.item() == pytest.approx(float(expected), rel=1e-5)
 
 
-@pytest.mark.parametrize(("alpha", "smoothing"), [(0.0, 0.0), (0.5, 0.0), (0.0, 0.1)])
-def test_simpo(tables: tuple[np.ndarray, np.ndarray], alpha: float, smoothing: float) -> None:
+def cpo_trainer(tables: tuple[np.ndarray, np.ndarray], **settings: Any) -> Any:
+    """TRL's trainer of SimPO and CPO."""
     from trl.experimental.cpo import CPOTrainer
 
+    return bare(CPOTrainer, tables, alpha=0.0, is_encoder_decoder=False, pad_token_id=0, **settings)
+
+
+@pytest.mark.parametrize(("alpha", "smoothing"), [(0.0, 0.0), (0.5, 0.0), (0.0, 0.1)])
+def test_simpo(tables: tuple[np.ndarray, np.ndarray], alpha: float, smoothing: float) -> None:
     gamma = 0.4
-    trainer = bare(
-        CPOTrainer,
-        tables,
-        loss_type="simpo",
-        simpo_gamma=gamma,
-        cpo_alpha=alpha,
-        alpha=0.0,
-        label_smoothing=smoothing,
-        is_encoder_decoder=False,
-        pad_token_id=0,
+    trainer = cpo_trainer(
+        tables, loss_type="simpo", simpo_gamma=gamma, cpo_alpha=alpha, label_smoothing=smoothing
     )
 
     computed, _ = trainer.get_batch_loss_metrics(trainer.model, PAIRS)
@@ -237,6 +234,24 @@ def test_simpo(tables: tuple[np.ndarray, np.ndarray], alpha: float, smoothing: f
     tokens = np.concatenate([token_log_probabilities(tables[0], answer) for answer in CHOSEN])
     expected = preferred.mean() - alpha * tokens.mean()
     assert computed.item() == pytest.approx(float(expected), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("loss", "alpha", "smoothing"),
+    [("sigmoid", 1.0, 0.0), ("sigmoid", 0.0, 0.1), ("hinge", 1.0, 0.0), ("hinge", 0.0, 0.0)],
+)
+def test_cpo(tables: tuple[np.ndarray, np.ndarray], loss: str, alpha: float, smoothing: float) -> None:
+    trainer = cpo_trainer(tables, loss_type=loss, cpo_alpha=alpha, label_smoothing=smoothing)
+
+    computed, _ = trainer.get_batch_loss_metrics(trainer.model, PAIRS)
+
+    # CPO, equation 3, of sums over tokens; the hinge is SLiC's. The supervised part is a mean over tokens.
+    margin = BETA * (sums(tables[0], CHOSEN) - sums(tables[0], REJECTED))
+    preferred = -(1 - smoothing) * np.log(sigmoid(margin)) - smoothing * np.log(sigmoid(-margin))
+    if loss == "hinge":
+        preferred = np.maximum(0, 1 - margin)
+    tokens = np.concatenate([token_log_probabilities(tables[0], answer) for answer in CHOSEN])
+    assert computed.item() == pytest.approx(float(preferred.mean() - alpha * tokens.mean()), rel=1e-5)
 
 
 # -- reward model --------------------------------------------------------------------------

@@ -1,10 +1,12 @@
 """Checks docker-compose.yml: ``python -m trellis_cli.compose_check``.
 
 Docker Compose itself says whether the file is valid; the rules that it does not know are ours: no default
-password, a health check and a restart rule for every service, and nothing published beyond this machine.
+password, a health check and a restart rule for every service, nothing published beyond this machine, and a
+sandbox for code of persons where it is run, with no privilege beyond that.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +19,8 @@ from trellis_cli.services.platform import REPOSITORY_ROOT
 
 COMPOSE_FILE = REPOSITORY_ROOT / "docker-compose.yml"
 REQUIRED_SERVICES = frozenset({"api", "worker", "beat", "ray-head", "ray-gpu-worker", "postgres", "redis"})
+#: Where code of persons is run: dry runs in the worker, checks of a job on the head, scoring on nodes.
+SANDBOXED_SERVICES = frozenset({"worker", "ray-head", "ray-gpu-worker"})
 #: Variables without a default; the file must refuse to start without them.
 REQUIRED_VARIABLES = {"POSTGRES_PASSWORD": "p", "REDIS_PASSWORD": "r", "RAY_AUTH_TOKEN": "t"}
 
@@ -60,7 +64,30 @@ def find_problems(model: dict[str, Any]) -> list[str]:
         for port in service.get("ports", ()):
             if not str(port).startswith(("127.0.0.1:", "${TRELLIS_BIND:-127.0.0.1}:")):
                 problems.append(f"{name} publishes {port} beyond this machine")
+        problems += _find_privileges(name, service)
     return problems
+
+
+def _find_privileges(name: str, service: dict[str, Any]) -> list[str]:
+    """A sandbox takes a seccomp profile of ours and an AppArmor profile; nothing takes more."""
+    options = dict(_split_option(str(each)) for each in service.get("security_opt", ()))
+    problems = []
+    if service.get("privileged") or service.get("cap_add") or "unconfined" in options.values():
+        problems.append(f"{name} has more privileges than a sandbox takes")
+    if name not in SANDBOXED_SERVICES:
+        return problems
+    profile = options.get("seccomp")
+    if profile is None or not (COMPOSE_FILE.parent / profile).is_file():
+        problems.append(f"{name} has no seccomp profile that permits a sandbox")
+    if "apparmor" not in options:
+        problems.append(f"{name} cannot be given an AppArmor profile that permits a sandbox")
+    return problems
+
+
+def _split_option(option: str) -> tuple[str, str]:
+    """`name:value` or `name=value`, of which Docker takes both; some stand alone."""
+    name, *value = re.split("[:=]", option, maxsplit=1)
+    return name, "".join(value)
 
 
 def main() -> int:

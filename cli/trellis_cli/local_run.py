@@ -150,18 +150,27 @@ class _Follower:
 
 def _start(spec_file: Path, log: TextIO, environment: Mapping[str, str]) -> "subprocess.Popen[str]":
     """The run's parent process, in a session of its own: Ctrl-C reaches only us."""
-    # A cluster of its own: nothing that this terminal knows of Ray is to be used.
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     return subprocess.Popen(  # noqa: S603 - the command is ours
-        python_command("-m", "trellis_train.entrypoint", "--alone", str(spec_file)),
+        command_alone(spec_file),
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=log,
-        # A token of its own too; Ray would leave one in the home folder.
-        env={**inherited, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32), **environment},
+        env={**environment_alone(), **environment},
         start_new_session=True,
         text=True,
     )
+
+
+def command_alone(spec_file: Path) -> list[str]:
+    """What runs an attempt without the platform."""
+    return python_command("-m", "trellis_train.entrypoint", "--alone", str(spec_file))
+
+
+def environment_alone() -> dict[str, str]:
+    """For a run that starts a cluster of its own: nothing that this terminal knows of Ray is to be used."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    # A token of its own too; Ray would leave one in the home folder.
+    return {**inherited, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
 
 @contextmanager

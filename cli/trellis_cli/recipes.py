@@ -1,8 +1,10 @@
 """`trellis recipes`: the catalogue."""
 
+from typing import Any
+
 import typer
 from trellis_contracts.recipe import Recipe
-from trellis_recipes.documentation import allowed_values, paper_of, shown
+from trellis_recipes.documentation import allowed_values, paper_of, parts_of, shown, title_of
 
 from trellis_cli.client import connect
 from trellis_cli.output import Json, out, print_json, print_table
@@ -19,7 +21,7 @@ def list_recipes(as_json: Json = False) -> None:
         return
     print_table(
         ("recipe", "family", "engine", "what it is"),
-        [(each["id"], each["family"], each["engine"], each["title"]["en"]) for each in recipes],
+        [(each.id, each.family, each.engine, title_of(each)) for each in map(_read, recipes)],
     )
 
 
@@ -30,11 +32,16 @@ def show(recipe: str, as_json: Json = False) -> None:
     if as_json:
         print_json(found)
         return
-    described = Recipe.model_validate({name: found[name] for name in Recipe.model_fields if name in found})
-    out.print(f"[bold]{described.title.en}[/bold]  {described.description.en}")
+    described = _read(found)
+    out.print(f"[bold]{title_of(described)}[/bold]  {described.description.en}")
     if described.paper:
         out.print(paper_of(described.paper), markup=False)
-    out.print(f"\ndata: {', '.join(described.data_formats)}\n")
+    out.print("\nrows; --column PART=COLUMN names other columns", markup=False)
+    print_table(
+        ("format", "part", "columns", "holds"),
+        [(data_format, *part) for data_format in described.data_formats for part in parts_of(data_format)],
+    )
+    out.print()
     print_table(
         ("knob", "default", "accepts", "meaning"),
         [(knob.name, shown(knob.default), allowed_values(knob), knob.help.en) for knob in described.knobs],
@@ -47,3 +54,8 @@ def show(recipe: str, as_json: Json = False) -> None:
             for preset in described.presets
         ],
     )
+
+
+def _read(found: dict[str, Any]) -> Recipe:
+    """A recipe among what the API says of it."""
+    return Recipe.model_validate({name: found[name] for name in Recipe.model_fields if name in found})

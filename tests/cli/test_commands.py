@@ -105,6 +105,20 @@ def test_recipes_show_their_knobs(platform: LightPlatform) -> None:
     assert "group_size" in shown
 
 
+def test_recipes_show_what_rows_must_hold(platform: LightPlatform) -> None:
+    shown = trellis(platform, "recipes", "show", "kto").stdout
+
+    labels = next(line for line in shown.splitlines() if " label " in line)
+    assert " ".join(labels.split()) == "unpaired-preference label label text or number or boolean"
+
+
+def test_recipes_whose_trainer_is_experimental_are_marked(platform: LightPlatform) -> None:
+    lines = trellis(platform, "recipes", "list").stdout.splitlines()
+
+    marked = {line.split()[0] for line in lines if "(experimental)" in line}
+    assert marked == {"orpo", "simpo"}
+
+
 def test_a_platform_that_is_away_has_an_exit_code_of_its_own(platform: LightPlatform) -> None:
     done = trellis(platform, "jobs", "list", TRELLIS_URL="http://127.0.0.1:9", TRELLIS_TOKEN="t")
 

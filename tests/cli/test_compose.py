@@ -49,6 +49,11 @@ def test_the_file_keeps_our_own_rules(model: dict[str, Any]) -> None:
         ("api", lambda each: each.pop("healthcheck"), "api has no health check"),
         ("redis", lambda each: each.pop("restart"), "redis has no restart rule"),
         ("api", lambda each: each.update(ports=["8001:8001"]), "beyond this machine"),
+        ("worker", lambda each: each.pop("security_opt"), "worker has no seccomp profile"),
+        ("ray-head", lambda each: each.update(security_opt=["seccomp:./gone.json"]), "no seccomp profile"),
+        ("ray-gpu-worker", lambda each: each.update(security_opt=["seccomp=unconfined"]), "more privileges"),
+        ("worker", lambda each: each.update(cap_add=["SYS_ADMIN"]), "more privileges"),
+        ("api", lambda each: each.update(privileged=True), "more privileges"),
     ],
 )
 def test_a_file_that_breaks_a_rule_is_found(
@@ -65,3 +70,13 @@ def test_a_file_that_breaks_a_rule_is_found(
 def test_no_password_stands_in_the_file() -> None:
     for name, value in REQUIRED_VARIABLES.items():
         assert f"${{{name}:?" in COMPOSE_FILE.read_text(), value
+
+
+def test_the_images_that_run_persons_code_have_what_isolates_it(model: dict[str, Any]) -> None:
+    builds = {
+        service["image"]: service["build"] for service in model["services"].values() if "build" in service
+    }
+
+    for name in compose_check.SANDBOXED_SERVICES:
+        dockerfile = COMPOSE_FILE.parent / builds[model["services"][name]["image"]]["dockerfile"]
+        assert "bubblewrap" in dockerfile.read_text(), name

@@ -1,11 +1,17 @@
-"""`trellis proof`: which proofs run, and how their figures are shown."""
+"""`trellis proof`: which proofs run, how long they take, and how their figures are shown."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from trellis_cli import proof
 from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.services.platform import REPOSITORY_ROOT
+from trellis_recipes.catalogue import list_recipes
 
 ROW = {
     "recipe": "grpo",
@@ -15,14 +21,110 @@ ROW = {
     "error": 0.02,
     "seconds": 95.0,
 }
+RECIPES = {recipe.id for recipe in list_recipes()}
+OF_AGENTS = {name for name in RECIPES if name.startswith("agent_")} | {"linksearch", "tune"}
+#: Stands in for pytest: its one proof is named after what it was told to prove, and measures the options.
+STAND_IN = f"""
+import json, os, sys, time
+time.sleep(0.2)
+row = {ROW!r} | {{"recipe": os.environ["TRELLIS_PROOF"], "measure": sys.argv[1:]}}
+open(os.environ["TRELLIS_PROOF_REPORT"], "w").write(json.dumps(row))
+"""
+#: Collects the proofs and runs none; its last line says which recipes they are of.
+LIST_PROVEN = """
+import json, sys
+import pytest
+
+class Proofs:
+    def pytest_collection_finish(self, session):
+        from trellis_testing.proven import proven_by
+        promises = [item for item in session.items if item.get_closest_marker("variant") is None]
+        self.proven = set().union(*map(proven_by, promises))
+
+proofs = Proofs()
+code = pytest.main([sys.argv[1], "--collect-only", "--quiet", "-p", "no:cacheprovider"], plugins=[proofs])
+print("\\n" + json.dumps(sorted(proofs.proven)))
+sys.exit(code)
+"""
+
+
+def test_every_recipe_has_a_proof() -> None:
+    scopeless = {name: value for name, value in os.environ.items() if name != proof.SCOPE_VARIABLE}
+
+    listed = subprocess.run(
+        [sys.executable, "-c", LIST_PROVEN, proof.FOLDER],
+        cwd=REPOSITORY_ROOT,
+        env=scopeless,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert listed.returncode == 0, listed.stdout + listed.stderr
+    assert set(json.loads(listed.stdout.splitlines()[-1])) == RECIPES
+
+
+def test_without_a_name_the_recipes_of_algorithms_are_proven() -> None:
+    chosen = proof.choose_recipes([])
+
+    assert {"sft", "ppo", "simpo"} <= set(chosen)
+    assert set(chosen) == RECIPES - OF_AGENTS
+
+
+def test_agents_are_proven_where_they_or_all_are_named() -> None:
+    assert proof.choose_recipes(["linksearch", "grpo"]) == ["linksearch", "grpo"]
+    assert proof.choose_recipes(["all"]) == proof.choose_recipes(["grpo", "all"]) == ["all"]
 
 
 def test_a_recipe_without_a_proof_is_a_wrong_use() -> None:
     with pytest.raises(Problem) as raised:
-        proof.run_proofs(["grop"], as_json=True)
+        proof.run_proofs(["dpo", "grop"], as_json=True)
 
     assert raised.value.exit_code == ExitCode.USAGE
     assert "grop" in raised.value.message
+    assert "dpo" not in raised.value.message
+
+
+@pytest.mark.parametrize(("bound_s", "is_within"), [(600, True), (0, False)])
+def test_the_whole_set_is_held_against_its_bound(
+    bound_s: int, is_within: bool, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(proof, "BOUND_S", bound_s)
+
+    report = _prove([], monkeypatch, capfd)
+
+    assert report["passed"] is True
+    assert report["proofs"][0]["recipe"].split(",") == proof.choose_recipes([])
+    assert report["proofs"][0]["measure"][-2:] == ["-m", "not variant"]
+    assert 0.2 <= report["seconds"] < 600
+    assert (report["bound_s"], report["is_within_bound"]) == (bound_s, is_within)
+
+
+def test_some_recipes_have_no_bound(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    report = _prove(["sft", "dpo"], monkeypatch, capfd)
+
+    assert report["proofs"][0]["recipe"] == "sft,dpo"
+    assert "not variant" not in report["proofs"][0]["measure"]
+    assert (report["bound_s"], report["is_within_bound"]) == (None, None)
+
+
+def _prove(
+    recipes: list[str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> dict[str, Any]:
+    """What the command prints as JSON, with the stand-in for pytest."""
+    monkeypatch.setattr(proof, "python_command", lambda *said: [sys.executable, "-c", STAND_IN, *said])
+    assert proof.run_proofs(recipes, as_json=True)
+    report: dict[str, Any] = json.loads(capfd.readouterr().out)
+    return report
+
+
+def test_the_time_of_the_whole_set_is_said_with_its_bound() -> None:
+    assert "30.0 min in all" in proof.describe_time(1800, 2700)
+    assert "within[/green] the 45 min" in proof.describe_time(1800, 2700)
+    assert "over[/red] the 45 min" in proof.describe_time(2760, 2700)
+    assert proof.describe_time(90, None) == "1.5 min in all"
 
 
 def test_the_table_shows_the_gain_over_the_control(capsys: pytest.CaptureFixture[str]) -> None:

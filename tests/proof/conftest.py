@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from trellis_cli.proof import EVERYTHING, SCOPE_VARIABLE
+from trellis_testing.proven import proven_by
 from trellis_testing.ray_cluster import running_ray_head
 from trellis_testing.starter import Starter, make_taught_starter
 from trellis_testing.whole_set import postpone_whole_set
@@ -25,17 +26,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         postpone_whole_set(items)
         return
     wanted = set(scope.split(","))
-    left_out = [each for each in items if not proves(each, wanted)]
+    left_out = [each for each in items if not proven_by(each) & wanted]
     items[:] = [each for each in items if each not in left_out]
     config.hook.pytest_deselected(items=left_out)
-
-
-def proves(item: pytest.Item, recipes: set[str]) -> bool:
-    """Whether a proof is one of these recipes: by the mark `proves`, or by its parameter `recipe`."""
-    proven = {recipe for mark in item.iter_markers("proves") for recipe in mark.args}
-    if isinstance(item, pytest.Function) and "callspec" in vars(item):
-        proven |= {value for name, value in item.callspec.params.items() if name == "recipe"}
-    return bool(proven & recipes)
 
 
 @pytest.fixture(scope="session")

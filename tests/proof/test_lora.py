@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from trellis_testing.adapters import expect_only_the_adapter_learned
 from trellis_testing.engine_runs import EngineRun
 
 from .reinforcement import (
@@ -13,7 +14,13 @@ from .reinforcement import (
     run_with_adapter,
 )
 
-pytestmark = [pytest.mark.proves("grpo"), pytest.mark.train, pytest.mark.whole_set, pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.proves("grpo"),
+    pytest.mark.train,
+    pytest.mark.whole_set,
+    pytest.mark.timeout(1800),
+    pytest.mark.variant,
+]
 
 
 @pytest.fixture(scope="module")
@@ -33,27 +40,7 @@ def test_the_sampler_has_the_adapter_of_every_step(run: EngineRun) -> None:
 
 
 def test_only_the_adapter_changed(run: EngineRun) -> None:
-    import torch
-    from safetensors.torch import load_file
-
-    checkpoint = run.checkpoint(SAVED_STEP)["path"]
-    (file,) = Path(checkpoint, "actor").glob("model_world_size_1_rank_0.pt")
-    saved = {
-        name: value.full_tensor() if hasattr(value, "full_tensor") else value
-        for name, value in torch.load(file, weights_only=False).items()
-    }
-    base = load_file(Path(run.spec.model.path, "model.safetensors"))
-
-    adapter = {name: value for name, value in saved.items() if "lora_" in name}
-    frozen = {
-        name.removeprefix("base_model.model.").replace(".base_layer.", "."): value
-        for name, value in saved.items()
-        if name not in adapter
-    }
-    assert all(torch.equal(frozen[name], value) for name, value in base.items())
-    # LoRA's second matrix starts at 0: what is not, was learned.
-    assert adapter
-    assert all(bool(value.any()) for name, value in adapter.items() if "lora_B" in name)
+    expect_only_the_adapter_learned(Path(run.checkpoint(SAVED_STEP)["path"]), Path(run.spec.model.path))
 
 
 def test_resumed_it_goes_on_as_it_was(run: EngineRun, reinforcement: ReinforcementRuns) -> None:

@@ -1,5 +1,6 @@
 """Preference training, run for real: on held-out pairs margins and accuracies rise from before to after."""
 
+import math
 import subprocess
 import sys
 import time
@@ -8,7 +9,9 @@ from pathlib import Path
 import pytest
 from trellis_contracts.spec import EXIT_STOPPED
 from trellis_testing.engine_runs import EngineRun, run_engine
+from trellis_testing.proof_report import report_proof
 from trellis_testing.starter import Starter
+from trellis_testing.watched_metrics import watched_metrics
 
 from .preference import (
     STEPS,
@@ -36,10 +39,19 @@ def dpo(runs: PreferenceRuns) -> EngineRun:
     return runs.get("dpo", "dpo")
 
 
+def report(run: EngineRun, measure: str, before_and_after: tuple[float, float]) -> None:
+    """Note what was measured on the pairs held out, before training and after it."""
+    before, after = before_and_after
+    report_proof(
+        run.spec.job_id, measure=f"held-out {measure}", control=before, trained=after, seconds=run.seconds
+    )
+
+
 def expect_better_ranking(run: EngineRun, *, least_margin: float) -> None:
     margins = first_and_last(run, "eval_rewards/margins")
     accuracies = first_and_last(run, "eval_rewards/accuracies")
-    print(run.spec.recipe, run.spec.params.get("loss_type"), "margins", margins, "accuracies", accuracies)
+    report(run, "margin", margins)
+    report(run, "accuracy", accuracies)
 
     assert margins[1] > margins[0] + least_margin
     assert accuracies[1] > max(BETTER_THAN_CHANCE, accuracies[0] + 0.1)
@@ -147,10 +159,20 @@ def test_kto_learns_from_single_answers(runs: PreferenceRuns, starter: Starter) 
     run = runs.get("kto", "kto")
     margins = first_and_last(run, "eval_rewards/margins")
     learned = share_of_pairs_learned(Path(run.checkpoint()["hf_path"]), starter.taught)
-    print("kto margins", margins, "pairs", learned)
+    report(run, "margin", margins)
 
     assert margins[1] > margins[0] + 0.3
     assert learned > BETTER_THAN_CHANCE
+
+
+@pytest.mark.parametrize("recipe", ["dpo", "kto"])
+def test_a_run_logs_what_alarms_watch(recipe: str, runs: PreferenceRuns) -> None:
+    run = runs.get(recipe, recipe)
+
+    for key in watched_metrics(run.spec.engine, recipe, run.config):
+        steps = (0, STEPS) if key.startswith("eval_") else range(1, STEPS + 1)
+        assert list(run.curve(key)) == list(steps), key
+        assert all(map(math.isfinite, run.curve(key).values())), key
 
 
 @pytest.mark.whole_set
@@ -163,8 +185,18 @@ def test_orpo_learns_what_is_preferred(runs: PreferenceRuns) -> None:
 
 @pytest.mark.whole_set
 @pytest.mark.proves("simpo")
-def test_simpo_learns_what_is_preferred(runs: PreferenceRuns) -> None:
-    expect_better_ranking(runs.get("simpo", "simpo"), least_margin=0.5)
+@pytest.mark.parametrize(
+    ("name", "choices", "least_margin"),
+    [
+        ("simpo", {}, 0.5),
+        # Its margins are of a smaller beta.
+        ("simpo_cpo", {"loss_type": "sigmoid", "beta": 0.1, "supervised_weight": 1.0}, 0.25),
+    ],
+)
+def test_simpo_and_cpo_learn_what_is_preferred(
+    name: str, choices: dict, least_margin: float, runs: PreferenceRuns
+) -> None:
+    expect_better_ranking(runs.get(name, "simpo", **choices), least_margin=least_margin)
 
 
 @pytest.mark.proves("reward_model")
@@ -175,7 +207,8 @@ class TestRewardModel:
 
     def test_it_ranks_held_out_pairs(self, run: EngineRun) -> None:
         before, after = first_and_last(run, "eval_accuracy")
-        print("reward model", before, after, first_and_last(run, "eval_margin"))
+        report(run, "margin", first_and_last(run, "eval_margin"))
+        report(run, "accuracy", (before, after))
 
         assert after > 0.8
         assert after > before + 0.2

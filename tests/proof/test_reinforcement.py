@@ -4,6 +4,7 @@ import math
 import statistics
 
 import pytest
+from trellis_testing.watched_metrics import watched_metrics
 
 from .reinforcement import PARAMS, STEPS, ReinforcementRuns, expect_gain, run_of
 
@@ -12,6 +13,8 @@ pytestmark = [pytest.mark.train, pytest.mark.timeout(1800)]
 #: What the others are least like: it has a critic.
 QUICK = ("ppo",)
 WHOLE_SET = tuple(recipe for recipe in PARAMS if recipe not in QUICK)
+#: Held to the model that they began with: by a penalty in the loss, and by one in the reward.
+PENALISED = ("grpo", "reinforce_plus_plus")
 
 
 @pytest.mark.parametrize(
@@ -21,6 +24,7 @@ def test_training_raises_the_mean_reward(recipe: str, reinforcement: Reinforceme
     expect_gain(recipe, run_of(reinforcement, recipe), reinforcement.control())
 
 
+@pytest.mark.proves("grpo")
 def test_the_control_stays_as_it_is(reinforcement: ReinforcementRuns) -> None:
     control = reinforcement.control()
 
@@ -29,11 +33,18 @@ def test_the_control_stays_as_it_is(reinforcement: ReinforcementRuns) -> None:
     assert all(abs(value) < 1e-4 for value in control.curve("actor/ppo_kl").values())
 
 
-@pytest.mark.parametrize("recipe", QUICK)
+@pytest.mark.proves("grpo")
+def test_its_processes_are_forked_from_one(reinforcement: ReinforcementRuns) -> None:
+    assert "without the fork server" not in reinforcement.control().log
+
+
+@pytest.mark.parametrize(
+    "recipe", [*QUICK, *(pytest.param(recipe, marks=pytest.mark.whole_set) for recipe in PENALISED)]
+)
 def test_a_run_logs_what_alarms_watch(recipe: str, reinforcement: ReinforcementRuns) -> None:
     run = run_of(reinforcement, recipe)
 
-    for key in ("actor/pg_loss", "actor/entropy", "actor/grad_norm", "actor/ppo_kl", "critic/score/max"):
+    for key in watched_metrics(run.spec.engine, recipe, run.config):
         values = run.curve(key)
         assert len(values) == STEPS, key
         assert all(map(math.isfinite, values.values())), key

@@ -31,7 +31,7 @@ from .reinforcement import (
     read_responses,
 )
 
-pytestmark = [pytest.mark.train, pytest.mark.whole_set, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.train, pytest.mark.whole_set, pytest.mark.timeout(1800), pytest.mark.variant]
 
 #: Enough to see that rewards are right after updates too.
 FEW_STEPS = 3
@@ -47,11 +47,11 @@ import re
 
 
 def score(prompt, response, answer, row):
-    """A right sum counts whole, one that hedges half; the sum is worked out from the prompt."""
+    """A right sum counts whole, one that hedges a quarter; the sum is worked out from the prompt."""
     total = str(sum(int(number) for number in re.findall(r"[0-9]+", prompt)))
     if answer != total or row["messages"][-1]["content"] != prompt:
         raise ValueError("the parts of the request are not of one row")
-    return {"score": 1.0 if response == total else 0.5 if response == "~" + total else 0.0}
+    return {"score": 1.0 if response == total else 0.25 if response == "~" + total else 0.0}
 '''
 
 

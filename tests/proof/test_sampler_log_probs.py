@@ -4,7 +4,13 @@ import pytest
 
 from .reinforcement import STEPS, ReinforcementRuns, expect_gain
 
-pytestmark = [pytest.mark.proves("grpo"), pytest.mark.train, pytest.mark.whole_set, pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.proves("grpo"),
+    pytest.mark.train,
+    pytest.mark.whole_set,
+    pytest.mark.timeout(1800),
+    pytest.mark.variant,
+]
 
 
 def test_the_samplers_probabilities_may_stand_for_the_trainers(reinforcement: ReinforcementRuns) -> None:
@@ -14,7 +20,9 @@ def test_the_samplers_probabilities_may_stand_for_the_trainers(reinforcement: Re
     assert run.curve("timing_s/old_log_prob").keys() == set(range(1, STEPS + 1))
     # What alarms and charts watch is measured in the updates instead.
     assert all(value > 0 for value in run.curve("actor/entropy").values())
-    assert not run.curve("training/rollout_importance_weight_mean")
+    weights = run.curve("training/rollout_importance_weight_mean")
+    assert weights.keys() == set(range(1, STEPS + 1))
+    assert all(0.9 < weight < 1.1 for weight in weights.values())
 
 
 def test_a_correction_weighs_tokens_that_agree_by_one(reinforcement: ReinforcementRuns) -> None:

@@ -14,10 +14,14 @@ from torch.distributed.tensor import DTensor
 from trellis_api.jobs.alarms.detector import observe
 from trellis_api.jobs.alarms.watch import Watch
 from trellis_contracts.recipe import DataFormat
+from trellis_testing.adapters import expect_only_the_adapter_learned
 from trellis_testing.engine_runs import EngineRun, Rows, compose_job, run_engine
+from trellis_testing.proof_report import report_proof
+from trellis_testing.watched_metrics import watched_metrics
 from trellis_train.starter.__main__ import main as make_starter
 
-pytestmark = [pytest.mark.proves("sft", "cpt"), pytest.mark.train, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.train, pytest.mark.timeout(600)]
+proves_sft, proves_cpt = pytest.mark.proves("sft"), pytest.mark.proves("cpt")
 STEPS = 18
 #: 450 rows for training are 14 steps an epoch: a checkpoint inside the epoch, and one at its end.
 INSIDE, END_OF_EPOCH = 7, 14
@@ -96,35 +100,29 @@ def held_out(run: EngineRun) -> list[float]:
     return list(run.curve("val/loss").values())
 
 
+def expect_lower_loss(name: str, run: EngineRun, control: EngineRun, *, by: float) -> None:
+    """The loss on rows held out ends below that of a run which learns nothing."""
+    before, after = held_out(control)[-1], held_out(run)[-1]
+    report_proof(name, measure="held-out loss", control=before, trained=after, seconds=run.seconds)
+    assert after < before - by
+
+
+@proves_sft
 def test_full_fine_tuning_lowers_the_held_out_loss(full: EngineRun, control: EngineRun) -> None:
     assert list(full.curve("val/loss")) == [6, 12, 18]
-    assert held_out(full)[-1] < held_out(control)[-1] - 1.0
+    expect_lower_loss("sft", full, control, by=1.0)
     assert full.curve("val/perplexity")[STEPS] == pytest.approx(math.exp(held_out(full)[-1]))
 
 
+@proves_sft
 def test_an_adapter_lowers_it_too_and_leaves_the_base_alone(runs: SupervisedRuns, control: EngineRun) -> None:
-    import torch
-    from safetensors.torch import load_file
-    from trellis_train.export.layout import read_layout
-    from trellis_train.export.shards import gather, is_adapter_key
-
     run = runs.get("sft_lora", "sft", lora_rank=8, learning_rate=1e-2, save_every=0)
 
-    assert held_out(run)[-1] < held_out(control)[-1] - 0.5
-    state = gather(read_layout(Path(run.checkpoint()["path"])).shards)
-    adapter = [name for name in state if is_adapter_key(name)]
-    assert adapter
-    assert all(torch.any(state[name] != 0) for name in adapter)
-    before = load_file(Path(run.spec.model.path) / "model.safetensors")
-    kept = {_base_name(name): tensor for name, tensor in state.items() if name not in adapter}
-    assert kept.keys() & before.keys() == before.keys()
-    assert all(torch.equal(kept[name], before[name].float()) for name in before)
+    expect_lower_loss("sft with LoRA", run, control, by=0.5)
+    expect_only_the_adapter_learned(Path(run.checkpoint()["path"]), Path(run.spec.model.path))
 
 
-def _base_name(name: str) -> str:
-    return name.removeprefix("base_model.model.").replace(".base_layer.", ".")
-
-
+@proves_sft
 @pytest.mark.whole_set
 def test_packed_and_padded_conversations_give_the_same_losses(runs: SupervisedRuns, full: EngineRun) -> None:
     """No attention from one conversation to another, and nothing of padding in the mean."""
@@ -139,16 +137,18 @@ def test_packed_and_padded_conversations_give_the_same_losses(runs: SupervisedRu
                 assert padded.curve(key)[step] == pytest.approx(value, rel=1e-3), (key, step)
 
 
+@proves_cpt
 @pytest.mark.whole_set
 def test_continued_pre_training_lowers_the_perplexity_of_held_out_documents(runs: SupervisedRuns) -> None:
     run = runs.get("cpt", "cpt", **BLOCKS, save_every=0)
     control = runs.get("cpt_control", "cpt", **BLOCKS, learning_rate=0, total_steps=6, save_every=0)
 
-    assert held_out(run)[-1] < held_out(control)[-1] - 1.0
+    expect_lower_loss("cpt", run, control, by=1.0)
     assert run.curve("val/perplexity")[STEPS] < control.curve("val/perplexity")[6] / math.e
     assert Path(run.checkpoint()["hf_path"]).is_dir()
 
 
+@proves_sft
 def test_an_absurd_learning_rate_raises_an_alarm_and_a_good_one_does_not(
     runs: SupervisedRuns, full: EngineRun
 ) -> None:
@@ -156,6 +156,14 @@ def test_an_absurd_learning_rate_raises_an_alarm_and_a_good_one_does_not(
 
     assert alarms_of(absurd) & EXPLOSIONS, absurd.curve("train/loss")
     assert alarms_of(full) == set(), full.curve("train/loss")
+
+
+@pytest.mark.proves("sft")
+def test_a_run_logs_what_alarms_watch(full: EngineRun) -> None:
+    for key in watched_metrics(full.spec.engine, "sft", full.config):
+        steps = (6, 12, 18) if key.startswith("val/") else range(1, STEPS + 1)
+        assert list(full.curve(key)) == list(steps), key
+        assert all(map(math.isfinite, full.curve(key).values())), key
 
 
 def alarms_of(run: EngineRun) -> set[str]:
@@ -167,6 +175,7 @@ def alarms_of(run: EngineRun) -> set[str]:
     return {change.code for change in changes if change.kind == "raised"}
 
 
+@proves_sft
 @pytest.mark.parametrize("step", [INSIDE, pytest.param(END_OF_EPOCH, marks=pytest.mark.whole_set)])
 def test_a_resumed_run_ends_bit_by_bit_like_one_never_stopped(
     step: int, runs: SupervisedRuns, full: EngineRun

@@ -13,7 +13,7 @@ def postpone_whole_set(items: Iterable[pytest.Item]) -> None:
     if os.environ.get(SCOPE_VARIABLE) == EVERYTHING:
         return
     postpone = pytest.mark.skip(
-        reason=f"{POSTPONED} {SCOPE_VARIABLE}={EVERYTHING}, as ./init.sh proof has it"
+        reason=f"{POSTPONED} {SCOPE_VARIABLE}={EVERYTHING}, as ./init.sh proof all has it"
     )
     for item in items:
         if item.get_closest_marker("whole_set"):

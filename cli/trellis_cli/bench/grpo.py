@@ -52,6 +52,8 @@ OURS = (Way("trainer"), Way("sampler"), Way("sampler", ranks=2))
 THEIRS = (Way("transformers"), Way("vllm"), Way("transformers", ranks=2))
 #: Ray lets other processes of the machine go first, and TRL's would not.
 SAME_PRIORITY = {"RAY_worker_niceness": "0"}
+#: The model's own, in which ours samples too.
+SAMPLER_DTYPE = "float32"
 WAIT_POLICY = "OMP_WAIT_POLICY"
 LENGTH_KEY = "response_length/mean"
 DATA_FILE = "rl_train"
@@ -211,6 +213,7 @@ def run_trl(shape: Shape, folder: Path, way: Way, turn: int) -> Split:
         "data_path": str(folder / "data" / f"{DATA_FILE}.jsonl"),
         "out_dir": str(folder / f"trl-{way.name}-{turn}"),
         "sampler": way.source,
+        "sampler_dtype": SAMPLER_DTYPE,
         "prompts": shape.prompts,
         "group_size": shape.group_size,
         "response_tokens": shape.response_tokens,

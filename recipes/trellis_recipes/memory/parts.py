@@ -124,10 +124,18 @@ def reference_weights(reference: Reference, parameters: int) -> MemoryPart:
 
 
 def sampler_weights(sampler: Sampler, parameters: int) -> MemoryPart:
-    """vLLM's own copy."""
-    how = f"{parameters:,} × {sampler.element_bytes} B{_split(sampler.tensor_parallel)}"
-    size = parameters * sampler.element_bytes // sampler.tensor_parallel
-    return _part("sampler_weights", ("Sampler's weights (vLLM)", "采样器权重（vLLM）"), size, (how, how))
+    """vLLM's own copy; on a CPU it holds the large ones a second time, as its kernels read them."""
+    copies = 2 if sampler.is_packed else 1
+    kinds = (" × 2 (as sent, and packed)", " × 2（原样与打包各一份）") if sampler.is_packed else ("", "")
+    count = f"{parameters:,} × {sampler.element_bytes} B"
+    split = _split(sampler.tensor_parallel)
+    size = copies * parameters * sampler.element_bytes // sampler.tensor_parallel
+    return _part(
+        "sampler_weights",
+        ("Sampler's weights (vLLM)", "采样器权重（vLLM）"),
+        size,
+        (f"{count}{kinds[0]}{split}", f"{count}{kinds[1]}{split}"),
+    )
 
 
 def kv_cache(

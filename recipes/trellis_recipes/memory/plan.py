@@ -81,6 +81,8 @@ class Sampler:
     sleeps: bool
     #: Bucket in which weights are handed over, through /dev/shm on a CPU platform.
     bucket_bytes: int
+    #: Whether it also holds weights in the form in which a CPU multiplies by them.
+    is_packed: bool
 
 
 @dataclass(frozen=True)
@@ -249,6 +251,7 @@ def _read_sampler(rollout: Tree, platform: str, env: dict[str, str], length: int
         max_length=_whole(rollout.get("max_model_len"), length),
         sleeps=bool(rollout.get("free_cache_engine")) and not is_cpu,
         bucket_bytes=_whole(checkpoint_engine.get("update_weights_bucket_megabytes"), 512) * 1024**2,
+        is_packed=is_cpu and bool(rollout.get("enforce_eager")),
     )
 
 

@@ -192,7 +192,7 @@ def test_on_a_cpu_the_sampler_stays_and_its_cache_is_as_configured() -> None:
 
     for phase in ("rollout", "log_probs", "update"):
         assert sizes(found, phase)["kv_cache"] == GIB
-        assert sizes(found, phase)["sampler_weights"] == 4 * 494_032_768
+        assert sizes(found, phase)["sampler_weights"] == 2 * 4 * 494_032_768
 
 
 def test_a_reference_is_held_where_it_is_compared_with() -> None:

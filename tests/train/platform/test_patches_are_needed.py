@@ -170,20 +170,6 @@ def test_received_weights_do_not_alias_the_buffer_they_came_in() -> None:
     assert received[0][1].tolist() == [0.0, 0.0]
 
 
-def test_a_layer_multiplies_by_the_weight_it_has_now() -> None:
-    import torch
-    from trellis_train.platform.vllm_cpu import use_live_weight
-
-    layer = torch.nn.Linear(2, 1, bias=False)
-    use_live_weight(layer)
-
-    with torch.no_grad():
-        layer.weight.copy_(torch.tensor([[2.0, 3.0]]))
-    product = layer.cpu_linear(torch.ones(1, 2), None, None)
-
-    assert product.item() == 5.0
-
-
 @needs_cpu_build
 def test_vllm_still_compiles_the_count_that_we_make_without() -> None:
     from trellis_train.platform.vllm_cpu import RANKS, SAMPLER

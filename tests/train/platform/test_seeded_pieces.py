@@ -1,17 +1,10 @@
 """Seeded sampling behind prompts that vLLM reads in pieces."""
 
 import importlib.metadata
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
-from textwrap import dedent
-from typing import Any
 
 import pytest
-from trellis_contracts.recipe import Engine
-from trellis_recipes.platform_defaults import environment
+from trellis_testing.engine_code import run_engine_code
 from trellis_train.starter.__main__ import main as make_starter
 
 pytestmark = [
@@ -48,22 +41,10 @@ def test_a_prompt_that_is_read_in_pieces_draws_the_same_tokens(tmp_path: Path) -
     """Without the patch the engine dies: "CPU Generator does not use offset"."""
     make_starter(["--model", str(tmp_path / "model")])
 
-    whole, pieces = run_python(SAMPLE_TWICE, str(tmp_path / "model"))
+    whole, pieces = run_engine_code(SAMPLE_TWICE, str(tmp_path / "model"))
 
     assert pieces == whole
     assert len({tuple(row) for row in whole}) == 3
-
-
-def run_python(code: str, *arguments: str) -> Any:
-    done = subprocess.run(
-        [sys.executable, "-c", dedent(code), *arguments],
-        env=os.environ | environment(Engine.VERL_PPO, "cpu"),
-        capture_output=True,
-        text=True,
-        timeout=400,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.strip().splitlines()[-1])
 
 
 def test_generators_of_a_cpu_still_have_no_offset() -> None:

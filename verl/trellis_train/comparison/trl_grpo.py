@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections import defaultdict
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,6 +35,8 @@ class TrlSettings(BaseModel):
     data_path: str
     out_dir: str
     sampler: Sampler
+    #: What a vLLM engine computes in.
+    sampler_dtype: str
     #: Prompts of a step, responses to each, and tokens of every response.
     prompts: int
     group_size: int
@@ -84,6 +87,8 @@ def train(settings: TrlSettings) -> TrlTimes:
         for row in read_objects(Path(settings.data_path))
     ]
     ranks = _count_ranks()
+    if settings.sampler == "vllm":
+        _sample_in(settings.sampler_dtype)
     clock = StepClock(ranks)
     trainer = GRPOTrainer(
         model=settings.model_path,
@@ -102,6 +107,16 @@ def reward_exact(completions: list[Any], answer: list[str], **_: Any) -> list[fl
         float(completion[0]["content"].strip() == truth)
         for completion, truth in zip(completions, answer, strict=True)
     ]
+
+
+def _sample_in(dtype: str) -> None:
+    """Give TRL's vLLM engine ``dtype``, for which TRL has no setting.
+
+    Left alone, vLLM takes bfloat16 for a model in single precision: another policy than the one that trains.
+    """
+    from trl.generation import vllm_generation
+
+    vllm_generation.LLM = partial(vllm_generation.LLM, dtype=dtype)
 
 
 def _count_ranks() -> int:

@@ -1,7 +1,6 @@
 """The ``vllm.general_plugins`` entry point: what vLLM does otherwise on a CPU that a trainer shares.
 
-vLLM packs linear weights for its CPU kernels after loading and drops the original;
-a trainer that sends new weights would then write into nothing. And it compiles one
+vLLM drops the weights that a trainer would write into (``vllm_weights``). And it compiles one
 comparison and sum at the first step of every engine, which takes seconds. And where a
 prompt is read in pieces it winds the generator of a seeded request back by an offset,
 which generators of a CPU do not have. And it computes with all threads, however small the
@@ -9,7 +8,6 @@ model (``vllm_threads``), draws a random number for each token of the vocabulary
 and sends each token by itself (``vllm_answers``).
 """
 
-import os
 from collections.abc import Callable
 from functools import wraps
 from types import ModuleType
@@ -26,8 +24,6 @@ RUNNER = "vllm.v1.worker.cpu_model_runner"
 CHOICE = "vllm.v1.sample.ops.topk_topp_sampler"
 SCHEDULER = "vllm.v1.core.sched.scheduler"
 SAMPLE, BOOK = "_sample", "_bookkeeping_sync"
-#: Set where no trainer sends weights: the engine may lay them out for its kernels.
-FIXED_WEIGHTS_VARIABLE = "TRELLIS_FIXED_WEIGHTS"
 
 
 def register() -> None:
@@ -37,29 +33,17 @@ def register() -> None:
     import vllm.model_executor.layers.utils as layers
 
     from trellis_train.platform import gloo_devices
-    from trellis_train.platform.imports import patch_after_import, require
+    from trellis_train.platform.imports import patch_after_import
     from trellis_train.platform.vllm_answers import hold_tokens
     from trellis_train.platform.vllm_sampling import sample_by_inversion
+    from trellis_train.platform.vllm_weights import keep_weights_live
 
-    if not os.environ.get(FIXED_WEIGHTS_VARIABLE):
-        require(layers, "dispatch_cpu_unquantized_gemm")
-        layers.dispatch_cpu_unquantized_gemm = use_live_weight
+    keep_weights_live(layers)
     gloo_devices.install()
     patch_after_import(SAMPLER, count_ranks_eagerly)
     patch_after_import(RUNNER, change_runner)
     patch_after_import(CHOICE, sample_by_inversion)
     patch_after_import(SCHEDULER, hold_tokens)
-
-
-def use_live_weight(layer: Any, remove_weight: bool = True) -> None:  # noqa: ARG001
-    """Replaces ``dispatch_cpu_unquantized_gemm``: no packing, so a weight sync takes effect at once."""
-    from torch.nn.functional import linear
-
-    # `weight` is what vLLM held when the layer was built; the live one is the layer's attribute.
-    def cpu_linear(x: "Tensor", weight: "Tensor", bias: "Tensor | None") -> "Tensor":  # noqa: ARG001
-        return linear(x, layer.weight, bias)
-
-    layer.cpu_linear = cpu_linear
 
 
 def count_ranks_eagerly(module: ModuleType) -> None:
@@ -78,9 +62,11 @@ def count_at_least(x: "Tensor", values: "Tensor") -> "Tensor":
 def change_runner(module: ModuleType) -> None:
     """What its runner does otherwise."""
     from trellis_train.platform.vllm_threads import fit_threads
+    from trellis_train.platform.vllm_weights import notice_new_weights
 
     keep_generators(module)
     fit_threads(module)
+    notice_new_weights(module)
 
 
 def keep_generators(module: ModuleType) -> None:

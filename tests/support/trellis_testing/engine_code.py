@@ -1,0 +1,24 @@
+"""Code that needs vLLM, run in a process of its own: importing it changes the process for good."""
+
+import json
+import os
+import subprocess
+import sys
+from textwrap import dedent
+from typing import Any
+
+from trellis_contracts.recipe import Engine
+from trellis_recipes.platform_defaults import environment
+
+
+def run_engine_code(code: str, *arguments: str, timeout_s: float = 400) -> Any:
+    """What ``code`` prints last, as JSON; it runs in the environment of a sampler on a CPU."""
+    done = subprocess.run(
+        [sys.executable, "-c", dedent(code), *arguments],
+        env=os.environ | environment(Engine.VERL_PPO, "cpu"),
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.strip().splitlines()[-1])

@@ -33,7 +33,10 @@ def test_a_killed_run_is_settled_with_its_reason_and_gives_its_slot_back(rig: An
 
 @pytest.mark.parametrize(
     ("recipe", "total_steps", "stop_after", "key"),
-    [("sft", 300, 10, "train/loss"), ("grpo", 6, 2, "actor/pg_loss")],
+    [
+        ("sft", 300, 10, "train/loss"),
+        pytest.param("grpo", 6, 2, "actor/pg_loss", marks=pytest.mark.whole_set),
+    ],
 )
 def test_a_stopped_run_leaves_a_checkpoint_and_continues_at_the_next_step(
     rig: Any, recipe: str, total_steps: int, stop_after: int, key: str

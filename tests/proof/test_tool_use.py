@@ -76,6 +76,7 @@ def expect_two_steps(run: EngineRun, model: Path) -> None:
     assert all("tool_use" in each for each in parts)
 
 
+@pytest.mark.whole_set
 @pytest.mark.proves("agent_ppo")
 def test_ppo_trains_policy_and_critic(
     tool_use: ToolUse, join_ray: Callable[[], dict[str, str]], tmp_path: Path

@@ -34,7 +34,7 @@ def test_a_killed_run_is_settled_with_its_reason_and_gives_its_slot_back(rig: An
 @pytest.mark.parametrize(
     ("recipe", "total_steps", "stop_after", "key"),
     [
-        ("sft", 300, 10, "train/loss"),
+        ("sft", 120, 10, "train/loss"),
         pytest.param("grpo", 6, 2, "actor/pg_loss", marks=pytest.mark.whole_set),
     ],
 )

@@ -1,5 +1,6 @@
 """Code that needs vLLM, run in a process of its own: importing it changes the process for good."""
 
+import importlib.metadata
 import json
 import os
 import subprocess
@@ -7,8 +8,13 @@ import sys
 from textwrap import dedent
 from typing import Any
 
+import pytest
 from trellis_contracts.recipe import Engine
 from trellis_recipes.platform_defaults import environment
+
+needs_cpu_build = pytest.mark.skipif(
+    "+cpu" not in importlib.metadata.version("torch"), reason="this environment is made for GPUs"
+)
 
 
 def run_engine_code(code: str, *arguments: str, timeout_s: float = 400) -> Any:

@@ -11,6 +11,7 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
+from trellis_testing.engine_code import needs_cpu_build
 
 CPU_ENVIRONMENT = {"VERL_PLATFORM": "cpu", "VERL_ENGINE_DEVICE": "cuda"}
 
@@ -66,9 +67,6 @@ PATCHED = """
     }))
     torch.distributed.destroy_process_group()
 """
-needs_cpu_build = pytest.mark.skipif(
-    "+cpu" not in importlib.metadata.version("torch"), reason="this environment is made for GPUs"
-)
 
 
 def run_python(code: str, **environment: str) -> dict[str, Any]:

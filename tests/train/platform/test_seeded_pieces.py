@@ -4,15 +4,13 @@ import importlib.metadata
 from pathlib import Path
 
 import pytest
-from trellis_testing.engine_code import run_engine_code
+from trellis_testing.engine_code import needs_cpu_build, run_engine_code
 from trellis_train.starter.__main__ import main as make_starter
 
 pytestmark = [
     pytest.mark.train,
     pytest.mark.timeout(450),
-    pytest.mark.skipif(
-        "+cpu" not in importlib.metadata.version("torch"), reason="this environment is made for GPUs"
-    ),
+    needs_cpu_build,
 ]
 #: The same requests, with prompts read whole and in pieces of 64 tokens.
 SAMPLE_TWICE = """

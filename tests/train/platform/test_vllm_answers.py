@@ -1,13 +1,7 @@
 """Tokens that wait in the engine for others of their response: none lost, none late, none of others."""
 
-import importlib.metadata
-import json
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import dedent
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -15,8 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trellis_contracts.recipe import Engine
-from trellis_recipes.platform_defaults import environment
+from trellis_testing.engine_code import needs_cpu_build, run_engine_code
 from trellis_train.platform.imports import PatchDoesNotFit
 from trellis_train.platform.vllm_answers import MOST_HELD, hold_tokens, holding
 from trellis_train.starter.__main__ import main as make_starter
@@ -187,22 +180,14 @@ ANSWER_TWICE = """
 
 @pytest.mark.train
 @pytest.mark.timeout(450)
-@pytest.mark.skipif(
-    "+cpu" not in importlib.metadata.version("torch"), reason="this environment is made for GPUs"
-)
+@needs_cpu_build
 def test_an_engine_answers_the_same_whether_its_tokens_wait_or_not(tmp_path: Path) -> None:
     make_starter(["--model", str(tmp_path / "model")])
 
-    done = subprocess.run(
-        [sys.executable, "-c", dedent(ANSWER_TWICE), str(tmp_path / "model")],
-        env=os.environ | environment(Engine.VERL_PPO, "cpu"),
-        capture_output=True,
-        text=True,
-        timeout=400,
+    (waited, waited_counts), (streamed, streamed_counts) = run_engine_code(
+        ANSWER_TWICE, str(tmp_path / "model")
     )
 
-    assert done.returncode == 0, done.stderr[-3000:]
-    (waited, waited_counts), (streamed, streamed_counts) = json.loads(done.stdout.strip().splitlines()[-1])
     assert waited == streamed
     assert [len(tokens) for tokens, _, _ in waited.values()] == [10, 30, 50]
     assert set(waited_counts.values()) == {1}

@@ -1,13 +1,12 @@
 """Weights that a trainer sends to a sampler on a CPU, as they are and packed for oneDNN."""
 
-import importlib.metadata
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from trellis_testing.engine_code import run_engine_code
+from trellis_testing.engine_code import needs_cpu_build, run_engine_code
 from trellis_train.platform import vllm_weights
 from trellis_train.platform.imports import PatchDoesNotFit
 from trellis_train.platform.vllm_weights import (
@@ -20,9 +19,6 @@ from trellis_train.platform.vllm_weights import (
 )
 from trellis_train.starter.__main__ import main as make_starter
 
-needs_cpu_build = pytest.mark.skipif(
-    "+cpu" not in importlib.metadata.version("torch"), reason="this environment is made for GPUs"
-)
 #: Greedy tokens of the first model, of the second's weights sent to it, and of the second itself.
 SEND_WEIGHTS = """
     import json, os, sys
@@ -91,7 +87,7 @@ def test_a_weight_is_packed_once_until_new_ones_come(monkeypatch: pytest.MonkeyP
         packed.append(weight.detach().clone())
         return lambda x, bias: torch.nn.functional.linear(x, packed[-1], bias)
 
-    model = Runner().load_model_of(layer)
+    model = load_with_patched_runner(layer)
     live = LiveLinear(layer, pack)
     with torch.no_grad():
         layer.weight.fill_(1.0)
@@ -106,7 +102,7 @@ def test_a_weight_is_packed_once_until_new_ones_come(monkeypatch: pytest.MonkeyP
 
 def test_what_a_delivery_that_failed_has_written_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vllm_weights, "_deliveries", vllm_weights._Deliveries())
-    model = Runner().load_model_of(torch.nn.Linear(2, 1, bias=False))
+    model = load_with_patched_runner(torch.nn.Linear(2, 1, bias=False))
 
     with pytest.raises(RuntimeError):
         model.load_weights(torch.zeros(3, 3))
@@ -147,22 +143,19 @@ def test_a_runner_that_loads_otherwise_is_not_patched_in_silence() -> None:
         notice_new_weights(SimpleNamespace(CPUModelRunner=type("CPUModelRunner", (), {})))  # type: ignore[arg-type]
 
 
-class Runner:
-    """What vLLM's runner has to do with weights."""
+def load_with_patched_runner(layer: torch.nn.Linear) -> Any:
+    """A model of ``layer``, as a patched runner of vLLM's loads it."""
 
-    def load_model_of(self, layer: torch.nn.Linear) -> Any:
-        """A model of ``layer``, loaded by a patched runner."""
+    class Model(torch.nn.Module):
+        def load_weights(self, weight: torch.Tensor) -> None:
+            with torch.no_grad():
+                layer.weight.copy_(weight)
 
-        class Model(torch.nn.Module):
-            def load_weights(self, weight: torch.Tensor) -> None:
-                with torch.no_grad():
-                    layer.weight.copy_(weight)
+    class CPUModelRunner:
+        def load_model(self) -> None:
+            self.model = Model()
 
-        class CPUModelRunner:
-            def load_model(self) -> None:
-                self.model = Model()
-
-        notice_new_weights(SimpleNamespace(CPUModelRunner=CPUModelRunner))  # type: ignore[arg-type]
-        runner = CPUModelRunner()
-        runner.load_model()
-        return runner.model
+    notice_new_weights(SimpleNamespace(CPUModelRunner=CPUModelRunner))  # type: ignore[arg-type]
+    runner = CPUModelRunner()
+    runner.load_model()
+    return runner.model

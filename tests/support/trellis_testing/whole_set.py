@@ -12,9 +12,8 @@ def postpone_whole_set(items: Iterable[pytest.Item]) -> None:
     """Skip them, with a word, unless all are asked for."""
     if os.environ.get(SCOPE_VARIABLE) == EVERYTHING:
         return
-    postpone = pytest.mark.skip(
-        reason=f"{POSTPONED} {SCOPE_VARIABLE}={EVERYTHING}, as ./init.sh proof all has it"
-    )
+    # `./init.sh proof all` and `./init.sh verify` set it.
+    postpone = pytest.mark.skip(reason=f"{POSTPONED} runs with {SCOPE_VARIABLE}={EVERYTHING}")
     for item in items:
         if item.get_closest_marker("whole_set"):
             item.add_marker(postpone)

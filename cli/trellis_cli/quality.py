@@ -4,29 +4,75 @@ from typing import Annotated
 
 import typer
 
-from trellis_cli.errors import ExitCode
+from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.output import Json
 
 
-def check() -> None:
+def check(
+    name: Annotated[
+        list[str] | None, typer.Argument(help="Checks such as lint, types, frontend, budgets; default all.")
+    ] = None,
+) -> None:
     """Lint, types, borders, generated files, migrations, compose file: everything short of the tests."""
-    from trellis_cli.gate import run_checks
+    from trellis_cli.ci.checks import run_checks
 
-    raise typer.Exit(ExitCode.OK if run_checks() else ExitCode.FAILED)
+    raise typer.Exit(ExitCode.OK if run_checks(name or []) else ExitCode.FAILED)
 
 
-def test(ctx: typer.Context) -> None:
-    """All tests: pytest (further arguments go to it) and vitest."""
-    from trellis_cli.gate import run_tests
+def run_tests(
+    ctx: typer.Context,
+    is_complete: Annotated[bool, typer.Option("--all", help="All tests, in parts, two at a time.")] = False,
+    part: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--part", help="Only this part of --all, e.g. browser; can be repeated. `list` names them."
+        ),
+    ] = None,
+    is_fresh: Annotated[
+        bool, typer.Option("--fresh", help="With --all: run the parts again that passed on these very files.")
+    ] = False,
+    is_changed: Annotated[
+        bool, typer.Option("--changed", help="The fast set, and all parts that the change can reach.")
+    ] = False,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            help="With --changed: the commit to compare with; default: the newest one that --all passed on "
+            "here, else the parent."
+        ),
+    ] = None,
+) -> None:
+    """Run the fast set: two suites at a time, results in .test-results. Other arguments go to pytest.
 
-    raise typer.Exit(run_tests(ctx.args))
+    A test that takes long bears a mark that says why (slow, training, browser, faults) and runs with --all,
+    or where --changed finds that the change can reach it.
+    """
+    from trellis_cli.ci import runs
+
+    if ctx.args:
+        if is_complete or part or is_changed:
+            raise Problem(
+                f"pytest's arguments {ctx.args} do not go with --all, --part or --changed",
+                exit_code=ExitCode.USAGE,
+            )
+        raise typer.Exit(runs.run_pytest(ctx.args))
+    if part == ["list"]:
+        runs.list_parts_of_all()
+        raise typer.Exit(ExitCode.OK)
+    if is_complete or part:
+        is_good = runs.run_complete(part or [], is_fresh=is_fresh)
+    elif is_changed:
+        is_good = runs.run_changed(base)
+    else:
+        is_good = runs.run_fast()
+    raise typer.Exit(ExitCode.OK if is_good else ExitCode.FAILED)
 
 
 def verify(
     feature: Annotated[list[str] | None, typer.Argument(help="Ids such as ALG-002; default all.")] = None,
 ) -> None:
-    """Run the acceptance tests of features and write `passes` in feature_list.json from the outcome."""
-    from trellis_cli.verify import verify_features
+    """Run all tests of features and write `passes`, commit and date into feature_list.json."""
+    from trellis_cli.ci.features import verify_features
 
     raise typer.Exit(ExitCode.OK if verify_features(feature or []) else ExitCode.FAILED)
 
@@ -88,4 +134,5 @@ def register(app: typer.Typer) -> None:
     for command in (check, verify, proof, bench):
         app.command()(command)
     app.command("gpu-check")(gpu_check)
-    app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(test)
+    settings = {"allow_extra_args": True, "ignore_unknown_options": True}
+    app.command("test", context_settings=settings)(run_tests)

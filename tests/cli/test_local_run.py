@@ -45,7 +45,7 @@ def make_job(starter: Path, folder: Path, **choices: object) -> LocalJob:
     return LocalJob(folder, "sft", str(starter / "model"), rows, **job)  # type: ignore[arg-type]
 
 
-@pytest.mark.train
+@pytest.mark.training
 def test_ctrl_c_leaves_at_a_checkpoint_from_which_the_run_goes_on(starter: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     spec = write_spec(make_job(starter, folder))
@@ -69,7 +69,7 @@ def test_ctrl_c_leaves_at_a_checkpoint_from_which_the_run_goes_on(starter: Path,
     assert Path(resumed.hf_path or "", "model.safetensors").is_file()
 
 
-@pytest.mark.train
+@pytest.mark.training
 def test_a_run_whose_data_do_not_suit_it_says_so_and_shows_its_log(starter: Path, tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"prompt": "1+1=", "answer": null}\n' * 200)
@@ -103,7 +103,7 @@ def test_a_file_that_holds_no_rows_is_a_clear_problem(starter: Path, tmp_path: P
         write_spec(job)
 
 
-@pytest.mark.train
+@pytest.mark.training
 def test_a_run_ends_when_its_terminal_is_gone(starter: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     spec = write_spec(make_job(starter, folder))

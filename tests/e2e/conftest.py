@@ -28,7 +28,6 @@ from trellis_contracts.events import Event
 from trellis_testing.benchmark_sets import GSM8K
 from trellis_testing.processes import is_running
 from trellis_testing.waiting import wait_until
-from trellis_testing.whole_set import postpone_whole_set
 
 #: Asked before ``trellis_environment`` takes the caller's settings away.
 BENCHMARKS = os.environ.get("TRELLIS_BENCHMARK_DIR", REPOSITORY_ROOT.parent / "shared" / "data")
@@ -42,12 +41,6 @@ JOB_TIMEOUT_S = 420.0
 SEED = 1
 #: Of the two trainings whose results become models; both are short.
 SFT_STEPS, GRPO_STEPS = 3, 2
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests that take minutes come last, and the platform lives only as long as they need it."""
-    postpone_whole_set(items)
-    items.sort(key=lambda item: item.get_closest_marker("e2e") is not None)
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ import pytest
 from trellis_cli import demo
 from trellis_testing.tool_use import make_tool_use
 
-pytestmark = [pytest.mark.e2e, pytest.mark.train, pytest.mark.whole_set, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.training, pytest.mark.timeout(1500)]
 STAGES = ["warm-up", "sft", "retrieval", "rl", "evaluation"]
 QUIET = {"total_steps": 2, "validate_every": 0, "save_every": 0}
 SHORT = {"batch_size": 8, "validation_rows": 8}

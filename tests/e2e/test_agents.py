@@ -8,7 +8,7 @@ import pytest
 from trellis_cli import demo
 from trellis_testing.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.train, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.training, pytest.mark.timeout(900)]
 PARAMETERS = {"profiles": 60, "train": 16, "eval": 4, "most_constraints": 1}
 STEPS = 2
 

@@ -11,8 +11,7 @@ from trellis_testing.waiting import wait_until
 
 HUMANEVAL = {"test": FOLDER / "humaneval/HumanEval.jsonl.gz"}
 pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.train,
+    pytest.mark.training,
     pytest.mark.timeout(900),
     needs_sets(GSM8K, MATH500, MMLU, HUMANEVAL),
 ]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.e2e, pytest.mark.train, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.training, pytest.mark.timeout(900)]
 
 
 def test_an_adapter_is_merged_and_the_next_training_starts_from_it(

@@ -6,7 +6,7 @@ import pytest
 from trellis_cli import demo
 from trellis_testing.benchmark_sets import GSM8K, needs_sets
 
-pytestmark = [pytest.mark.e2e, pytest.mark.train, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.training, pytest.mark.timeout(900)]
 
 REQUIRED_GAIN = 0.15
 

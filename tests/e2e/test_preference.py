@@ -11,7 +11,7 @@ from trellis_cli import demo
 from trellis_cli.waiting import wait_for_dataset, wait_for_task
 from trellis_train.starter.preferences import write_preferences
 
-pytestmark = [pytest.mark.e2e, pytest.mark.train, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.training, pytest.mark.timeout(600)]
 STEPS = 12
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from trellis_cli.services.platform import REPOSITORY_ROOT
 
-pytestmark = [pytest.mark.e2e, pytest.mark.train, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.training, pytest.mark.timeout(600)]
 
 ADDRESS = "http://localhost:8001"
 

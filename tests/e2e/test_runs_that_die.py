@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.e2e, pytest.mark.train, pytest.mark.faults, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.training, pytest.mark.faults, pytest.mark.timeout(900)]
 
 SETTLED_WITHIN_S = 60.0
 
@@ -35,7 +35,7 @@ def test_a_killed_run_is_settled_with_its_reason_and_gives_its_slot_back(rig: An
     ("recipe", "total_steps", "stop_after", "key"),
     [
         ("sft", 120, 10, "train/loss"),
-        pytest.param("grpo", 6, 2, "actor/pg_loss", marks=pytest.mark.whole_set),
+        ("grpo", 6, 2, "actor/pg_loss"),
     ],
 )
 def test_a_stopped_run_leaves_a_checkpoint_and_continues_at_the_next_step(

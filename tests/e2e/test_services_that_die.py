@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.e2e, pytest.mark.train, pytest.mark.faults, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.training, pytest.mark.faults, pytest.mark.timeout(900)]
 
 
 def spooled_metrics(rig: Any, job: str) -> dict[tuple[str, int], float | None]:
@@ -25,6 +25,7 @@ def spooled_lines(rig: Any, job: str) -> list[str]:
     ]
 
 
+@pytest.mark.smoke
 def test_an_api_that_is_killed_during_a_run_loses_nothing(rig: Any) -> None:
     job = rig.launch("grpo", "API killed", total_steps=9)
 
@@ -42,6 +43,7 @@ def test_an_api_that_is_killed_during_a_run_loses_nothing(rig: Any) -> None:
     assert Counter(rig.stored_lines(job)) == Counter(spooled_lines(rig, job))
 
 
+@pytest.mark.smoke
 def test_a_job_starts_exactly_once_though_worker_and_beat_are_killed_while_it_is_launched(rig: Any) -> None:
     job = rig.launch("sft", "worker and beat killed", total_steps=3)
     rig.wait_for_state(job, "launching", "running", timeout_s=30, pause_s=0.005)

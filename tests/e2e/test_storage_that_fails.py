@@ -14,7 +14,7 @@ from trellis_cli.bench.light_platform import light_platform
 from trellis_cli.services.platform import python_command
 from trellis_cli.services.ports import pick_free
 
-pytestmark = [pytest.mark.e2e, pytest.mark.faults]
+pytestmark = [pytest.mark.faults]
 
 MIB = 1024**2
 

@@ -1,7 +1,7 @@
 """What the proofs share: the taught starter model, one Ray cluster, and every run made once.
 
 All of it is lazy: a proof that needs no cluster starts none. `TRELLIS_PROOF` says which recipes are proven:
-`all`, or a list such as `ppo,dapo`; unset, everything but what is marked `whole_set`.
+`all`, or a list such as `ppo,dapo`; unset, everything.
 """
 
 import os
@@ -13,17 +13,15 @@ from trellis_cli.proof import EVERYTHING, SCOPE_VARIABLE
 from trellis_testing.proven import proven_by
 from trellis_testing.ray_cluster import running_ray_head
 from trellis_testing.starter import Starter, make_taught_starter
-from trellis_testing.whole_set import postpone_whole_set
 
 from .linksearch import Searcher, make_searcher
 from .reinforcement import ReinforcementRuns
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is not asked for: other recipes without a word, the whole set with one."""
+    """Leave out the proofs of recipes that are not asked for."""
     scope = os.environ.get(SCOPE_VARIABLE)
     if not scope or scope == EVERYTHING:
-        postpone_whole_set(items)
         return
     wanted = set(scope.split(","))
     left_out = [each for each in items if not proven_by(each) & wanted]

@@ -20,7 +20,7 @@ from trellis_train.export.shards import gather
 from .preference import PreferenceRuns, first_and_last
 from .reinforcement import PARAMS, ReinforcementRuns
 
-pytestmark = [pytest.mark.train, pytest.mark.whole_set, pytest.mark.timeout(1800), pytest.mark.variant]
+pytestmark = [pytest.mark.training, pytest.mark.timeout(1800), pytest.mark.variant]
 
 ADAPTER: dict[str, Any] = {"lora_rank": 8, "lora_alpha": 16, "learning_rate": 2e-3}
 STEPS = 3

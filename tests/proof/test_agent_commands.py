@@ -13,8 +13,7 @@ from trellis_testing.exports import run_export
 from trellis_testing.tool_use import ToolUse, make_tool_use
 
 pytestmark = [
-    pytest.mark.train,
-    pytest.mark.whole_set,
+    pytest.mark.training,
     pytest.mark.timeout(900),
     pytest.mark.proves("agent_sft", "agent_dpo", "agent_ppo", "agent_grpo", "agent_retrieval"),
 ]

@@ -18,7 +18,7 @@ from .reinforcement import (
     scores_by_prompt,
 )
 
-pytestmark = [pytest.mark.proves("dapo"), pytest.mark.train, pytest.mark.whole_set, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.proves("dapo"), pytest.mark.training, pytest.mark.timeout(1800)]
 
 #: Of at most 16 tokens these last ones cost: more than 3 tokens, when an answer has 2 or 3.
 OVERLONG_BUFFER = 13

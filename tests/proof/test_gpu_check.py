@@ -8,7 +8,7 @@ from trellis_cli.gpu_check.probes import COLLECTIVE_PROBE, GENERATION_PROBE
 from trellis_cli.gpu_check.rows import Ground
 from trellis_cli.gpu_check.training import RUNS, TrainingRun
 
-pytestmark = [pytest.mark.train, pytest.mark.whole_set, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.training, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture(scope="module")

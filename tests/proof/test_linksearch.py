@@ -11,7 +11,7 @@ from trellis_train.agents.linksearch.rubric import Rubric
 
 from .linksearch import QUERIES, ROLLOUTS, Searcher, of_split, read_logs
 
-pytestmark = [pytest.mark.train, pytest.mark.timeout(600), pytest.mark.proves("linksearch")]
+pytestmark = [pytest.mark.training, pytest.mark.timeout(600), pytest.mark.proves("linksearch")]
 
 STEPS = 2
 

@@ -14,8 +14,7 @@ from trellis_testing.exports import run_export
 from .linksearch import QUERIES, ROLLOUTS, Searcher, of_split, read_logs
 
 pytestmark = [
-    pytest.mark.train,
-    pytest.mark.whole_set,
+    pytest.mark.training,
     pytest.mark.timeout(900),
     pytest.mark.proves("linksearch"),
 ]

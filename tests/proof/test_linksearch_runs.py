@@ -15,7 +15,7 @@ from trellis_train.agents.linksearch.generate import generate
 from trellis_train.agents.linksearch.options import Options
 from trellis_train.agents.starter import conversation_texts, make_tokenizer, write_model
 
-pytestmark = [pytest.mark.train, pytest.mark.timeout(900), pytest.mark.proves("linksearch")]
+pytestmark = [pytest.mark.training, pytest.mark.timeout(900), pytest.mark.proves("linksearch")]
 
 TURNS, KILLED_AT, STEPS = 2, 2, 4
 #: Episodes of an untaught model are short on purpose: what is shown here does not depend on what it says.
@@ -61,7 +61,6 @@ def outcome_of(done: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
     return answer
 
 
-@pytest.mark.whole_set
 def test_a_target_of_zero_ends_after_the_first_evaluation_with_a_checkpoint(
     settings: dict[str, str], tmp_path: Path
 ) -> None:
@@ -87,7 +86,6 @@ def test_a_target_of_zero_ends_after_the_first_evaluation_with_a_checkpoint(
     assert "already holds checkpoints" in again.stderr
 
 
-@pytest.mark.whole_set
 def test_a_killed_run_goes_on_as_if_it_had_not_been(settings: dict[str, str], tmp_path: Path) -> None:
     """A9: weights, Adam's moments, scheduler and data order are bitwise those of a run never killed."""
     # An untaught model's episodes earn alike, so that its entropy alone moves the weights.
@@ -109,7 +107,6 @@ def test_a_killed_run_goes_on_as_if_it_had_not_been(settings: dict[str, str], tm
     expect_equal(load(tmp_path / "whole"), load(tmp_path / "killed"))
 
 
-@pytest.mark.whole_set
 def test_a_checkpoint_of_an_adapter_is_measured_with_its_base(
     settings: dict[str, str], tmp_path: Path
 ) -> None:

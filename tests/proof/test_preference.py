@@ -22,7 +22,7 @@ from .preference import (
     share_of_pairs_ranked,
 )
 
-pytestmark = [pytest.mark.train, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.training, pytest.mark.timeout(900)]
 #: 240 held-out pairs: by chance half of them are ranked right, give or take 0.032.
 BETTER_THAN_CHANCE = 0.7
 #: Of wall-clock time, which no two runs share.
@@ -75,13 +75,11 @@ class TestDpo:
         assert ("validating", 0) in phases
         assert phases[-1] == ("finished", STEPS)
 
-    @pytest.mark.whole_set
     @pytest.mark.parametrize(("loss", "least_margin"), [("hinge", 0.5), ("ipo", 0.5)])
     def test_its_other_losses_learn_too(self, runs: PreferenceRuns, loss: str, least_margin: float) -> None:
         expect_better_ranking(runs.get(f"dpo_{loss}", "dpo", loss_type=loss), least_margin=least_margin)
 
 
-@pytest.mark.whole_set
 @pytest.mark.proves("dpo")
 class TestDpoWithAdapter:
     @pytest.fixture(scope="class")
@@ -175,7 +173,6 @@ def test_a_run_logs_what_alarms_watch(recipe: str, runs: PreferenceRuns) -> None
         assert all(map(math.isfinite, run.curve(key).values())), key
 
 
-@pytest.mark.whole_set
 @pytest.mark.proves("orpo")
 def test_orpo_learns_what_is_preferred(runs: PreferenceRuns) -> None:
     run = runs.get("orpo", "orpo", **{"lambda": 1.0})
@@ -183,7 +180,6 @@ def test_orpo_learns_what_is_preferred(runs: PreferenceRuns) -> None:
     expect_better_ranking(run, least_margin=0.1)
 
 
-@pytest.mark.whole_set
 @pytest.mark.proves("simpo")
 @pytest.mark.parametrize(
     ("name", "choices", "least_margin"),

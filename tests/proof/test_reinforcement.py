@@ -8,18 +8,13 @@ from trellis_testing.watched_metrics import watched_metrics
 
 from .reinforcement import PARAMS, STEPS, ReinforcementRuns, expect_gain, run_of
 
-pytestmark = [pytest.mark.train, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.training, pytest.mark.timeout(1800)]
 
-#: What the others are least like: it has a critic.
-QUICK = ("ppo",)
-WHOLE_SET = tuple(recipe for recipe in PARAMS if recipe not in QUICK)
-#: Held to the model that they began with: by a penalty in the loss, and by one in the reward.
-PENALISED = ("grpo", "reinforce_plus_plus")
+#: With a critic, with a KL penalty in the loss, and with one in the reward.
+WATCHED = ("ppo", "grpo", "reinforce_plus_plus")
 
 
-@pytest.mark.parametrize(
-    "recipe", [*QUICK, *(pytest.param(recipe, marks=pytest.mark.whole_set) for recipe in WHOLE_SET)]
-)
+@pytest.mark.parametrize("recipe", list(PARAMS))
 def test_training_raises_the_mean_reward(recipe: str, reinforcement: ReinforcementRuns) -> None:
     expect_gain(recipe, run_of(reinforcement, recipe), reinforcement.control())
 
@@ -38,9 +33,7 @@ def test_its_processes_are_forked_from_one(reinforcement: ReinforcementRuns) -> 
     assert "without the fork server" not in reinforcement.control().log
 
 
-@pytest.mark.parametrize(
-    "recipe", [*QUICK, *(pytest.param(recipe, marks=pytest.mark.whole_set) for recipe in PENALISED)]
-)
+@pytest.mark.parametrize("recipe", WATCHED)
 def test_a_run_logs_what_alarms_watch(recipe: str, reinforcement: ReinforcementRuns) -> None:
     run = run_of(reinforcement, recipe)
 
@@ -67,7 +60,6 @@ def test_the_critic_of_ppo_learns_to_foresee_the_reward(reinforcement: Reinforce
     assert max(explained[-3:]) > 0
 
 
-@pytest.mark.whole_set
 @pytest.mark.proves("gspo")
 def test_gspo_clips_whole_sequences(reinforcement: ReinforcementRuns) -> None:
     """Its clip range of some 1e-4 is met as soon as the second mini-batch of a step."""
@@ -76,7 +68,6 @@ def test_gspo_clips_whole_sequences(reinforcement: ReinforcementRuns) -> None:
     assert all(0 < share < 1 for share in run.curve("actor/pg_clipfrac").values())
 
 
-@pytest.mark.whole_set
 @pytest.mark.proves("grpo")
 def test_the_kl_penalty_measures_the_way_from_the_reference_model(reinforcement: ReinforcementRuns) -> None:
     penalty = run_of(reinforcement, "grpo").curve("actor/kl_loss")

@@ -13,8 +13,7 @@ from .reinforcement import STEPS, ReinforcementRuns, question_of, run_of, scores
 
 pytestmark = [
     pytest.mark.proves("remax"),
-    pytest.mark.whole_set,
-    pytest.mark.train,
+    pytest.mark.training,
     pytest.mark.timeout(1800),
 ]
 

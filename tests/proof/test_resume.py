@@ -5,7 +5,7 @@ from trellis_testing.engine_runs import EngineRun
 
 from .reinforcement import SAVED_STEP, ReinforcementRuns, answers, expect_same_steps, run_of
 
-pytestmark = [pytest.mark.proves("ppo"), pytest.mark.train, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.proves("ppo"), pytest.mark.training, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")

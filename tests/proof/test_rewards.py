@@ -31,7 +31,7 @@ from .reinforcement import (
     read_responses,
 )
 
-pytestmark = [pytest.mark.train, pytest.mark.whole_set, pytest.mark.timeout(1800), pytest.mark.variant]
+pytestmark = [pytest.mark.training, pytest.mark.timeout(1800), pytest.mark.variant]
 
 #: Enough to see that rewards are right after updates too.
 FEW_STEPS = 3

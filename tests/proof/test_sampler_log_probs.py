@@ -6,8 +6,7 @@ from .reinforcement import STEPS, ReinforcementRuns, expect_gain
 
 pytestmark = [
     pytest.mark.proves("grpo"),
-    pytest.mark.train,
-    pytest.mark.whole_set,
+    pytest.mark.training,
     pytest.mark.timeout(1800),
     pytest.mark.variant,
 ]

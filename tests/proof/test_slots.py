@@ -17,7 +17,7 @@ from trellis_train.entrypoint import ENGINE_MODULES
 from trellis_train.starter.__main__ import main as make_starter
 from trellis_train.supervise.causes import judge
 
-pytestmark = [pytest.mark.train, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.training, pytest.mark.timeout(900)]
 SLOTS, STEPS = 2, 8
 #: What every engine is asked for: the same rows at each step, whatever the number of slots.
 PARAMS: dict[str, dict[str, Any]] = {
@@ -92,7 +92,6 @@ def processes_of(run: EngineRun) -> dict[int, str]:
     return found
 
 
-@pytest.mark.whole_set
 @pytest.mark.parametrize("recipe", STARTING)
 def test_several_slots_take_the_steps_of_one_with_a_stop_in_between(recipe: str, runs: SlotRuns) -> None:
     alone = run_engine(runs.compose(f"{recipe}_alone", recipe, gpus=1))
@@ -114,7 +113,6 @@ def test_several_slots_take_the_steps_of_one_with_a_stop_in_between(recipe: str,
     assert weights_of(second) == pytest.approx(weights_of(alone), abs=2e-4)
 
 
-@pytest.mark.whole_set
 @pytest.mark.parametrize("recipe", STARTING)
 def test_only_the_first_rank_reports(recipe: str, runs: SlotRuns) -> None:
     run = run_engine(runs.compose(f"{recipe}_reports", recipe))

@@ -20,7 +20,7 @@ from trellis_testing.proof_report import report_proof
 from trellis_testing.watched_metrics import watched_metrics
 from trellis_train.starter.__main__ import main as make_starter
 
-pytestmark = [pytest.mark.train, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.training, pytest.mark.timeout(600)]
 proves_sft, proves_cpt = pytest.mark.proves("sft"), pytest.mark.proves("cpt")
 STEPS = 18
 #: 450 rows for training are 14 steps an epoch: a checkpoint inside the epoch, and one at its end.
@@ -123,7 +123,6 @@ def test_an_adapter_lowers_it_too_and_leaves_the_base_alone(runs: SupervisedRuns
 
 
 @proves_sft
-@pytest.mark.whole_set
 def test_packed_and_padded_conversations_give_the_same_losses(runs: SupervisedRuns, full: EngineRun) -> None:
     """No attention from one conversation to another, and nothing of padding in the mean."""
     padded = runs.get("sft_padded", "sft", packing=False, micro_batch_size=8, save_every=0)
@@ -138,7 +137,6 @@ def test_packed_and_padded_conversations_give_the_same_losses(runs: SupervisedRu
 
 
 @proves_cpt
-@pytest.mark.whole_set
 def test_continued_pre_training_lowers_the_perplexity_of_held_out_documents(runs: SupervisedRuns) -> None:
     run = runs.get("cpt", "cpt", **BLOCKS, save_every=0)
     control = runs.get("cpt_control", "cpt", **BLOCKS, learning_rate=0, total_steps=6, save_every=0)
@@ -176,7 +174,7 @@ def alarms_of(run: EngineRun) -> set[str]:
 
 
 @proves_sft
-@pytest.mark.parametrize("step", [INSIDE, pytest.param(END_OF_EPOCH, marks=pytest.mark.whole_set)])
+@pytest.mark.parametrize("step", [INSIDE, END_OF_EPOCH])
 def test_a_resumed_run_ends_bit_by_bit_like_one_never_stopped(
     step: int, runs: SupervisedRuns, full: EngineRun
 ) -> None:

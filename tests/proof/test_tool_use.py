@@ -7,7 +7,7 @@ import pytest
 from trellis_testing.engine_runs import EngineRun, compose_job, run_engine
 from trellis_testing.tool_use import ToolUse, make_tool_use
 
-pytestmark = [pytest.mark.train, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.training, pytest.mark.timeout(900)]
 #: Weights that move do so by their gradients alone.
 PARAMS = {
     "total_steps": 2,
@@ -76,7 +76,6 @@ def expect_two_steps(run: EngineRun, model: Path) -> None:
     assert all("tool_use" in each for each in parts)
 
 
-@pytest.mark.whole_set
 @pytest.mark.proves("agent_ppo")
 def test_ppo_trains_policy_and_critic(
     tool_use: ToolUse, join_ray: Callable[[], dict[str, str]], tmp_path: Path
@@ -87,7 +86,6 @@ def test_ppo_trains_policy_and_critic(
     assert list(run.curve("critic/vf_loss")) == [1, 2]
 
 
-@pytest.mark.whole_set
 @pytest.mark.proves("agent_grpo")
 @pytest.mark.parametrize("use_advantage", [True, False], ids=["compared", "alone"])
 def test_grpo_trains_the_policy(

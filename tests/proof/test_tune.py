@@ -13,7 +13,7 @@ import pytest
 from trellis_testing.engine_runs import EngineRun, compose_job, run_engine
 from trellis_testing.starter import Starter
 
-pytestmark = [pytest.mark.train, pytest.mark.timeout(1800), pytest.mark.proves("tune")]
+pytestmark = [pytest.mark.training, pytest.mark.timeout(1800), pytest.mark.proves("tune")]
 
 SHORT_STEPS, LONG_STEPS = 8, 40
 PARAMS: dict[str, Any] = {
@@ -145,7 +145,6 @@ def test_numbers_of_the_workflow_are_metrics(troubled: EngineRun) -> None:
     assert max(troubled.curve("agent/branches/mean").values()) <= 2
 
 
-@pytest.mark.whole_set
 def test_a_toy_workflow_is_learned_within_forty_steps(
     starter: Starter, join_ray: Any, tmp_path: Path
 ) -> None:

@@ -18,8 +18,7 @@ from trellis_train.agents.starter import common_phrases, conversation_texts, mak
 from trellis_train.agents.tune.settings import load_config
 
 pytestmark = [
-    pytest.mark.train,
-    pytest.mark.whole_set,
+    pytest.mark.training,
     pytest.mark.timeout(1200),
     pytest.mark.proves("tune"),
 ]

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Page, Request, expect
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.browser
 
 
 def test_the_reference_page_shows_every_operation_and_asks_no_other_server(page: Page, dashboard) -> None:  # type: ignore[no-untyped-def]

@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 from trellis_api.auth.login_link import create_login_link
 from trellis_testing.pages import choose_from_menu
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 SOUND, COPIES, MARKED_UP, PERSONAL, BAD = 1200, 60, 40, 40, 3
 ROWS = SOUND + COPIES

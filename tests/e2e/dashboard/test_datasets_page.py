@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, Request, expect
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.browser
 
 #: More than two pieces of an upload.
 BIG_BYTES = 40 * 1024**2

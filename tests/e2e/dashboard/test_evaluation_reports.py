@@ -17,7 +17,7 @@ from trellis_testing.measured_models import TYPES, answer_problems, finish_evalu
 from trellis_testing.model_folders import write_model_folder
 from trellis_testing.reporting_jobs import now
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 PROBLEMS = 120
 ROWS = {"gsm8k": 1319, "math": 5000, "math500": 500}

@@ -16,7 +16,7 @@ from trellis_testing.model_folders import write_model_folder
 from trellis_testing.pages import choose_from_select
 from trellis_testing.reporting_jobs import ReportingJob, now
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 PROBLEMS = 120
 #: A key of the dictionary in place of its text.

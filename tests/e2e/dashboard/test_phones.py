@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from trellis_cli.client import ApiClient
 from trellis_cli.waiting import wait_for_dataset, wait_for_task
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.browser
 
 PHONE = {"width": 390, "height": 844}
 LONG_WORD = "trellis" * 20

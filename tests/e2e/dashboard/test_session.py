@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 from trellis_testing.pages import choose_from_menu
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.browser
 
 
 def test_a_login_link_opens_the_page_that_was_asked_for_and_works_once(

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 from trellis_testing.pages import choose_from_menu
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.browser
 
 PAGES = ("/", "/jobs", "/jobs/new", "/datasets", "/models", "/no/such/page", "/datasets/ds_aaaaaaaaaaaa")
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from trellis_api.auth.login_link import create_login_link
 
-pytestmark = [pytest.mark.e2e, pytest.mark.train, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.training, pytest.mark.smoke, pytest.mark.timeout(600)]
 
 #: Starting the engine on two busy cores.
 STARTED_WITHIN_MS = 240_000

@@ -10,7 +10,7 @@ import pytest
 from trellis_contracts.recipe import DataFormat
 from trellis_testing.engine_runs import EngineRun, Rows, compose_job
 
-pytestmark = pytest.mark.train
+pytestmark = pytest.mark.training
 KINDS = {"tool_selection": 60, "multi_step_planning": 40, "timing_decision": 30, "tool_retrieval": 20}
 #: The longer a row, the more it says.
 WORDS = " ".join(f"word{number:03}" for number in range(100))

@@ -10,7 +10,7 @@ import pytest
 from trellis_train.agents.tooluse.evaluator.metrics import METRICS
 from trellis_train.starter.__main__ import main as make_starter
 
-pytestmark = [pytest.mark.train, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.training, pytest.mark.timeout(300)]
 TOOL = {
     "name": "weather",
     "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},

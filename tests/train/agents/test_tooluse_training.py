@@ -7,7 +7,7 @@ import pytest
 from trellis_testing.engine_runs import EngineRun, Rows, compose_job, run_engine
 from trellis_testing.tool_use import ToolUse, make_tool_use
 
-pytestmark = [pytest.mark.train, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.training, pytest.mark.timeout(600)]
 WEIGHTS = {
     "tool_selection": 0.35,
     "multi_step_planning": 0.30,

@@ -11,7 +11,7 @@ from trellis_contracts.spec import EXIT_STOPPED
 
 from .conftest import Run
 
-pytestmark = [pytest.mark.train, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.training, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")

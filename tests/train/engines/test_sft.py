@@ -17,7 +17,7 @@ from trellis_recipes.compose import ComposeRequest, compose
 from trellis_train.data.prepare import prepare
 from trellis_train.starter.__main__ import main as make_starter
 
-pytestmark = [pytest.mark.train, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.training, pytest.mark.timeout(900)]
 STEPS = 18
 #: 450 rows for training are 14 steps an epoch, so that the run crosses the end of one.
 PARAMS = {

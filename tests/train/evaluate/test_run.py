@@ -21,7 +21,7 @@ from trellis_testing.evaluation_runs import Attempt, Evaluation, run_all
 
 HUMANEVAL = {"test": FOLDER / "humaneval/HumanEval.jsonl.gz"}
 pytestmark = [
-    pytest.mark.train,
+    pytest.mark.training,
     pytest.mark.timeout(600),
     needs_sets(GSM8K, MATH500, MMLU, HUMANEVAL),
 ]

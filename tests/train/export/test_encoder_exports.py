@@ -10,7 +10,7 @@ from trellis_testing.retrieval import make_rows, write_encoder
 from trellis_train.agents.tooluse.retrieval.encoder import Encoder, EncoderSettings
 from trellis_train.agents.tooluse.retrieval.index import ToolIndex
 
-pytestmark = pytest.mark.train
+pytestmark = pytest.mark.training
 
 REQUESTS = ["Book a table for two", "订一张去上海的火车票"]
 

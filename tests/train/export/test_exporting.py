@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from trellis_contracts.spec import EXIT_STOPPED, EXIT_SUCCEEDED
 from trellis_train.supervise.causes import judge
 
-pytestmark = [pytest.mark.train, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.training, pytest.mark.timeout(600)]
 TOKENS = torch.arange(3, 35).reshape(2, 16)
 
 

@@ -14,7 +14,7 @@ from trellis_contracts.spec import EXIT_SUCCEEDED
 from trellis_testing.engine_runs import EngineRun, Rows, compose_job
 from trellis_train.starter.preferences import write_preferences
 
-pytestmark = [pytest.mark.train, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.training, pytest.mark.timeout(600)]
 TOKENS = torch.arange(3, 35).reshape(2, 16)
 STEPS = 3
 PARAMS = {"total_steps": STEPS, "validate_every": 0, "validation_rows": 0, "learning_rate": 5e-3}

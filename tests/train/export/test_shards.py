@@ -9,7 +9,7 @@ from trellis_testing.ranks import run_on_two_ranks
 from trellis_train.export.errors import CheckpointIncomplete
 from trellis_train.export.shards import gather
 
-pytestmark = [pytest.mark.train, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.training, pytest.mark.timeout(300)]
 #: Each rank of a real process group saves its part, as verl does; sizes that do not divide evenly too.
 SAVE = """
 import os, sys, torch

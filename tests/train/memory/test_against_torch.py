@@ -15,7 +15,7 @@ from trellis_recipes.memory.architecture import read_architecture
 from trellis_recipes.memory.estimate import estimate_memory
 from trellis_recipes.memory.schemas import MemoryEstimate
 
-pytestmark = pytest.mark.train
+pytestmark = pytest.mark.training
 SMALL: dict[str, Any] = {
     "hidden_size": 64,
     "intermediate_size": 176,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from trellis_testing.ranks import run_on_two_ranks
 
-pytestmark = [pytest.mark.train, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.training, pytest.mark.timeout(300)]
 #: Sums over the world and over groups of it; prints the sums and how many threads look for messages.
 GROUPS = """
 import json, os, sys

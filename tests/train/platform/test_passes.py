@@ -9,7 +9,7 @@ from trellis_testing.ranks import run_on_two_ranks
 from trellis_train.platform.patches.passes import count_tokens, without_mask
 from trellis_train.starter.model import write_model
 
-pytestmark = [pytest.mark.train, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.training, pytest.mark.timeout(300)]
 #: Makes one update's gradients with an engine of two trainers, as verl passes the rows and as we do; prints
 #: how far they are apart, in parts of the largest, and how the rows were passed.
 TWO_WAYS = """

@@ -8,7 +8,7 @@ from trellis_testing.engine_code import needs_cpu_build, run_engine_code
 from trellis_train.starter.__main__ import main as make_starter
 
 pytestmark = [
-    pytest.mark.train,
+    pytest.mark.training,
     pytest.mark.timeout(450),
     needs_cpu_build,
 ]

@@ -178,7 +178,7 @@ ANSWER_TWICE = """
 """
 
 
-@pytest.mark.train
+@pytest.mark.training
 @pytest.mark.timeout(450)
 @needs_cpu_build
 def test_an_engine_answers_the_same_whether_its_tokens_wait_or_not(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ SEND_WEIGHTS = """
 
 
 @needs_cpu_build
-@pytest.mark.train
+@pytest.mark.training
 @pytest.mark.timeout(450)
 def test_an_engine_samples_with_the_weights_that_it_was_sent(tmp_path: Path) -> None:
     for seed in ("1", "2"):

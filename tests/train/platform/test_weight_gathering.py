@@ -7,7 +7,7 @@ import pytest
 from trellis_testing.ranks import run_on_two_ranks
 from trellis_train.starter.model import write_model
 
-pytestmark = [pytest.mark.train, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.training, pytest.mark.timeout(300)]
 #: Prints how many weights an engine of two trainers hands out, how many differ from verl's, how many messages
 #: there were, and whether weights of uneven and of few rows come back as they were.
 BOTH_WAYS = """

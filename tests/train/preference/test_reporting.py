@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from trellis_train.preference.reporting import STAGING_FOLDER, with_reporting
 
-pytestmark = pytest.mark.train
+pytestmark = pytest.mark.training
 
 
 class Trainer:

@@ -8,7 +8,7 @@ from trellis_recipes.catalogue import list_recipes
 from trellis_recipes.compose import ComposeRequest, compose
 from trellis_recipes.trl_schema import MODEL_CLASS, TRAINERS, load_trl_schema
 
-pytestmark = [pytest.mark.train, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.training, pytest.mark.timeout(300)]
 RECIPES = [recipe for recipe in list_recipes() if recipe.engine is Engine.TRL]
 CASES = [
     pytest.param(recipe.id, preset, id=f"{recipe.id}-{preset.id}")

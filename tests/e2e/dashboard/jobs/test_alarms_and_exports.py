@@ -15,7 +15,7 @@ from trellis_api.models.service import model_folder
 from trellis_contracts.states import JobState
 from trellis_testing.pages import choose_from_menu, choose_from_select
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.browser
 TIME = "2026-01-01T00:00:00Z"
 
 

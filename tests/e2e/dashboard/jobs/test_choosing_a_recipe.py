@@ -12,7 +12,7 @@ from trellis_cli.client import ApiClient
 from trellis_cli.waiting import wait_for_dataset
 from trellis_testing.pages import choose_from_select
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture

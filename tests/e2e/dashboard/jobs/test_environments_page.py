@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from trellis_api.core.settings import Settings
 from trellis_testing.agent_work import carrying_out_agent_work
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.browser
 NAME = "People of Bern"
 
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from trellis_testing.agent_work import TIME, answered_episode, episode, lost_episode
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture

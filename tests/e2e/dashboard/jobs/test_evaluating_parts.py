@@ -11,7 +11,7 @@ from trellis_api.core.database import Database
 from trellis_api.jobs.evaluating.models import DueEvaluation, DueState
 from trellis_api.jobs.models import Checkpoint, Job
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.browser
 STATES = [DueState.RECORDED, DueState.SKIPPED, DueState.FAILED, DueState.QUEUED, DueState.WAITING]
 WORDS = ["evaluated", "not evaluated", "evaluation failed", "being evaluated", "to be evaluated"]
 

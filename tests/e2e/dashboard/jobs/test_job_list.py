@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from trellis_testing.pages import choose_from_menu
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.browser
 
 
 def rows(page: Page):  # type: ignore[no-untyped-def]

@@ -12,7 +12,7 @@ from trellis_api.job_pipelines.models import JobPipeline, PipelineStage
 from trellis_testing.agent_work import carrying_out_agent_work
 from trellis_testing.pages import choose_from_select
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(autouse=True)

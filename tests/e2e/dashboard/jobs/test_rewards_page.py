@@ -12,7 +12,7 @@ from trellis_api.core.settings import Settings
 from trellis_testing.pages import choose_from_select
 from trellis_workers.rewards import dry_runs
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.browser
 
 
 def test_a_dry_run_shows_what_the_rewards_do_and_leads_to_the_form(

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from trellis_api.core.database import Database
 from trellis_api.jobs.models import Job
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.browser
 WRONG = "def workflow(model): ...\nasync def judge(answer): ...\n"
 RIGHT = "async def solve(task, model):\n    return 1.0\n"
 

@@ -1,0 +1,1 @@
+"""`./init.sh check | test | verify`: the checks and tests that every change passes, in CI and by hand."""

@@ -1,0 +1,83 @@
+"""`./init.sh check`: lint, types, borders, generated files, budgets of the tests."""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from trellis_cli.ci.commands import Command, run_side_by_side
+from trellis_cli.ci.report import show
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.output import out
+from trellis_cli.services.platform import REPOSITORY_ROOT, python_command
+
+FRONTEND = REPOSITORY_ROOT / "frontend"
+PACKAGES = (
+    "contracts/trellis_contracts",
+    "recipes/trellis_recipes",
+    "factory/trellis_data",
+    "evaluation/trellis_evaluation",
+    "backend/trellis_api",
+    "workers/trellis_workers",
+    "verl/trellis_train",
+    "cli/trellis_cli",
+    "sdk/trellis",
+)
+
+
+def list_checks() -> dict[str, Command]:
+    """All checks by their short name, the longest first: two run at a time."""
+    commands = {
+        "types": ("types: mypy strict", python_command("-m", "mypy", *PACKAGES)),
+        "frontend": (
+            "front end: types are fresh, vue-tsc, ESLint",
+            ["npm", "--prefix", str(FRONTEND), "run", "--silent", "check"],
+        ),
+        "lint": ("ruff: lint", python_command("-m", "ruff", "check", ".")),
+        "format": ("ruff: format", python_command("-m", "ruff", "format", "--check", ".")),
+        "imports": ("borders between packages", import_linter()),
+        "locks": ("locks", python_command("requirements/relock.py", "--check")),
+        "openapi": ("OpenAPI schema is fresh", document("openapi")),
+        "migrations": ("migrations match the models", document("migrations")),
+        "configuration": ("documented settings", document("configuration")),
+        "recipes": ("documented recipes", document("recipes")),
+        "data": ("documented operators on data", document("data")),
+        "compose": ("docker-compose.yml", python_command("-m", "trellis_cli.compose_check")),
+        "budgets": ("time budgets of the tests", python_command("-m", "trellis_cli.ci.budgets")),
+    }
+    return {key: Command(name, arguments) for key, (name, arguments) in commands.items()}
+
+
+def document(what: str) -> list[str]:
+    """The command that checks one generated file."""
+    return python_command("-m", "trellis_cli.documents", what)
+
+
+def import_linter() -> list[str]:
+    """import-linter has no module to run, and its script's first line breaks in paths with spaces."""
+    return python_command("-c", "from importlinter.cli import lint_imports_command; lint_imports_command()")
+
+
+def choose_checks(names: Sequence[str]) -> list[Command]:
+    """The checks of these names; all for none.
+
+    Raises:
+        Problem: A name that no check has.
+    """
+    checks = list_checks()
+    if unknown := [name for name in names if name not in checks]:
+        raise Problem(
+            f"no such check: {', '.join(unknown)}",
+            hint=f"checks: {', '.join(checks)}",
+            exit_code=ExitCode.USAGE,
+        )
+    return [checks[name] for name in names] if names else list(checks.values())
+
+
+def run_checks(names: Sequence[str] = ()) -> bool:
+    """Run checks, two at a time; show the output of those that fail. True when all pass."""
+    with tempfile.TemporaryDirectory() as logs:
+        outcomes = run_side_by_side(choose_checks(names), logs=Path(logs), on_end=show)
+    failed = [outcome.name for outcome in outcomes if not outcome.has_passed]
+    if failed:
+        out.print(f"[red]{len(failed)} failed:[/red] {', '.join(failed)}")
+    return not failed

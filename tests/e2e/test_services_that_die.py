@@ -1,4 +1,4 @@
-"""API, workers, beat and Redis are killed while jobs start and run: nothing is lost, nothing done twice."""
+"""Services are killed while jobs start and run: nothing is lost, nothing is done twice."""
 
 import math
 from collections import Counter
@@ -26,6 +26,26 @@ def spooled_lines(rig: Any, job: str) -> list[str]:
 
 
 @pytest.mark.smoke
+def test_a_run_outlives_every_service_but_the_cluster_and_then_it_is_settled(rig: Any) -> None:
+    job = rig.launch("grpo", "every service killed", total_steps=10_000)
+    seen = 0
+    for services in (("api",), ("redis",), ("worker", "beat")):
+        seen = rig.wait_for_step(job, seen + 1)
+        rig.kill(*services)
+        seen = rig.wait_for_step(job, seen + 1)
+        rig.start()
+    assert rig.job(job)["state"] == "running"
+
+    rig.kill("ray")
+    rig.start()
+    rig.wait_for_state(job, "crashed", timeout_s=90)
+
+    assert rig.job(job)["attempt"] == 1
+    assert rig.stored_metrics(job) == spooled_metrics(rig, job)
+    assert Counter(rig.stored_lines(job)) == Counter(spooled_lines(rig, job))
+    rig.expect_nothing_left(job)
+
+
 def test_an_api_that_is_killed_during_a_run_loses_nothing(rig: Any) -> None:
     job = rig.launch("grpo", "API killed", total_steps=9)
 
@@ -43,7 +63,6 @@ def test_an_api_that_is_killed_during_a_run_loses_nothing(rig: Any) -> None:
     assert Counter(rig.stored_lines(job)) == Counter(spooled_lines(rig, job))
 
 
-@pytest.mark.smoke
 def test_a_job_starts_exactly_once_though_worker_and_beat_are_killed_while_it_is_launched(rig: Any) -> None:
     job = rig.launch("sft", "worker and beat killed", total_steps=3)
     rig.wait_for_state(job, "launching", "running", timeout_s=30, pause_s=0.005)

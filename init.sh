@@ -30,7 +30,7 @@ run_parts() { # setup_NAME...: the first that fails ends the others and the set-
   # Job control gives each part a process group of its own, so that ending it ends all that it started.
   set -m
   for part; do
-    ("$part" 2>&1 | sed -u -e '/^Using Python /d' -e "s/^/[${part#setup_}] /") </dev/null >&2 &
+    ("$part" 2>&1 | sed -u -e '/^Using Python /d' -e '/^ [-+~] /d' -e "s/^/[${part#setup_}] /") </dev/null >&2 &
     names[$!]=${part#setup_}
     [ "$part" = setup_system ] || killable+=("$!")
   done
@@ -48,10 +48,11 @@ end_parts() {
   done
   wait
 }
+
+# -- system packages: installed where that needs no password, otherwise named
 is_root_capable() { [ "$(id -u)" = 0 ] || { command -v sudo >/dev/null && sudo -n true 2>/dev/null; }; }
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
 
-# -- system packages: installed where that needs no password, otherwise named
 ensure_packages() { # what for, package...
   local purpose=$1; shift
   if command -v apt-get >/dev/null && is_root_capable; then
@@ -68,7 +69,8 @@ ensure_packages() { # what for, package...
 find_python() {
   local candidate
   for candidate in "${TRELLIS_PYTHON:-}" python3.11 python3.12 python3; do
-    if [ -n "$candidate" ] && command -v "$candidate" >/dev/null && "$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))' 2>/dev/null; then
+    if [ -z "$candidate" ] || ! command -v "$candidate" >/dev/null; then continue; fi
+    if "$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))' 2>/dev/null; then
       command -v "$candidate"
       return
     fi
@@ -113,11 +115,11 @@ find_uv() {
   fi
 }
 
-# uv's own progress bar on a terminal, else a line for each phase; the list of what changed is left out.
+# uv shows its own progress bar on a terminal, else a line for each phase.
 uv_pip() {
   local errors=2
   [ ! -t 8 ] || errors=8
-  "$python" "$here/requirements/uv_pip.py" "$uv" install --no-deps --output-format json "$@" >/dev/null 2>&"$errors"
+  "$python" "$here/requirements/uv_pip.py" "$uv" install --no-deps "$@" >/dev/null 2>&"$errors"
 }
 
 pip_install() {
@@ -135,7 +137,7 @@ count_packages() { # how many are asked for: pip's output on stdin becomes a lin
         [ $((found % 20)) -ne 0 ] || say "pip has $found of $1 packages"
         ;;
       "Building wheels"*) say "pip builds what has no wheel" ;;
-      "Installing collected"*) say "pip has all and installs them; hundreds take some minutes" ;;
+      "Installing collected"*) [ "$1" -lt 20 ] || say "pip has all packages and installs them, which takes minutes" ;;
     esac
   done
 }
@@ -171,7 +173,7 @@ setup_python() {
   name=$(basename "$lock")
   mapfile -t packages < <(grep '==' "$lock" | grep -vE '^(setuptools|torch|flash-attn)==')
   [ "$uv" != none ] || tool=pip
-  say "installing $name: ${#packages[@]} packages with $tool, after PyTorch"
+  say "installing $name: $(grep -c '==' "$lock") packages with $tool"
   # What builds from source (Hydra's parser, flash-attn) uses the pinned setuptools, and torch where it asks for it.
   install_packages "$(pin setuptools)" wheel
   if [ "$name" = cpu.lock ]; then
@@ -227,7 +229,7 @@ setup_dashboard() {
   if ! has_node_modules; then
     say "installing the dashboard's packages"
     # Not `npm ci`: it refuses a lock that lacks another system's binaries, which some registries do not carry.
-    npm install --no-save --no-audit --no-fund --loglevel=error >/dev/null
+    npm install --no-save --no-audit --no-fund --no-update-notifier --loglevel=error >/dev/null
     hash_files package-lock.json >"$modules"
   fi
   if ! has_dashboard; then

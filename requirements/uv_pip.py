@@ -77,7 +77,7 @@ def variables(settings: dict[str, str]) -> dict[str, str]:
     if timeout := settings.get("timeout") or settings.get("default-timeout"):
         found["UV_HTTP_TIMEOUT"] = str(int(float(timeout)))
     folder = cache_folder()
-    if not os.access(folder, os.W_OK):
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
         found["UV_NO_CACHE"] = "1"
     elif folder.stat().st_dev != Path(sys.prefix).stat().st_dev:
         # Files cannot be linked from there; uv would copy them after a warning.

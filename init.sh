@@ -122,9 +122,10 @@ uv_pip() {
   "$python" "$here/requirements/uv_pip.py" "$uv" install --no-deps "$@" >/dev/null 2>&"$errors"
 }
 
+# Without compiling, like uv: Python does that with what is imported, when it is first imported.
 pip_install() {
   local log="$venv/trellis-pip.log"
-  "$python" -m pip install --disable-pip-version-check --progress-bar off --no-deps "$@" 2>&1 | tee "$log" | count_packages $# ||
+  "$python" -m pip install --disable-pip-version-check --progress-bar off --no-compile --no-deps "$@" 2>&1 | tee "$log" | count_packages $# ||
     { tail -n 30 "$log" >&2; return 1; }
 }
 

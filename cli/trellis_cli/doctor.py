@@ -121,7 +121,7 @@ def check_sandbox() -> Check:
 def check_frontend(settings: Settings) -> Check:
     """The built dashboard."""
     if settings.frontend_path is None:
-        return Check("dashboard", "warning", "not built: run ./init.sh (needs Node 20 or newer)")
+        return Check("dashboard", "warning", "not built: run ./init.sh, which builds it")
     return Check("dashboard", "ok", "built")
 
 

@@ -38,7 +38,7 @@ These are read by `init.sh` and the command line, before the platform runs.
 | variable | default | meaning |
 |---|---|---|
 | `TRELLIS_PYTHON` | the first that fits | Python 3.11 or 3.12 to make the virtual environment with. |
-| `TRELLIS_TORCH_INDEX_URL` | none | Further package index where pip finds PyTorch's CPU wheel. |
+| `TRELLIS_TORCH_INDEX_URL` | the usual, then PyTorch's own | Package index that has PyTorch's CPU wheel. |
 | `TRELLIS_URL` | the platform of the data root | Platform that `trellis` commands speak to. |
 | `TRELLIS_TOKEN` | `<data_root>/admin.token` | Bearer token for it. |
 

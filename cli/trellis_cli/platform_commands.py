@@ -118,7 +118,7 @@ def login() -> None:
 
 
 def doctor(as_json: Json = False) -> None:
-    """Check this machine: disk, memory, shared memory, Python, Node, GPUs."""
+    """Check this machine: disk, memory, shared memory, Python, dashboard, GPUs."""
     checks = doctor_checks.examine(load_platform().settings)
     if as_json:
         print_json([vars(each) for each in checks])

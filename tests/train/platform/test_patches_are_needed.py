@@ -14,7 +14,8 @@ import pytest
 from trellis_testing.engine_code import needs_cpu_build
 
 CPU_ENVIRONMENT = {"VERL_PLATFORM": "cpu", "VERL_ENGINE_DEVICE": "cuda"}
-
+#: What the processes of a job have besides (``trellis_train.engines.cluster``).
+JOB_ENVIRONMENT = {"TRELLIS_RUN": "job_a-2", "VERL_USE_EXTERNAL_MODULES": "trellis_train.engines.isolation"}
 
 #: What a process without the variable sees: verl and vLLM as they are.
 PLAIN = """
@@ -44,6 +45,7 @@ PLAIN = """
 #: What a process on the CPU platform sees.
 PATCHED = """
     import os, socket, json, importlib.metadata
+    from types import SimpleNamespace
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0)); port = s.getsockname()[1]
     os.environ.update(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0")
@@ -57,6 +59,37 @@ PATCHED = """
     import verl.utils.model
     import verl.workers.engine.fsdp.transformer_impl as engine
     import verl.workers.rollout.vllm_rollout.bucketed_weight_transfer as transfer
+
+    def find_sockets():
+        # Where verl's sender and receiver of weights meet.
+        os.environ.update(RAY_LOCAL_WORLD_SIZE="1", VERL_RAY_JOB_ID="01000000")
+        import ray
+        from verl.workers.config import RolloutConfig
+        from verl.workers.rollout.vllm_rollout.utils import vLLMColocateWorkerExtension
+        from verl.workers.rollout.vllm_rollout.vllm_rollout import ServerAdapter
+        ray.get_runtime_context = lambda: SimpleNamespace(get_job_id=lambda: "01000000")
+        sender = ServerAdapter(RolloutConfig(name="vllm"), model_config=None, device_mesh=None)
+        receiver = object.__new__(vLLMColocateWorkerExtension)  # its __new__ ties it to a parent
+        receiver.local_rank, receiver.model_runner = 0, None
+        return [sender.zmq_handle, receiver._get_zmq_handle()]
+
+    def count_threads():
+        # The threads of two that torch is left with when vLLM's runner has loaded a small model.
+        from vllm.plugins import load_general_plugins
+        load_general_plugins()
+        import vllm.v1.worker.cpu_model_runner as runners
+        class Model(torch.nn.Linear):
+            def load_weights(self, weights):
+                pass
+        runners.get_model = lambda vllm_config: Model(4, 4)
+        runner = object.__new__(runners.CPUModelRunner)
+        runner.model_config, runner.vllm_config = SimpleNamespace(model="small"), None
+        runner.lora_config, runner.use_aux_hidden_state_outputs = None, False
+        torch.set_num_threads(2)
+        torch.set_num_threads = lambda _: None  # as vLLM's worker does before it loads a model
+        runner.load_model()
+        return torch.get_num_threads()
+
     print(json.dumps({
         "device": [str(get_device_id()), get_resource_name()],
         "backend": torch.distributed.get_backend(),
@@ -64,6 +97,8 @@ PATCHED = """
         "value_head": verl.utils.model.load_valuehead_model.__module__,
         "is_pinned": engine.CPUOffloadPolicy().pin_memory,
         "receiver": transfer.BucketedWeightReceiver.receive_weights.__module__,
+        "sockets": find_sockets(),
+        "threads": count_threads() if "+cpu" in torch.__version__ else None,
     }))
     torch.distributed.destroy_process_group()
 """
@@ -90,7 +125,7 @@ def plain() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def patched() -> dict[str, Any]:
-    return run_python(PATCHED, **CPU_ENVIRONMENT)
+    return run_python(PATCHED, **CPU_ENVIRONMENT, **JOB_ENVIRONMENT)
 
 
 def test_importing_verl_registers_the_cpu_platform_by_itself(patched: dict[str, Any]) -> None:
@@ -145,6 +180,17 @@ def test_every_patch_is_in_place(patched: dict[str, Any]) -> None:
     assert patched["value_head"] == f"{patches}.value_head"
     assert patched["receiver"] == f"{patches}.weight_transfer"
     assert patched["is_pinned"] is False
+
+
+def test_sender_and_receiver_of_weights_agree_on_a_socket_of_the_job(patched: dict[str, Any]) -> None:
+    own = "ipc:///tmp/rl-colocate-zmq-job_a-2-01000000-replica-0-rank-0.sock"
+
+    assert patched["sockets"] == [own, own]
+
+
+@needs_cpu_build
+def test_a_small_model_that_vllms_runner_loaded_is_computed_with_one_thread(patched: dict[str, Any]) -> None:
+    assert patched["threads"] == 1
 
 
 def test_received_weights_do_not_alias_the_buffer_they_came_in() -> None:

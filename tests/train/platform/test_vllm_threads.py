@@ -1,13 +1,12 @@
-"""Threads of a sampler on a CPU, by the size of its model."""
+"""Threads of a sampler on a CPU, by the size of its model; test_patches_are_needed.py asks vLLM's runner."""
 
 from types import SimpleNamespace
 
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from trellis_train.platform.imports import PatchDoesNotFit
-from trellis_train.platform.vllm_threads import PARAMETERS_PER_THREAD, count_threads, fit_threads, fitting
+from trellis_train.platform.vllm_threads import PARAMETERS_PER_THREAD, count_threads, fit_threads
 
 
 @pytest.mark.parametrize(
@@ -28,22 +27,6 @@ def test_a_thread_is_worth_its_millions_of_parameters(parameters: int, most: int
 @given(parameters=st.integers(0, 10**12), most=st.integers(1, 512))
 def test_there_is_one_and_never_more_than_were_given(parameters: int, most: int) -> None:
     assert 1 <= count_threads(parameters, most) <= most
-
-
-def test_a_small_model_that_was_loaded_is_computed_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    before, loaded = torch.get_num_threads(), []
-    runner = SimpleNamespace(model=torch.nn.Linear(4, 4))
-    torch.set_num_threads(2)
-    # As vLLM's worker does before it loads a model.
-    monkeypatch.setattr(torch, "set_num_threads", lambda _: None)
-    try:
-        fitting(lambda self, **options: loaded.append((self, options)))(runner, load_dummy_weights=False)
-        threads = torch.get_num_threads()
-    finally:
-        torch._C.set_num_threads(before)
-
-    assert loaded == [(runner, {"load_dummy_weights": False})]
-    assert threads == 1
 
 
 def test_a_runner_that_loads_otherwise_is_not_patched_in_silence() -> None:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from trellis_testing.rollout_client import BatchServer, RolloutServer, connect_client
 from trellis_train.rollout.requests import ENOUGH, RequestBatcher, ServerLost, batch_requests
 
 Answers = AsyncIterator[list[tuple[int, Any]]]
@@ -128,14 +129,33 @@ def test_an_agent_loop_that_was_cancelled_holds_nobody_up() -> None:
     assert asyncio.run(cancel_first()) == -2
 
 
-def test_a_server_that_takes_one_request_at_a_time_is_left_as_it_is() -> None:
-    handle = object()
+def ask_client(client: Any, *prompts: list[int]) -> list[list[int]]:
+    """The answers of verl's client to requests that are made together."""
 
-    class Client:
-        async def _acquire_server(self, request_id: str, **_: Any) -> tuple[str, Any]:
-            return "server", handle
+    async def ask_all() -> list[list[int]]:
+        requests = (client.generate("r", prompt_ids=prompt, sampling_params={}) for prompt in prompts)
+        return [answer.token_ids for answer in await asyncio.gather(*requests)]
 
-    client: Any = Client()
+    return asyncio.run(ask_all())
+
+
+def test_requests_of_verls_client_are_one_call_to_a_server_that_takes_many() -> None:
+    server = BatchServer()
+    client = connect_client(server)
     batch_requests(client)
 
-    assert asyncio.run(client._acquire_server("r")) == ("server", handle)
+    answers = ask_client(client, [1, 2], [3, 4], [5, 6])
+
+    assert answers == [[2, 1], [4, 3], [6, 5]]
+    assert server.calls == [3]
+
+
+def test_verls_client_asks_a_server_that_takes_one_request_at_a_time_for_each() -> None:
+    server = RolloutServer()
+    client = connect_client(server)
+    batch_requests(client)
+
+    answers = ask_client(client, [1, 2], [3, 4])
+
+    assert answers == [[2, 1], [4, 3]]
+    assert [request["prompt_ids"] for request in server.asked] == [[1, 2], [3, 4]]

@@ -5,6 +5,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from trellis_testing.rollout_client import RolloutServer, connect_client
+from trellis_train.platform.imports import PatchDoesNotFit
 from trellis_train.rollout.order import PromptNames, sort_samples
 from trellis_train.rollout.seeding import derive_seed, is_seeded, seed_session, seed_turns
 
@@ -48,23 +50,32 @@ def test_a_greedy_response_among_sampled_ones_is_the_likeliest_of_one_and_has_a_
     assert seed_session(greedy, seed=42, trajectory=VALIDATE, row=row)["temperature"] == 0
 
 
-def test_every_turn_of_a_session_draws_anew() -> None:
-    seen: list[int] = []
-
-    class Client:
-        async def generate(
-            self, request_id: str, *, prompt_ids: list[int], sampling_params: dict[str, Any], **more: Any
-        ) -> None:
-            seen.append(sampling_params["seed"])
-
-    client: Any = Client()
+@pytest.mark.parametrize("full_determinism", [False, True])
+def test_every_turn_of_a_session_draws_anew_and_is_a_request_of_its_own(full_determinism: bool) -> None:
+    server, params = RolloutServer(), {"seed": 7}
+    client = connect_client(server, full_determinism=full_determinism)
     seed_turns(client)
-    params = {"seed": 7}
-    asyncio.run(client.generate("r", prompt_ids=[1], sampling_params=params))
-    asyncio.run(client.generate("r", prompt_ids=[1, 2, 3], sampling_params=params))
 
-    assert len(set(seen)) == 2
+    async def take_turns() -> None:
+        for prompt in ([1], [1, 2, 3]):
+            await client.generate(request_id="r", prompt_ids=prompt, sampling_params=params)
+
+    asyncio.run(take_turns())
+
+    assert [request["prompt_ids"] for request in server.asked] == [[1], [1, 2, 3]]
+    assert len({request["sampling_params"]["seed"] for request in server.asked}) == 2
+    assert len({request["request_id"] for request in server.asked}) == 2
     assert params == {"seed": 7}
+
+
+def test_a_client_that_names_its_requests_otherwise_is_not_seeded_in_silence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client = connect_client(RolloutServer())
+    monkeypatch.delattr(type(client), "_vllm_request_id")
+
+    with pytest.raises(PatchDoesNotFit, match="_vllm_request_id"):
+        seed_turns(client)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-from trellis_train.platform.imports import patch_after_import, require
+from trellis_train.platform.imports import PatchDoesNotFit, patch_after_import, require
 
 #: Names the attempt, unique on every machine that it can run on.
 RUN_VARIABLE = "TRELLIS_RUN"
@@ -37,9 +37,9 @@ class _InNamespace:
             return attribute
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            if kwargs.get("namespace") == SHARED_NAMESPACE:
-                kwargs["namespace"] = self._namespace
-            return attribute(*args, **kwargs)
+            if (asked := kwargs.get("namespace")) != SHARED_NAMESPACE:
+                raise PatchDoesNotFit(f"{name} is asked for namespace {asked!r}, not {SHARED_NAMESPACE!r}")
+            return attribute(*args, **{**kwargs, "namespace": self._namespace})
 
         return call
 
@@ -54,6 +54,8 @@ def _isolate_queue(module: ModuleType) -> None:
 
 
 def _own_socket(handle: str) -> str:
+    if SOCKET_PREFIX not in handle:
+        raise PatchDoesNotFit(f"the socket {handle} has no {SOCKET_PREFIX} in its name")
     return handle.replace(SOCKET_PREFIX, f"{SOCKET_PREFIX}{os.environ[RUN_VARIABLE]}-", 1)
 
 

@@ -214,6 +214,27 @@ def test_a_service_that_ends_while_starting_is_told_with_its_last_words(
         supervisor.up()
 
 
+def test_a_service_that_ends_while_starting_is_started_again_as_often_as_it_may(
+    make_supervisor: MakeSupervisor, tmp_path: Path, broken: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = """
+import pathlib, sys, time
+if not pathlib.Path("tried").exists():
+    pathlib.Path("tried").touch()
+    sys.exit("the cluster is too busy")
+pathlib.Path("ready").touch()
+time.sleep(300)
+"""
+    monkeypatch.setattr(broken, "start_attempts", 2)
+    monkeypatch.setattr(broken, "command", lambda self: [sys.executable, "-c", program])
+    monkeypatch.setattr(broken, "probe", lambda self: None if (tmp_path / "ready").exists() else "no")
+    supervisor = make_supervisor(tmp_path, broken)
+
+    supervisor.up()
+
+    assert supervisor.status()[0].state == "running"
+
+
 def test_a_data_root_that_cannot_be_written_is_a_clear_problem(
     make_supervisor: MakeSupervisor, tmp_path: Path
 ) -> None:

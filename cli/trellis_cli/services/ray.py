@@ -22,8 +22,11 @@ class RayService(Service):
     """The Ray head with its Jobs API."""
 
     name = "ray"
-    start_timeout_s = 180.0
+    start_timeout_s = 240.0
     grace_s = 20.0
+    # The head gives up when its raylet has not registered within 30 s, a constant of Ray's (ray/_private/node.py
+    # of 2.60), which a machine with busy cores exceeds now and then.
+    start_attempts = 3
 
     @property
     def is_external(self) -> bool:

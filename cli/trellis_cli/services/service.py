@@ -17,6 +17,8 @@ class Service(ABC):
     #: How long it may take to answer after its start, and to leave after being asked to.
     start_timeout_s: float = 120.0
     grace_s: float = 10.0
+    #: How often it is started when it ends while starting.
+    start_attempts: int = 1
 
     def __init__(self, platform: Platform) -> None:
         self.platform = platform

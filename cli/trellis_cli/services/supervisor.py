@@ -103,11 +103,17 @@ class Supervisor:
     def _wait_for(self, service: Service) -> str | None:
         started = time.monotonic()
         problem: str | None = "was never asked"
+        attempt = 1
         while time.monotonic() - started < service.start_timeout_s:
             if not service.is_external and service.record is None:
-                log = self.platform.layout.log_path(service.name)
-                last = "\n  ".join(logs.tail(log, 12))
-                return f"{service.name} ended while starting; the end of {log}:\n  {last}"
+                if attempt == service.start_attempts:
+                    log = self.platform.layout.log_path(service.name)
+                    last = "\n  ".join(logs.tail(log, 12))
+                    return f"{service.name} ended while starting; the end of {log}:\n  {last}"
+                attempt += 1
+                self.say(f"{service.name}: ended while starting, attempt {attempt}")
+                end(None, self.platform.mark(service.name), grace_s=service.grace_s)
+                self._start(service)
             problem = service.probe()
             if problem is None:
                 self.say(f"{service.name}: ready after {time.monotonic() - started:.1f} s")

@@ -24,8 +24,8 @@ class RayService(Service):
     name = "ray"
     start_timeout_s = 240.0
     grace_s = 20.0
-    # The head gives up when its raylet has not registered within 30 s, a constant of Ray's (ray/_private/node.py
-    # of 2.60), which a machine with busy cores exceeds now and then.
+    # The head gives up when its raylet has not registered within 30 s, a constant of ray/_private/node.py
+    # (2.60) that busy cores exceed now and then.
     start_attempts = 3
 
     @property

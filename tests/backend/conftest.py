@@ -1,7 +1,8 @@
 """A database built by Alembic and rolled back after each test, and the API on top of it.
 
 Every test runs on SQLite, and on PostgreSQL too where a server answers
-(``TRELLIS_TEST_POSTGRES_URL``, or the one on this machine that trusts local users).
+(``TRELLIS_TEST_POSTGRES_URL``, or the one on this machine that trusts local users): in the fast set those
+that bear ``smoke``, in a full run all of them.
 """
 
 import os
@@ -44,7 +45,7 @@ def _find_postgres() -> str | None:
 
 
 POSTGRES = _find_postgres()
-BACKENDS = ["sqlite", *(["postgresql"] if POSTGRES else [])]
+BACKENDS = ["sqlite", *([pytest.param("postgresql", marks=pytest.mark.slow)] if POSTGRES else [])]
 
 
 @pytest.fixture(autouse=True)

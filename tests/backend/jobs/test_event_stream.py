@@ -179,6 +179,7 @@ def test_an_event_reaches_the_browser_within_a_second(
     assert max(delays) < 1.0
 
 
+@pytest.mark.smoke
 def test_writers_at_the_same_time_leave_no_gap_for_a_reader(
     database: Database, make_job: Callable[..., str]
 ) -> None:

@@ -34,6 +34,9 @@ from trellis_contracts.states import JobState
 #: Long enough for a thread to run into a lock.
 PAUSE_S = 0.3
 
+#: Locks of rows: PostgreSQL and SQLite have none in common.
+pytestmark = pytest.mark.smoke
+
 
 @pytest.fixture
 def database(settings: Settings, migrated: Database) -> Iterator[Database]:

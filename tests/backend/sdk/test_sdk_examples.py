@@ -52,6 +52,7 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
+@pytest.mark.slow
 def test_training_and_search_run_as_the_page_says(written: list[str]) -> None:
     train, search, _ = read_blocks("python")
     # Functions of a file, as the reader's are.

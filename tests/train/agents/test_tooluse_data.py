@@ -236,6 +236,7 @@ def test_requests_of_the_test_split_hold_no_wording_of_training_for_their_tool(
 # -- the same seed, the same bytes ------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_another_process_makes_the_same_bytes_and_another_seed_makes_others(
     folder: Path, tmp_path: Path
 ) -> None:

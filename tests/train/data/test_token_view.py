@@ -87,6 +87,7 @@ def viewer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Viewer]:
     started.close()
 
 
+@pytest.mark.slow
 def test_what_is_shaded_is_what_verl_masks(viewer: Viewer, tmp_path: Path, model: Path) -> None:
     from transformers import AutoTokenizer
     from verl.utils.dataset.multiturn_sft_dataset import MultiTurnSFTDataset

@@ -98,6 +98,7 @@ def test_all_canonical_solutions_pass(published: Benchmark) -> None:
 
 
 @needs_the_set
+@pytest.mark.slow
 def test_all_solutions_that_are_slightly_wrong_fail_their_tests(published: Benchmark) -> None:
     outputs = {
         each.key: f"```python\n{each.text}{each.gold}{SLIGHTLY_WRONG.format(each.row['entry_point'])}```"
@@ -112,6 +113,7 @@ def test_all_solutions_that_are_slightly_wrong_fail_their_tests(published: Bench
 
 
 @needs_the_set
+@pytest.mark.slow
 def test_all_solutions_without_a_body_fail(published: Benchmark) -> None:
     found = score_all(published, {each.key: "    return None\n" for each in published.problems()})
 

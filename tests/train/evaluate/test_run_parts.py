@@ -330,6 +330,7 @@ def test_answers_of_the_harness_outlive_a_torn_line(tmp_path: Path) -> None:
     assert "a" not in other
 
 
+@pytest.mark.slow
 def test_a_task_of_the_harness_that_cannot_be_had_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ from math_verify import parse, verify
 from trellis_testing.agreement import Judged, compare
 from trellis_testing.benchmark_sets import MATH, needs_sets, order_benchmark, score
 
-pytestmark = [needs_sets(MATH), pytest.mark.timeout(600)]
+pytestmark = [needs_sets(MATH), pytest.mark.slow, pytest.mark.timeout(600)]
 OUTPUTS = 1050
 WORK = "We add both sides and find what was asked for.\n"
 

@@ -82,6 +82,7 @@ def test_percents_count_as_the_question_asks(found, wanted, question, is_same):
     assert are_same_answers(found, wanted, question) is is_same
 
 
+@pytest.mark.slow
 def test_a_comparison_that_does_not_end_is_undecided_and_harms_no_other(monkeypatch):
     monkeypatch.setattr(math_check, "TIMEOUT_S", 1.0)
     start = time.monotonic()

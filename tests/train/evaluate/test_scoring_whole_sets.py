@@ -44,6 +44,7 @@ def test_gsm8k():
 
 @needs_sets(MATH)
 @pytest.mark.timeout(600)
+@pytest.mark.slow
 def test_math():
     benchmark = order_benchmark({"benchmark": "math"}, MATH)
     problems = benchmark.problems()
@@ -66,6 +67,7 @@ def test_math():
 
 
 @needs_sets(MATH500)
+@pytest.mark.slow
 def test_math500():
     benchmark = order_benchmark({"benchmark": "math500"}, MATH500)
     problems = benchmark.problems()

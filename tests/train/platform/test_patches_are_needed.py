@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 from trellis_testing.engine_code import needs_cpu_build
 
+# Two processes that import verl and vLLM: a minute and a half of a core.
+pytestmark = pytest.mark.slow
+
 CPU_ENVIRONMENT = {"VERL_PLATFORM": "cpu", "VERL_ENGINE_DEVICE": "cuda"}
 #: What the processes of a job have besides (``trellis_train.engines.cluster``).
 JOB_ENVIRONMENT = {"TRELLIS_RUN": "job_a-2", "VERL_USE_EXTERNAL_MODULES": "trellis_train.engines.isolation"}

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from trellis_train.platform.trainer_process import MEMORY, with_settings
 
 #: Fills 256 MiB and frees them, as a pass does; prints how many of them the process has then.
@@ -42,6 +43,7 @@ def test_what_the_group_or_the_environment_sets_itself_stays() -> None:
     assert group.worker_env == {**rest, "MALLOC_ARENA_MAX": "2", "OWN": "1"}
 
 
+@pytest.mark.slow
 def test_memory_of_a_pass_is_there_for_the_next_one() -> None:
     def measure_kept_mib(settings: Mapping[str, str]) -> int:
         bare = {name: value for name, value in os.environ.items() if name not in MEMORY}

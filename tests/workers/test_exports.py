@@ -221,6 +221,7 @@ print(json.dumps([app.tasks[name].time_limit for name in sys.argv[1:]]))
 """
 
 
+@pytest.mark.slow
 def test_beat_repeats_what_finishes_exports(install: Callable[..., Any]) -> None:
     install()
 

@@ -215,26 +215,21 @@ def test_a_data_root_that_cannot_be_written_fails_the_job_with_a_clear_reason(on
     assert "cannot be written" in settled.reason
 
 
-@pytest.mark.parametrize(
-    ("values", "cause"),
-    [
-        ({"model_id": "mdl_bbbbbbbbbbbb"}, "unknown_model"),
-        ({"dataset_id": "ds_bbbbbbbbbbbb"}, "unknown_dataset"),
-        ({"overrides": {"actor_rollout_ref.actor.no_such_key": 1}}, "bad_configuration"),
-    ],
-)
-def test_a_job_that_cannot_run_any_more_fails_with_a_reason(
-    values: dict[str, Any], cause: str, on_ray: Any
-) -> None:
-    platform = on_ray()
-    job = platform.add_job(**values)
+def test_jobs_that_cannot_run_any_more_fail_with_their_reasons_and_the_next_one_starts(on_ray: Any) -> None:
+    platform = on_ray(TRELLIS_SLOTS="4")
+    broken = {
+        "unknown_model": platform.add_job(model_id="mdl_bbbbbbbbbbbb"),
+        "unknown_dataset": platform.add_job(dataset_id="ds_bbbbbbbbbbbb"),
+        "bad_configuration": platform.add_job(overrides={"actor_rollout_ref.actor.no_such_key": 1}),
+    }
     healthy = platform.add_job()
 
     launch_queued()
 
-    settled = platform.get_job(job.id)
-    assert (settled.state, settled.cause) == (JobState.FAILED, cause)
-    assert settled.reason
+    for cause, job in broken.items():
+        settled = platform.get_job(job.id)
+        assert (settled.state, settled.cause) == (JobState.FAILED, cause)
+        assert settled.reason
     assert platform.get_job(healthy.id).state == JobState.LAUNCHING
     platform.end_run(healthy, 0)
     wait_for_exit(healthy)

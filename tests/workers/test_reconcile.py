@@ -59,7 +59,12 @@ def read_steps(platform: Any, job: Any) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("exit_code", "state"), [(0, JobState.SUCCEEDED), (1, JobState.FAILED), (75, JobState.STOPPED)]
+    ("exit_code", "state"),
+    [
+        (0, JobState.SUCCEEDED),
+        pytest.param(1, JobState.FAILED, marks=pytest.mark.slow),
+        pytest.param(75, JobState.STOPPED, marks=pytest.mark.slow),
+    ],
 )
 def test_a_run_is_settled_by_its_exit_code(exit_code: int, state: JobState, on_ray: Any) -> None:
     platform = on_ray()
@@ -270,6 +275,7 @@ def test_a_run_that_is_not_heard_or_is_to_stop_does_not_stand_still(on_ray: Any)
     platform.end_run(job, 0)
 
 
+@pytest.mark.slow
 def test_a_run_without_a_job_is_ended(on_ray: Any) -> None:
     platform = on_ray()
     ray = get_ray()

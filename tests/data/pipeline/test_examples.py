@@ -92,6 +92,7 @@ def test_conversations_are_cleaned_and_split(tmp_path: Path) -> None:
     assert not any("someone@example.com" in text for text in kept)
 
 
+@pytest.mark.slow
 def test_the_best_pairs_stay(tmp_path: Path) -> None:
     report = run_example("score-and-filter", pairs(), tmp_path)
 

@@ -293,7 +293,7 @@ def test_progress_tells_rows_and_shards_of_each_phase(shards: Shards, tmp_path: 
     assert told[-1].rows_per_s > 0
 
 
-@pytest.mark.parametrize("executor", ["inline", "processes"])
+@pytest.mark.parametrize("executor", ["inline", pytest.param("processes", marks=pytest.mark.slow)])
 def test_a_run_that_is_asked_to_end_goes_on_later(shards: Shards, tmp_path: Path, executor: Any) -> None:
     files, work, whole = shards(rows()), tmp_path / "w", tmp_path / "whole"
     steps = ({"operator": "test_slow", "params": {"seconds": 0.02}}, *ALL_KINDS)

@@ -22,6 +22,7 @@ import zstandard
 from trellis_data.reading.importing import import_rows
 from trellis_data.reading.problems import UnreadableFile
 from trellis_data.reading.sources import LocalSource
+from trellis_testing.measured_import import measure_import
 
 MEBIBYTE = 1024 * 1024
 #: Beside what an import of ten rows takes.
@@ -46,11 +47,7 @@ print(json.dumps(made))
 
 def run(path: Path) -> dict[str, Any]:
     """What an import of the file comes to, and its largest memory."""
-    command = [sys.executable, "-c", _SCRIPT, str(path), str(path.parent / "out")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    made: dict[str, Any] = json.loads(done.stdout)
-    return made
+    return measure_import(path, path.parent / "out")
 
 
 @pytest.fixture(scope="module")
@@ -263,6 +260,7 @@ def test_a_file_without_rows_is_refused(filename: str, content: bytes, code: str
     assert outcome(filename, content)["code"] == code
 
 
+@pytest.mark.faults
 def test_a_killed_import_leaves_nothing_to_see_and_the_next_one_starts_clean(tmp_path: Path) -> None:
     path, destination = tmp_path / "rows.jsonl", tmp_path / "out"
     path.write_bytes(good_lines(600_000))
@@ -284,6 +282,7 @@ def test_a_killed_import_leaves_nothing_to_see_and_the_next_one_starts_clean(tmp
     assert not draft.exists()
 
 
+@pytest.mark.slow
 def test_memory_stays_flat_whatever_the_size_of_a_file(tmp_path: Path) -> None:
     line = json.dumps({"question": "q" * 700, "answer": "a" * 700}).encode() + b"\n"
     peaks = []

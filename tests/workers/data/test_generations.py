@@ -124,6 +124,7 @@ def test_answers_that_all_fail_the_check_are_no_version(
     assert (task["state"], task["cause"]) == ("failed", "no_rows_made")
 
 
+@pytest.mark.slow
 def test_a_model_of_the_platform_is_served_for_the_task(platform: Any, sums: dict[str, Any]) -> None:
     """The starter model with random weights: nonsense that ends after some 260 symbols."""
     model_id = add_model(platform)
@@ -171,6 +172,7 @@ def test_a_cancelled_generation_takes_its_server_with_it(
         assert count_held_slots(session) == 0
 
 
+@pytest.mark.slow
 def test_a_model_that_cannot_be_served_is_told(platform: Any, sums: dict[str, Any]) -> None:
     model_id = add_model(platform)
     (platform.settings.data_root / "models" / model_id / "config.json").write_text("{}")

@@ -30,6 +30,7 @@ def rows_of(platform: Any, task: dict[str, Any]) -> list[Any]:
     ]
 
 
+@pytest.mark.slow
 def test_the_cluster_of_the_settings_makes_the_rows_that_processes_make(
     platform: Any, cluster: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -251,6 +251,7 @@ def test_the_files_of_a_deleted_one_are_removed_and_a_full_disk_of_errors_is_wai
         assert benchmarks.list_coming(session) == ["gsm8k"]
 
 
+@pytest.mark.slow
 def test_an_evaluation_runs_on_the_cluster_beside_a_training_that_has_the_only_slot(on_ray: Any) -> None:
     platform = on_ray(TRELLIS_SLOTS="1")
     install_gsm8k(platform)

@@ -146,6 +146,7 @@ def test_workers_that_sweep_at_once_queue_each_checkpoint_once(install: Callable
 
 
 @pytest.mark.parametrize("left", [0, 1, 2])
+@pytest.mark.faults
 def test_a_worker_killed_at_any_commit_loses_and_doubles_nothing(
     install: Callable[..., Any], left: int
 ) -> None:

@@ -141,6 +141,7 @@ def test_without_chromium_the_pdf_alone_is_missing_until_it_is_there(
     assert list_files(platform, report_id) == ["report.html", "report.md"]
 
 
+@pytest.mark.faults
 def test_a_worker_that_was_killed_leaves_nothing_behind(install: Callable[..., Any]) -> None:
     platform = install()
     report_id = ask(platform, add_evaluation(platform, 0, (1.0, 0.0)))

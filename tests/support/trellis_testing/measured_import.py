@@ -16,8 +16,8 @@ from trellis_data.reading.sources import LocalSource
 
 CPU_LIMIT_S = 120
 _FORKED = multiprocessing.get_context("forkserver")
-# What is installed: the server does not know the paths that pytest adds. Each child imports pytest's main module,
-# and pyarrow imports pandas when it makes its first array.
+# What is installed: the server does not know the paths that pytest adds. Each child imports pytest's main
+# module, and pyarrow imports pandas when it makes its first array.
 _FORKED.set_forkserver_preload(["pytest", "pandas", "trellis_data.reading.importing"])
 
 

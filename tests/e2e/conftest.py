@@ -86,7 +86,8 @@ class Rig:
         assert all(leaders), f"{names} do not all run"
         doomed = [each for pid in leaders for each in list_tree(pid)]
         for process in doomed:
-            process.kill()
+            with contextlib.suppress(psutil.NoSuchProcess):  # some end with the one that started them
+                process.kill()
         wait_until(lambda: not any(map(is_running, doomed)), 10, f"{names} are dead", pause_s=0.02)
 
     def count_used_slots(self) -> int:

@@ -18,6 +18,9 @@ from trellis_data.versions.store import Entry, Store
 from trellis_train.data.prepare import SCHEMAS
 from trellis_train.starter.model import TURN_START, write_model
 
+# Each process imports the tokenizers and trainers of an engine.
+pytestmark = pytest.mark.slow
+
 TALK: list[dict[str, Any]] = [
     {
         "messages": [
@@ -87,7 +90,6 @@ def viewer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Viewer]:
     started.close()
 
 
-@pytest.mark.slow
 def test_what_is_shaded_is_what_verl_masks(viewer: Viewer, tmp_path: Path, model: Path) -> None:
     from transformers import AutoTokenizer
     from verl.utils.dataset.multiturn_sft_dataset import MultiTurnSFTDataset

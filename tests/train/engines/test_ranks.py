@@ -4,9 +4,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from trellis_contracts.recipe import DataFormat
 from trellis_contracts.spec import EXIT_STOPPED, DataSource, JobSpec, ModelSource
 from trellis_train.supervise.causes import judge
+
+# Two ranks import torch and verl.
+pytestmark = pytest.mark.slow
 
 #: An engine whose ranks do as the test wants.
 ENGINE = """

@@ -90,6 +90,7 @@ def score_all(benchmark: Benchmark, outputs: dict[str, str]) -> dict[str, Scored
 
 
 @needs_the_set
+@pytest.mark.slow
 def test_all_canonical_solutions_pass(published: Benchmark) -> None:
     found = score_all(published, {each.key: each.gold for each in published.problems()})
 

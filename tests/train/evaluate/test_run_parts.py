@@ -377,6 +377,7 @@ sys.exit(SupervisedRun(spec, read_token(Path(spec.attempt_dir)), command, drain_
 """
 
 
+@pytest.mark.slow
 def test_a_missing_file_of_a_benchmark_ends_the_run_before_the_engine_starts(
     tmp_path: Path, starter_folder: Path
 ) -> None:

@@ -10,7 +10,7 @@ from trellis_testing.benchmark_sets import GSM8K, needs_sets, order_benchmark, s
 from trellis_testing.reference_tasks import load_reference, reference_scores
 from trellis_train.evaluate.numbers import read_number
 
-pytestmark = needs_sets(GSM8K)
+pytestmark = [needs_sets(GSM8K), pytest.mark.slow]
 FILTERS = {"strict": "strict-match", "flexible": "flexible-extract"}
 WORK = "First there are 7, then 12 more, which makes 19 in 3 groups.\n"
 

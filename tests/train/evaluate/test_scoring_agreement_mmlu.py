@@ -9,7 +9,7 @@ from trellis_testing.agreement import Judged, compare
 from trellis_testing.benchmark_sets import MMLU, needs_sets, order_benchmark, score
 from trellis_testing.reference_tasks import load_reference, reference_scores
 
-pytestmark = needs_sets(MMLU)
+pytestmark = [needs_sets(MMLU), pytest.mark.slow]
 #: Its examples come from a part of the hub's repository.
 NO_EXAMPLES = {"fewshot_split": None, "fewshot_config": None}
 

@@ -95,6 +95,7 @@ def test_a_comparison_that_does_not_end_is_undecided_and_harms_no_other(monkeypa
     assert time.monotonic() - start < 120
 
 
+@pytest.mark.slow
 def test_children_are_no_more_than_processors_and_end_when_told():
     with ThreadPoolExecutor(16) as pool:
         pairs = [(f"{n}x + {n}", f"{n}(x+1)") for n in range(2, 34)]

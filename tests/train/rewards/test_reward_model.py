@@ -20,6 +20,9 @@ from trellis_train.rewards.sample import Sample
 from trellis_train.rewards.scorer import RewardUnusable
 from trellis_train.starter.model import make_tokenizer
 
+# Each scorer is a process that imports torch and transformers.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -77,12 +80,10 @@ def test_scores_are_those_of_the_model(folder: Path) -> None:
     assert len({round(score, 5) for score in found}) > 1
 
 
-@pytest.mark.slow
 def test_squashed_scores_lie_between_0_and_1(folder: Path) -> None:
     assert all(0 < score < 1 for score in score_all(folder, ["4", "x" * 5_000], squash=True))
 
 
-@pytest.mark.slow
 def test_a_model_with_several_outputs_is_refused(tmp_path: Path) -> None:
     save_model(tmp_path, outputs=3)
 
@@ -109,7 +110,6 @@ def test_a_model_that_cannot_be_used_is_tried_once_for_all_who_wait(tmp_path: Pa
     assert starts == 1
 
 
-@pytest.mark.slow
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RewardUnusable, match="cannot be used"):
         score_all(tmp_path, ["4"])

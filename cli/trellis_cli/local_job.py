@@ -70,6 +70,7 @@ def write_spec(job: LocalJob) -> JobSpec:
     """Compose the next attempt and write its spec; ``Problem`` says all that is wrong with the choices."""
     from trellis_recipes.catalogue import get_recipe
     from trellis_recipes.compose import ComposeRequest, compose
+    from trellis_recipes.memory.architecture import find_largest_weight
 
     folder = job.folder.resolve()
     attempt = _next_attempt(folder)
@@ -87,6 +88,7 @@ def write_spec(job: LocalJob) -> JobSpec:
             platform=platform,
             gpus=job.gpus,
             model_path=job.model,
+            largest_weight=find_largest_weight(Path(job.model)),
             train_path=str(prepared / TRAIN_FILE),
             validation_path=str(prepared / VALIDATION_FILE) if validation else None,
             checkpoint_dir=str(locate_checkpoints(folder)),

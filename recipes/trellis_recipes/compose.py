@@ -105,7 +105,7 @@ def _settings(
         **mapping.algorithm_settings(knobs),
         **mapping.run_settings(recipe.engine, knobs, validation_path is not None),
         **(preset.overrides if preset else {}),
-        **platform_defaults.engine_defaults(recipe.engine, request.platform),
+        **platform_defaults.engine_defaults(recipe.engine, request.platform, request.largest_weight),
         **own,
     }
     derived = mapping.derived_settings(recipe.engine, settings)

@@ -11,6 +11,13 @@ from trellis_contracts.recipe import Engine
 #: Full precision throughout: bfloat16 has no fast path on most CPUs, and sampler and trainer then agree.
 _FULL_PRECISION = {"param_dtype": "fp32", "reduce_dtype": "fp32", "buffer_dtype": "fp32"}
 
+#: The bucket in which weights go to the rollout engine. On a CPU it lies in /dev/shm, which may be small, and
+#: verl refuses a tensor that does not fit (``BucketedWeightSender``); on a GPU it sends such a one by itself.
+_BUCKET = "actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes"
+_MIN_BUCKET_MIB = 64
+#: Weights are sent in single precision.
+_WEIGHT_BYTES, _MIB = 4, 1024**2
+
 _CPU_PPO: dict[str, Any] = {
     "actor_rollout_ref.actor.fsdp_config.mixed_precision": _FULL_PRECISION,
     "actor_rollout_ref.actor.fsdp_config.model_dtype": "fp32",
@@ -21,8 +28,6 @@ _CPU_PPO: dict[str, Any] = {
     "actor_rollout_ref.ref.fsdp_config.mixed_precision": _FULL_PRECISION,
     "actor_rollout_ref.ref.fsdp_config.use_torch_compile": False,
     "actor_rollout_ref.rollout.agent.num_workers": 1,
-    # Weights travel through /dev/shm, which may be small.
-    "actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes": 64,
     "actor_rollout_ref.rollout.dtype": "float32",
     "actor_rollout_ref.rollout.enable_sleep_mode": False,
     "actor_rollout_ref.rollout.enforce_eager": True,
@@ -76,11 +81,16 @@ _CPU_EVALUATION_ENVIRONMENT = {
 }
 
 
-def engine_defaults(engine: Engine, platform: str) -> dict[str, Any]:
-    """Engine settings by dotted key; a person's own settings come after them."""
+def engine_defaults(engine: Engine, platform: str, largest_weight: int | None = None) -> dict[str, Any]:
+    """Engine settings by dotted key; a person's own settings come after them.
+
+    ``largest_weight`` is the number of elements of the model's largest tensor.
+    """
     if platform != "cpu" or engine in (Engine.TRL, Engine.EVALUATE, Engine.RETRIEVAL):
         return {}
-    return dict(_CPU_PPO if engine is Engine.VERL_PPO else _CPU_SFT)
+    if engine is not Engine.VERL_PPO:
+        return dict(_CPU_SFT)
+    return {**_CPU_PPO, _BUCKET: max(_MIN_BUCKET_MIB, -(-(largest_weight or 0) * _WEIGHT_BYTES // _MIB))}
 
 
 def environment(engine: Engine, platform: str) -> dict[str, str]:

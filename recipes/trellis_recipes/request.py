@@ -23,6 +23,8 @@ class ComposeRequest(Strict):
     platform: str = Field(pattern="^(cpu|cuda)$")
     gpus: int = Field(ge=1)
     model_path: str
+    #: Elements of the model's largest tensor, which the weight-sync bucket must hold; None where unknown.
+    largest_weight: int | None = Field(default=None, ge=1)
     train_path: str
     validation_path: str | None = None
     checkpoint_dir: str

@@ -201,3 +201,25 @@ def test_what_corrects_for_the_sampler_reaches_the_engine(request_for: Build) ->
     assert (correction["rollout_is"], correction["rollout_is_threshold"]) == ("sequence", 4.0)
     assert taken["algorithm"]["rollout_correction"]["bypass_mode"]
     assert taken["actor_rollout_ref"]["actor"]["calculate_entropy"]
+
+
+@pytest.mark.parametrize(
+    ("largest_weight", "expected"),
+    [(None, 64), (259 * 128, 64), (49_152 * 576, 108), (64 * 2**18, 64), (64 * 2**18 + 1, 65)],
+)
+def test_the_weight_sync_bucket_on_a_cpu_holds_the_largest_tensor(
+    largest_weight: int | None, expected: int, request_for: Build
+) -> None:
+    composition = compose(request_for(largest_weight=largest_weight))
+
+    engine = composition.config["actor_rollout_ref"]["rollout"]["checkpoint_engine"]
+    assert engine["update_weights_bucket_megabytes"] == expected
+
+
+def test_a_bucket_that_a_person_sets_stays(request_for: Build) -> None:
+    key = "actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes"
+
+    composition = compose(request_for(largest_weight=49_152 * 576, overrides={key: 512}))
+
+    engine = composition.config["actor_rollout_ref"]["rollout"]["checkpoint_engine"]
+    assert engine["update_weights_bucket_megabytes"] == 512

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from trellis_contracts.attempt import PREPARED_FOLDER, TRAIN_FILE, VALIDATION_FILE
 from trellis_recipes.compose import ComposeRequest
+from trellis_recipes.memory.architecture import find_largest_weight
 
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.view import DatasetView
@@ -28,6 +29,7 @@ def build_compose_request(settings: Settings, *, job: Job, ingredients: Ingredie
     """
     prepared = settings.attempt_dir(job.id, job.attempt) / PREPARED_FOLDER
     has_validation = ingredients.validation_dataset is not None
+    model_folder = settings.data_root / (ingredients.model.path or "")
     return ComposeRequest(
         recipe=job.recipe,
         preset=job.preset,
@@ -35,7 +37,8 @@ def build_compose_request(settings: Settings, *, job: Job, ingredients: Ingredie
         overrides=job.overrides,
         platform=settings.resolved_platform,
         gpus=job.gpus,
-        model_path=str(settings.data_root / (ingredients.model.path or "")),
+        model_path=str(model_folder),
+        largest_weight=find_largest_weight(model_folder),
         train_path=str(prepared / TRAIN_FILE),
         validation_path=str(prepared / VALIDATION_FILE) if has_validation else None,
         checkpoint_dir=str(settings.checkpoint_dir(job.id)),

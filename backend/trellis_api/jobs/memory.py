@@ -1,6 +1,5 @@
 """How much memory a job will need, for the preview: from the model's configuration and the composed one."""
 
-import json
 import os
 from dataclasses import dataclass
 from functools import lru_cache
@@ -8,7 +7,7 @@ from pathlib import Path
 
 from trellis_recipes.compose import Composition
 from trellis_recipes.issues import Issue
-from trellis_recipes.memory.architecture import Architecture, UnknownArchitecture, read_architecture
+from trellis_recipes.memory.architecture import Architecture, read_model_folder
 from trellis_recipes.memory.estimate import Machine, estimate_memory
 from trellis_recipes.memory.schemas import MemoryEstimate
 from trellis_recipes.memory.settings import IncompleteConfiguration
@@ -16,7 +15,6 @@ from trellis_recipes.memory.settings import IncompleteConfiguration
 from trellis_api.models.models import Model
 from trellis_api.monitoring.machine import Machine as MeasuredMachine
 
-_MAX_CONFIG_BYTES = 4 * 1024**2
 _MAX_REASON = 200
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - its size is asked for, nothing is written
 
@@ -43,7 +41,7 @@ def estimate(
     if not composition.config or not model.path:
         return Estimated()
     try:
-        architecture = _read_architecture(data_root / model.path / "config.json", model.sha256)
+        architecture = _read_architecture(data_root / model.path, model.sha256)
     except (OSError, ValueError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         return _give_up("memory_model_unknown", "model", f"the model's config.json cannot be used ({reason})")
@@ -70,14 +68,9 @@ def _give_up(code: str, field: str, reason: str) -> Estimated:
 
 
 @lru_cache(maxsize=256)
-def _read_architecture(path: Path, _sha256: str | None) -> Architecture:
+def _read_architecture(folder: Path, _sha256: str | None) -> Architecture:
     """Read once for each set of weights: with other files, the hash is another."""
-    if path.stat().st_size > _MAX_CONFIG_BYTES:
-        raise UnknownArchitecture("config.json is too large")
-    config = json.loads(path.read_bytes())
-    if not isinstance(config, dict):
-        raise UnknownArchitecture("config.json is not an object")
-    return read_architecture(config)
+    return read_model_folder(folder)
 
 
 def _look(measured: MeasuredMachine | None, platform: str) -> Machine:

@@ -6,8 +6,12 @@ and head dimension d), the gated MLP 3·h·i (for each expert, with a router h·
 output head V·h unless it is tied to the embeddings.
 """
 
+import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+_MAX_CONFIG_BYTES = 4 * 1024**2
 
 #: Families whose modules are known exactly, and whether their head is tied where nothing is said.
 KNOWN_FAMILIES = {
@@ -89,6 +93,13 @@ class Architecture:
         return 0 if self.is_tied else self.vocabulary * self.hidden
 
     @property
+    def largest_weight(self) -> int:
+        """Elements of the largest tensor: mostly the embeddings, or all experts of a block in one."""
+        experts = self.experts
+        together = experts.count * 2 * experts.intermediate * self.hidden if experts is not None else 0
+        return max(self.embedding_parameters, self.hidden * self.intermediate, together)
+
+    @property
     def linear_shapes(self) -> dict[str, tuple[int, int]]:
         """Input and output width of each linear layer of a dense block, by its module's name."""
         attention = {
@@ -151,6 +162,31 @@ class Architecture:
     def _dense_parameters(self) -> int:
         bias = (2 * self.intermediate + self.hidden) * self.has_mlp_bias
         return 3 * self.hidden * self.intermediate + bias
+
+
+def read_model_folder(folder: Path) -> Architecture:
+    """Read the shape from the ``config.json`` of a folder in Hugging Face format.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It is no JSON, too large, or not of a decoder-only transformer (``UnknownArchitecture``).
+        RecursionError: It is nested too deeply.
+    """
+    path = folder / "config.json"
+    if path.stat().st_size > _MAX_CONFIG_BYTES:
+        raise UnknownArchitecture("config.json is too large")
+    config = json.loads(path.read_bytes())
+    if not isinstance(config, dict):
+        raise UnknownArchitecture("config.json is not an object")
+    return read_architecture(config)
+
+
+def find_largest_weight(folder: Path) -> int | None:
+    """Elements of the largest tensor of a model; None where its configuration does not say."""
+    try:
+        return read_model_folder(folder).largest_weight
+    except (OSError, ValueError, RecursionError):
+        return None
 
 
 def read_architecture(config: dict[str, Any]) -> Architecture:

@@ -1,6 +1,8 @@
 """The memory estimate against published figures, hand-made sums and what must hold for every run."""
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from trellis_recipes.catalogue import list_recipes
 from trellis_recipes.compose import ComposeRequest, Composition, compose
 from trellis_recipes.memory import formulas
-from trellis_recipes.memory.architecture import UnknownArchitecture, read_architecture
+from trellis_recipes.memory.architecture import UnknownArchitecture, find_largest_weight, read_architecture
 from trellis_recipes.memory.estimate import Machine, estimate_memory
 from trellis_recipes.memory.plan import read_plan
 from trellis_recipes.memory.schemas import MemoryEstimate, MemoryPhase
@@ -346,3 +348,21 @@ def test_an_adapter_checkpoints_and_more_gpus_never_need_more(shape: dict[str, A
     assert checkpointed.per_gpu_bytes <= full.per_gpu_bytes or layers == 1
     assert split.per_gpu_bytes <= full.per_gpu_bytes
     assert read_architecture(shape).count_lora(rank) <= read_architecture(shape).count_lora(rank + 1)
+
+
+def test_the_largest_weight_of_a_folder_is_that_of_its_embeddings(tmp_path: Path) -> None:
+    config = {
+        "model_type": "llama", "hidden_size": 576, "num_hidden_layers": 30, "num_attention_heads": 9,
+        "num_key_value_heads": 3, "intermediate_size": 1536, "vocab_size": 49_152,
+    }  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(config))
+
+    assert find_largest_weight(tmp_path) == 49_152 * 576
+
+
+@pytest.mark.parametrize("text", [None, "{", "[]", "[" * 100_000, '{"model_type": "t5"}'])
+def test_a_folder_that_does_not_say_its_shape_has_no_largest_weight(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / "config.json").write_text(text)
+
+    assert find_largest_weight(tmp_path) is None

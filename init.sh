@@ -16,6 +16,10 @@ case "$here" in
 esac
 python="$venv/bin/python"
 
+# Installed packages are compiled at their first import and kept. Without that, as some container images have it,
+# every process would compile all of torch, Ray and vLLM anew: seconds of a core each time.
+unset PYTHONDONTWRITEBYTECODE
+
 say() { printf '%s\n' "$*" >&2; }
 die() { say "error: $1"; [ $# -lt 2 ] || say "$2"; exit 1; }
 

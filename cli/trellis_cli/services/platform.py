@@ -64,6 +64,8 @@ class Platform:
     def environment(self, service: str) -> dict[str, str]:
         """The environment of a service: the caller's, with every address spelled out."""
         env = dict(os.environ)
+        # Without bytecode every process of a run would compile torch, Ray and vLLM anew.
+        env.pop("PYTHONDONTWRITEBYTECODE", None)
         env |= {
             MARK: self.mark(service),
             "TRELLIS_DATA_ROOT": str(self.settings.data_root),

@@ -7,7 +7,15 @@ from trellis_recipes.catalogue import list_recipes
 from .conftest import configure
 
 CASES = [
-    pytest.param(recipe.id, preset.id, preset.gpus, platform, id=f"{recipe.id}-{preset.id}-{platform}")
+    pytest.param(
+        recipe.id,
+        preset.id,
+        preset.gpus,
+        platform,
+        id=f"{recipe.id}-{preset.id}-{platform}",
+        # Half a second each: at every change those on the platform that they are made for.
+        marks=[] if (preset.id == "cpu-tiny") == (platform == "cpu") else pytest.mark.slow,
+    )
     for recipe in list_recipes()
     if recipe.engine is Engine.VERL_PPO
     for preset in recipe.presets

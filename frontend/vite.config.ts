@@ -37,7 +37,8 @@ export default defineConfig({
     },
   },
   test: {
-    environment: 'jsdom',
+    // A page's objects take most of a second a file: tests that need them say `// @vitest-environment jsdom`.
+    environment: 'node',
     include: ['src/**/*.test.ts'],
     // Dates in assertions are written in UTC.
     env: { TZ: 'UTC' },

@@ -48,6 +48,7 @@ def read(platform: LightPlatform, *arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_an_environment_is_made_listed_tried_and_deleted(platform: LightPlatform, database: Database) -> None:
     assert "profiles" in trellis(platform, "environments", "kinds").stdout
     with ThreadPoolExecutor(1) as pool:

@@ -119,6 +119,7 @@ def test_a_pipeline_runs_on_a_file_of_any_kind_and_its_rows_become_versions(
     assert trellis("gc", "--store", store).returncode == 0
 
 
+@pytest.mark.slow
 def test_rows_of_one_file_are_never_taken_for_those_of_another(
     raw: Path, pipeline: Path, tmp_path: Path
 ) -> None:

@@ -145,6 +145,7 @@ print("\\n" + json.dumps(failed))
 """
 
 
+@pytest.mark.slow
 def test_the_gpu_lock_resolves_for_every_python() -> None:
     command = [sys.executable, str(REQUIREMENTS / "relock.py"), "--gpu", "--check"]
 

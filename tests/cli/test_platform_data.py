@@ -59,6 +59,7 @@ def test_rows_are_uploaded_and_read_back(platform: LightPlatform, tmp_path: Path
     assert (uploaded["id"] in shown.stdout, "ready" in shown.stdout) == (True, True)
 
 
+@pytest.mark.slow
 def test_several_files_make_a_dataset_each(platform: LightPlatform, tmp_path: Path) -> None:
     files = [write_rows(tmp_path / f"{name}.jsonl", SUMS) for name in ("july", "august")]
 
@@ -134,6 +135,7 @@ def test_an_upload_that_broke_off_goes_on(platform: LightPlatform, tmp_path: Pat
 
 
 @pytest.mark.usefixtures("small_pieces")
+@pytest.mark.slow
 def test_a_file_that_has_changed_is_sent_anew(platform: LightPlatform, tmp_path: Path) -> None:
     file = write_rows(tmp_path / "changed.jsonl", SUMS)
     upload = break_off(platform, file)
@@ -175,6 +177,7 @@ def test_an_answer_that_is_lost_does_not_end_an_upload(platform: LightPlatform, 
     assert told[-1] == file.stat().st_size
 
 
+@pytest.mark.slow
 def test_rows_below_the_data_root_are_imported(platform: LightPlatform) -> None:
     write_rows(platform.settings.data_root / "shelf.jsonl", SUMS)
 
@@ -187,6 +190,7 @@ def test_rows_below_the_data_root_are_imported(platform: LightPlatform) -> None:
     assert (unknown.returncode, "hub:OWNER/NAME" in unknown.stderr) == (ExitCode.USAGE, True)
 
 
+@pytest.mark.slow
 def test_more_rows_make_versions_that_can_be_compared_and_undone(
     platform: LightPlatform, sums: str, tmp_path: Path
 ) -> None:
@@ -213,6 +217,7 @@ def test_more_rows_make_versions_that_can_be_compared_and_undone(
     assert history(platform, sums)[2]["branches"] == []
 
 
+@pytest.mark.slow
 def test_rows_are_downloaded_once(platform: LightPlatform, sums: str, tmp_path: Path) -> None:
     file = tmp_path / "here.jsonl"
 
@@ -229,6 +234,7 @@ def test_rows_are_downloaded_once(platform: LightPlatform, sums: str, tmp_path: 
     assert sorted(each.name for each in tmp_path.iterdir()) == ["here.jsonl", "sums.jsonl"]
 
 
+@pytest.mark.slow
 def test_a_dataset_is_deleted_by_its_name(platform: LightPlatform, sums: str) -> None:
     gone = trellis(platform, "datasets", "delete", sums)
     again = trellis(platform, "datasets", "delete", sums)
@@ -237,6 +243,7 @@ def test_a_dataset_is_deleted_by_its_name(platform: LightPlatform, sums: str) ->
     assert (again.returncode, "there is no dataset" in again.stderr) == (ExitCode.REFUSED, True)
 
 
+@pytest.mark.slow
 def test_a_pipeline_makes_the_next_version(platform: LightPlatform, sums: str, tmp_path: Path) -> None:
     file = tmp_path / "clean.yaml"
     file.write_text(CLEAN.format(name="tidy"))
@@ -253,6 +260,7 @@ def test_a_pipeline_makes_the_next_version(platform: LightPlatform, sums: str, t
     assert "8 rows in, 6 out" in trellis(platform, "pipelines", "show", run).stdout
 
 
+@pytest.mark.slow
 def test_a_saved_pipeline_makes_a_dataset(platform: LightPlatform, sums: str, tmp_path: Path) -> None:
     file = tmp_path / "clean.yaml"
     file.write_text(CLEAN.format(name="kept"))
@@ -291,6 +299,7 @@ def test_a_pipeline_that_cannot_run_is_refused_with_every_place(
     assert bad_output.returncode == ExitCode.USAGE
 
 
+@pytest.mark.slow
 def test_a_run_is_cancelled_and_tells_so_by_its_exit_code(
     platform: LightPlatform, sums: str, tmp_path: Path
 ) -> None:
@@ -306,6 +315,7 @@ def test_a_run_is_cancelled_and_tells_so_by_its_exit_code(
     assert "cancelled" in shown.stdout
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_has_an_exit_code(platform: LightPlatform, sums: str, tmp_path: Path) -> None:
     file = tmp_path / "strict.yaml"
     file.write_text(

@@ -48,6 +48,7 @@ sys.exit(code)
 """
 
 
+@pytest.mark.slow
 def test_every_recipe_has_a_proof() -> None:
     scopeless = {name: value for name, value in os.environ.items() if name != proof.SCOPE_VARIABLE}
 

@@ -34,6 +34,7 @@ def search(tmp_path_factory: pytest.TempPathFactory) -> trellis.SearchResult:
     return tune_search("none.py", BASE, space, "reward", "max", 1, 2, output=folder, train=learn)
 
 
+@pytest.mark.slow
 def test_the_search_finds_the_good_setting_beside_a_trial_that_crashes(search: trellis.SearchResult) -> None:
     assert search.best.settings == {"algorithm.optimizer.lr": GOOD}
     assert search.best.value == pytest.approx(0.7)

@@ -15,6 +15,7 @@ from typing import Any
 
 from trellis_cli.ci.results import git
 from trellis_cli.ci.suites import Part, list_parts
+from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.services.platform import REPOSITORY_ROOT
 
 #: Folder of each package of ours.
@@ -47,9 +48,13 @@ class Reach:
 
 def find_reach(base: str) -> Reach:
     """The parts that the difference between a commit and the files of this checkout can reach."""
-    tracked = git("diff", "--name-only", "-z", base).split("\0")[:-1]
+    try:
+        commit = git("rev-parse", "--verify", "--end-of-options", f"{base}^{{commit}}").strip()
+    except Problem:
+        raise Problem(f"{base} is no commit of this checkout", exit_code=ExitCode.USAGE) from None
+    tracked = git("diff", "--name-only", "-z", commit, "--").split("\0")[:-1]
     untracked = git("ls-files", "--others", "--exclude-standard", "-z").split("\0")[:-1]
-    reach = Reach(base, sorted({*tracked, *untracked}))
+    reach = Reach(commit, sorted({*tracked, *untracked}))
     changed = {module for file in reach.files if (module := name_module(file))}
     reached = changed | find_importers(changed)
     for part in list_parts().values():

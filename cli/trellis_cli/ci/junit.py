@@ -27,11 +27,15 @@ class Case:
 
 def read_cases(report: Path) -> list[Case]:
     """The tests of a report; none where the file is missing or was cut off while it was written."""
+    root = _read(report)
+    return [] if root is None else [_read_case(each) for each in root.iter("testcase")]
+
+
+def _read(report: Path) -> ElementTree.Element | None:
     try:
-        root = ElementTree.parse(report).getroot()  # noqa: S314 - written by the test runner just now
+        return ElementTree.parse(report).getroot()  # noqa: S314 - written by the test runner just now
     except (FileNotFoundError, ElementTree.ParseError):
-        return []
-    return [_read_case(each) for each in root.iter("testcase")]
+        return None
 
 
 def _read_case(element: ElementTree.Element) -> Case:
@@ -58,7 +62,6 @@ def merge_reports(reports: Iterable[Path], target: Path) -> None:
     """Write the suites of several reports into one."""
     merged = ElementTree.Element("testsuites")
     for report in reports:
-        if report.exists():
-            root = ElementTree.parse(report).getroot()  # noqa: S314
+        if (root := _read(report)) is not None:
             merged.extend([root] if root.tag == "testsuite" else list(root))
     ElementTree.ElementTree(merged).write(target, encoding="utf-8", xml_declaration=True)

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from trellis_cli.errors import Problem
 from trellis_cli.services.platform import REPOSITORY_ROOT
 
 FOLDER = REPOSITORY_ROOT / ".test-results"
@@ -16,14 +17,21 @@ PASSED = FOLDER / "passed.json"
 
 
 def git(*arguments: str) -> str:
-    """What git prints about this checkout."""
-    return subprocess.run(  # noqa: S603 - fixed commands
+    """What git prints about this checkout.
+
+    Raises:
+        Problem: git refuses, for instance a commit that it does not know.
+    """
+    done = subprocess.run(  # noqa: S603 - git with arguments, no shell
         ["git", *arguments],  # noqa: S607
         cwd=REPOSITORY_ROOT,
         capture_output=True,
         text=True,
-        check=True,
-    ).stdout
+        check=False,
+    )
+    if done.returncode:
+        raise Problem(f"git {arguments[0]}: {done.stderr.strip()}")
+    return done.stdout
 
 
 def identify_tree() -> str:
@@ -45,15 +53,15 @@ def read_json(path: Path) -> Any:
     return json.loads(path.read_text()) if path.exists() else None
 
 
-def note_passed(commit: str, path: Path = PASSED) -> None:
+def note_passed(commit: str) -> None:
     """Remember that all tests passed on a commit."""
-    found = [each for each in read_json(path) or [] if each != commit]
-    write_json(path, [*found, commit])
+    found = [each for each in read_json(PASSED) or [] if each != commit]
+    write_json(PASSED, [*found, commit])
 
 
-def find_base(path: Path = PASSED) -> str:
+def find_base() -> str:
     """The newest commit of this branch that all tests passed on in this checkout, else the parent."""
-    for commit in reversed(read_json(path) or []):
+    for commit in reversed(read_json(PASSED) or []):
         done = subprocess.run(  # noqa: S603
             ["git", "merge-base", "--is-ancestor", commit, "HEAD"],  # noqa: S607
             cwd=REPOSITORY_ROOT,
@@ -62,7 +70,10 @@ def find_base(path: Path = PASSED) -> str:
         )
         if done.returncode == 0:
             return str(commit)
-    return git("rev-parse", "HEAD~1").strip()
+    try:
+        return git("rev-parse", "--verify", "--quiet", "HEAD~1").strip()
+    except Problem:
+        raise Problem("HEAD has no parent here to compare with", hint="name a commit with --base") from None
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
-from trellis_cli.ci.changed import explain, find_importers, list_tests, name_module
+import pytest
+from trellis_cli.ci.changed import explain, find_importers, find_reach, list_tests, name_module
+from trellis_cli.ci.results import git
 from trellis_cli.ci.suites import Part, list_parts
+from trellis_cli.errors import Problem
 
 PARTS = list_parts()
 
@@ -69,3 +72,20 @@ def test_conftest_files_of_the_folders_above_belong_to_a_part(tmp_path: Path) ->
     files = list_tests(Part("one", ("tests/e2e/dashboard/test_shell.py",), 60))
 
     assert [file.name for file in files].count("conftest.py") == 3
+
+
+def test_a_commit_that_git_does_not_know_is_named() -> None:
+    with pytest.raises(Problem, match="no-such-commit"):
+        find_reach("no-such-commit")
+
+
+def test_an_option_is_no_commit() -> None:
+    with pytest.raises(Problem):
+        find_reach("--output=/tmp/x")
+
+
+def test_the_files_of_a_change_are_those_between_a_commit_and_the_checkout() -> None:
+    reach = find_reach("HEAD")
+
+    assert reach.base == git("rev-parse", "HEAD").strip()
+    assert set(reach.files) >= set(git("diff", "--name-only", "HEAD").split())

@@ -134,6 +134,7 @@ def test_rows_of_one_file_are_never_taken_for_those_of_another(
     assert anew["rows_in"] == 1
 
 
+@pytest.mark.slow
 def test_a_folder_that_holds_another_run_is_a_mistake_of_the_command(
     raw: Path, pipeline: Path, tmp_path: Path
 ) -> None:

@@ -41,6 +41,7 @@ def test_a_corpus_is_the_same_for_the_same_seed_and_holds_every_document_once(tm
     assert len(planted[0].stubs) > 0
 
 
+@pytest.mark.slow
 def test_ours_cleans_and_finds_what_was_planted(tmp_path: Path) -> None:
     source = tmp_path / "input"
     source.mkdir()

@@ -1,6 +1,5 @@
 """The lock files are complete: what is installed is what they say, on every supported Python."""
 
-import ast
 import importlib.metadata as metadata
 import importlib.util
 import json
@@ -13,7 +12,8 @@ from types import ModuleType
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from trellis_cli.ci.changed import ROOTS
+from trellis_cli.ci.changed import list_imports
+from trellis_cli.ci.packages import ROOTS
 from trellis_cli.services.platform import REPOSITORY_ROOT
 
 REQUIREMENTS = Path(__file__).resolve().parents[2] / "requirements"
@@ -86,14 +86,8 @@ def imported_by_our_packages() -> dict[str, str]:
         for file in sorted((REPOSITORY_ROOT / folder / package).rglob("*.py")):
             if "rivals" in file.parts:
                 continue
-            for node in ast.walk(ast.parse(file.read_text())):
-                names: list[str] = []
-                if isinstance(node, ast.Import):
-                    names = [alias.name for alias in node.names]
-                elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                    names = [node.module]
-                for name in names:
-                    found.setdefault(name.partition(".")[0], str(file.relative_to(REPOSITORY_ROOT)))
+            for name in list_imports(file):
+                found.setdefault(name.partition(".")[0], str(file.relative_to(REPOSITORY_ROOT)))
     return found
 
 

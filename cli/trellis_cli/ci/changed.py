@@ -13,23 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from trellis_cli.ci.packages import ROOTS
 from trellis_cli.ci.results import git
 from trellis_cli.ci.suites import Part, list_parts
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.services.platform import REPOSITORY_ROOT
 
-#: Folder of each package of ours.
-ROOTS = {
-    "trellis_contracts": "contracts",
-    "trellis_recipes": "recipes",
-    "trellis_data": "factory",
-    "trellis_evaluation": "evaluation",
-    "trellis_api": "backend",
-    "trellis_workers": "workers",
-    "trellis_train": "verl",
-    "trellis_cli": "cli",
-    "trellis": "sdk",
-}
 #: The tests' own library; a change of it reaches what imports it.
 SUPPORT = "trellis_testing"
 #: A change of these reaches every part.
@@ -148,13 +137,15 @@ def list_tests(part: Part) -> list[Path]:
 @cache
 def imports_of(file: Path) -> set[str]:
     """Every module of ours that a file names in an import statement, with the packages that hold it."""
+    return {name for name in list_imports(file) if name.partition(".")[0] in {*ROOTS, SUPPORT}}
+
+
+def list_imports(file: Path) -> set[str]:
+    """Every module that a file imports absolutely, also in functions; `from a import b` names a and a.b."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        else:
-            continue
-        found |= {name for name in names if name.partition(".")[0] in {*ROOTS, SUPPORT}}
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     return found

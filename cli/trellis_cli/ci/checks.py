@@ -4,24 +4,13 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from trellis_cli.ci.commands import Command, run_side_by_side
+from trellis_cli.ci.commands import Command, npm_command, pick, run_side_by_side
+from trellis_cli.ci.packages import ROOTS
 from trellis_cli.ci.report import show
-from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.output import out
-from trellis_cli.services.platform import REPOSITORY_ROOT, python_command
+from trellis_cli.services.platform import python_command
 
-FRONTEND = REPOSITORY_ROOT / "frontend"
-PACKAGES = (
-    "contracts/trellis_contracts",
-    "recipes/trellis_recipes",
-    "factory/trellis_data",
-    "evaluation/trellis_evaluation",
-    "backend/trellis_api",
-    "workers/trellis_workers",
-    "verl/trellis_train",
-    "cli/trellis_cli",
-    "sdk/trellis",
-)
+PACKAGES = tuple(f"{folder}/{package}" for package, folder in ROOTS.items())
 
 
 def list_checks() -> dict[str, Command]:
@@ -30,7 +19,7 @@ def list_checks() -> dict[str, Command]:
         "types": ("types: mypy strict", python_command("-m", "mypy", *PACKAGES)),
         "frontend": (
             "front end: types are fresh, vue-tsc, ESLint",
-            ["npm", "--prefix", str(FRONTEND), "run", "--silent", "check"],
+            npm_command("check"),
         ),
         "lint": ("ruff: lint", python_command("-m", "ruff", "check", ".")),
         "format": ("ruff: format", python_command("-m", "ruff", "format", "--check", ".")),
@@ -63,14 +52,7 @@ def choose_checks(names: Sequence[str]) -> list[Command]:
     Raises:
         Problem: A name that no check has.
     """
-    checks = list_checks()
-    if unknown := [name for name in names if name not in checks]:
-        raise Problem(
-            f"no such check: {', '.join(unknown)}",
-            hint=f"checks: {', '.join(checks)}",
-            exit_code=ExitCode.USAGE,
-        )
-    return [checks[name] for name in names] if names else list(checks.values())
+    return pick(list_checks(), names, "check")
 
 
 def run_checks(names: Sequence[str] = ()) -> bool:

@@ -5,15 +5,19 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 
+from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.services.platform import REPOSITORY_ROOT
+
+T = TypeVar("T")
 
 #: Two suites at a time: with a third, suites on two cores ran into their own timeouts.
 LANES = 2
@@ -45,6 +49,27 @@ class Outcome:
     has_passed: bool
     seconds: float
     output: str
+
+
+def npm_command(script: str, *arguments: str) -> list[str]:
+    """The command that runs a script of the dashboard's package.json."""
+    return ["npm", "--prefix", str(REPOSITORY_ROOT / "frontend"), "run", "--silent", script, *arguments]
+
+
+def pick(known: Mapping[str, T], names: Iterable[str], what: str) -> list[T]:
+    """Those of these names, in their order; all for none.
+
+    Raises:
+        Problem: A name that none has.
+    """
+    wanted = list(names)
+    if unknown := [name for name in wanted if name not in known]:
+        raise Problem(
+            f"no such {what}: {', '.join(unknown)}",
+            hint=f"{what}s: {', '.join(known)}",
+            exit_code=ExitCode.USAGE,
+        )
+    return [known[name] for name in wanted] if wanted else list(known.values())
 
 
 def run(command: Command, log: Path) -> Outcome:

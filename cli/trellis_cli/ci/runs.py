@@ -19,6 +19,7 @@ from trellis_cli.ci.suites import (
     FAST,
     FRONTEND,
     LEFT_OUT,
+    NO_TESTS,
     SHARED_CORES,
     Part,
     choose_parts,
@@ -76,7 +77,7 @@ def plan_fast(reports: Path) -> list[Command]:
 
 
 def _sum_budgets(slowdown: float) -> str:
-    total = duration(sum(list_budgets().values()) * slowdown / 2)
+    total = duration(sum(list_budgets().values()) * slowdown / LANES)
     return f"{total}, machine {slowdown:.2f} times slower than the reference" if slowdown > 1 else total
 
 
@@ -148,7 +149,9 @@ def plan_part(part: Part, folder: Path, selection: str | None = None) -> list[Co
         name = f"{part.name} {suite.rpartition('/')[2]}"
         report = folder / f"{name.replace(' ', '.')}.xml"
         if suite.startswith("tests/"):
-            commands.append(pytest_command(name, tests, report, *options))
+            command = pytest_command(name, tests, report, *options)
+            # A suite may have nothing that is selected; without a selection no tests are a mistake.
+            commands.append(replace(command, accepted=(0, NO_TESTS)) if selection else command)
         elif not selection:
             commands.append(replace(vitest_command(report), name=name))
     return commands
@@ -192,7 +195,8 @@ def run_changed(base: str | None) -> bool:
         limits += list_parts()[name].limit_s
         err.print(f"  {name}: {escape(reason)}", highlight=False)
     err.print(
-        f"the fast set, then {len(reach.parts)} of {len(list_parts())} parts, at most {duration(limits / 2)}",
+        f"the fast set, then {len(reach.parts)} of {len(list_parts())} parts, "
+        f"at most {duration(limits / LANES)}",
         highlight=False,
     )
     is_fast_passed = run_fast()

@@ -13,8 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from trellis_cli.ci.commands import Command
-from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.ci.commands import Command, npm_command, pick
 from trellis_cli.services.platform import REPOSITORY_ROOT, python_command
 
 #: Factor on the timeouts of ``trellis_testing.waiting``.
@@ -88,29 +87,20 @@ def choose_parts(names: Iterable[str]) -> list[Part]:
     Raises:
         Problem: A name that no part has.
     """
-    parts, wanted = list_parts(), list(names)
-    if unknown := [name for name in wanted if name not in parts]:
-        raise Problem(
-            f"no such part: {', '.join(unknown)}",
-            hint=f"parts: {', '.join(parts)}",
-            exit_code=ExitCode.USAGE,
-        )
-    return [parts[name] for name in wanted] if wanted else list(parts.values())
+    return pick(list_parts(), names, "part")
 
 
 def pytest_command(name: str, tests: Iterable[str], report: Path, *options: str) -> Command:
     """The command that runs tests in one process and writes a JUnit report."""
     arguments = python_command("-m", "pytest", *tests, f"--junitxml={report}", *options)
     left_out = {LEFT_OUT_VARIABLE: str(report.with_suffix(".left-out"))}
-    environment = {**SHARED_CORES, **left_out}
-    return Command(name, arguments, environment=environment, accepted=(0, NO_TESTS))
+    return Command(name, arguments, environment={**SHARED_CORES, **left_out})
 
 
 def vitest_command(report: Path) -> Command:
     """The command that runs the dashboard's tests and writes a JUnit report."""
-    npm = ["npm", "--prefix", str(REPOSITORY_ROOT / "frontend"), "run", "--silent", "test", "--"]
     reporters = ["--reporter=default", "--reporter=junit", f"--outputFile.junit={report}"]
-    return Command(FRONTEND, [*npm, *reporters])
+    return Command(FRONTEND, npm_command("test", "--", *reporters))
 
 
 def group_by_suite(tests: Iterable[str]) -> dict[str, list[str]]:

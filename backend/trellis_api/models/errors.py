@@ -49,3 +49,9 @@ class ModelNotRetryable(Conflict):
     """There is no failed fetch to try again."""
 
     code = "model_not_retryable"
+
+
+class ModelNotInCatalogue(InvalidRequest):
+    """The catalogue has no entry of this name."""
+
+    code = "model_not_in_catalogue"

@@ -22,6 +22,7 @@ _TOKENIZERS = (
 )
 _CONTEXT_KEYS = ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length", "n_ctx")
 _INDEX = "model.safetensors.index.json"
+GGUF_SUFFIX = ".gguf"
 _CHAT_TEMPLATE_FILES = ("chat_template.jinja", "chat_template.json")
 
 
@@ -70,6 +71,32 @@ def resolve_folder(root: Path, relative: str) -> Path:
     if not is_folder:
         raise UnusableFolder("folder_missing", f"There is no folder '{relative}' under the data root.")
     return folder
+
+
+def find_gguf(root: Path, relative: str) -> Path | None:
+    """The GGUF file that a client named, itself or by its folder; None where a folder holds none.
+
+    A folder with safetensors is taken as it is. Raises ``OutsideRoot``, and ``UnusableFolder`` for a
+    folder with several GGUF files.
+    """
+    if relative.endswith(GGUF_SUFFIX):
+        folder = resolve_folder(root, Path(relative).parent.as_posix())
+        file = (folder / Path(relative).name).resolve()
+        if not file.is_relative_to(root.resolve()):
+            raise OutsideRoot(f"The path '{relative}' leads out of the data root.")
+        if not file.is_file():
+            raise UnusableFolder("file_missing", f"There is no file '{relative}' under the data root.")
+        return file
+    folder = resolve_folder(root, relative)
+    names = {path.name for path in folder.iterdir()}
+    found = sorted(name for name in names if name.endswith(GGUF_SUFFIX))
+    if not found or "config.json" in names:
+        return None
+    if len(found) > 1:
+        raise UnusableFolder(
+            "several_gguf_files", f"The folder holds {len(found)} GGUF files; name one, e.g. '{found[0]}'."
+        )
+    return folder / found[0]
 
 
 def inspect_folder(folder: Path, *, root: Path) -> ModelFacts:

@@ -25,6 +25,8 @@ class Model(SQLModel, table=True):
     state_reason: str | None = Field(default=None, max_length=2000)
     #: When the state last changed; a fetch that was lost is recognised by it.
     state_changed_at: datetime = Field(default_factory=utc_now, sa_type=UtcDateTime)
+    #: Of a fetch that is under way: ``FetchProgress``.
+    progress: dict[str, Any] | None = Field(default=None, sa_type=JsonColumn)
     source: dict[str, Any] = Field(sa_type=JsonColumn)
     lineage: dict[str, Any] = Field(sa_type=JsonColumn)
     #: Of the lineage, what models are looked for by: see ``_copy_lineage``.

@@ -9,7 +9,7 @@ from sqlmodel import Session, col, func, or_, select, tuple_
 from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import is_id
 from trellis_api.models.models import Model
-from trellis_api.models.schemas import ModelState
+from trellis_api.models.schemas import FetchProgress, ModelState
 
 
 def find_model(session: Session, *, model_id: str) -> Model | None:
@@ -83,17 +83,17 @@ def claim_fetch(session: Session, *, model_id: str, lost_before: datetime) -> bo
     claimed = session.exec(
         update(Model)
         .where(col(Model.id) == model_id, _waits_for_fetch(lost_before))
-        .values(state=ModelState.FETCHING.value, state_changed_at=utc_now(), state_reason=None)
+        .values(state=ModelState.FETCHING.value, state_changed_at=utc_now(), state_reason=None, progress=None)
     )
     return claimed.rowcount == 1
 
 
-def touch_fetch(session: Session, *, model_id: str) -> bool:
-    """Show a sign of life; False where the model is gone."""
+def touch_fetch(session: Session, *, model_id: str, progress: FetchProgress | None) -> bool:
+    """Note progress, which is also the sign of life; False where the model is gone."""
     touched = session.exec(
         update(Model)
         .where(col(Model.id) == model_id, col(Model.state) == ModelState.FETCHING.value)
-        .values(state_changed_at=utc_now())
+        .values(state_changed_at=utc_now(), progress=progress.model_dump(mode="json") if progress else None)
     )
     return touched.rowcount == 1
 

@@ -10,6 +10,7 @@ from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
 from trellis_api.core.texts import NO_NUL
 from trellis_api.models import lineage, service
+from trellis_api.models.catalogue import Catalogue, list_entries
 from trellis_api.models.schemas import LineageRead, ModelCreate, ModelRead, ModelState
 
 router = APIRouter(prefix="/models", tags=["models"], responses=ERROR_RESPONSES)
@@ -37,7 +38,10 @@ def create_model(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> ModelRead:
-    """Register a local folder, a hub repository or a checkpoint. A hub repository is fetched by a worker."""
+    """Register a model: by its name in the catalogue, a hub repository, a local folder or a checkpoint.
+
+    A worker fetches what is not here yet, and converts GGUF files to safetensors.
+    """
     with database.read() as session:
         origin = service.check(session, settings, request)
     prepared = service.prepare(settings, request, origin)
@@ -46,6 +50,12 @@ def create_model(
     if model.state is ModelState.PENDING:
         tasks.send_later(background, FETCH_MODEL, model.id)
     return model
+
+
+@router.get("/catalogue")
+def read_catalogue() -> Catalogue:
+    """Models that can be had by name: ``POST /models`` with a source of kind ``catalogue`` fetches one."""
+    return Catalogue(items=list(list_entries()))
 
 
 @router.get("/{model_id}")
@@ -64,7 +74,7 @@ def read_lineage(model_id: str, session: ReadSession) -> LineageRead:
 def retry_model(
     model_id: str, session: WriteSession, tasks: TasksDep, background: BackgroundTasks
 ) -> ModelRead:
-    """Fetch a hub model again whose fetch failed."""
+    """Fetch or convert a model again that failed."""
     model = service.retry_fetch(session, model_id=model_id)
     tasks.send_later(background, FETCH_MODEL, model.id)
     return ModelRead.model_validate(model)
@@ -72,5 +82,8 @@ def retry_model(
 
 @router.delete("/{model_id}", status_code=204)
 def delete_model(model_id: str, session: WriteSession, settings: SettingsDep) -> None:
-    """Remove a model; a local folder stays, fetched and kept files go. Refused while a job uses it."""
+    """Remove a model; a local folder or GGUF file stays, fetched and converted files go.
+
+    Refused while a job uses it.
+    """
     service.delete(session, settings, model_id=model_id)

@@ -2,9 +2,9 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from trellis_contracts.spec import ExportForm
 
 from trellis_api.core.ids import id_pattern
@@ -20,14 +20,26 @@ class ModelState(StrEnum):
     FAILED = "failed"
 
 
+CatalogueName = Annotated[str, StringConstraints(max_length=80, pattern=r"^[a-z0-9][a-z0-9.-]*$")]
+
+
+class CatalogueSource(BaseModel):
+    """An entry of the catalogue (``GET /models/catalogue``); fetched by a worker from its pinned origin."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Literal["catalogue"] = "catalogue"
+    name: CatalogueName
+
+
 class LocalSource(BaseModel):
-    """A folder under the data root, used where it lies."""
+    """A folder under the data root, used where it lies; or a GGUF file, which a worker converts."""
 
     model_config = ConfigDict(extra="forbid")
 
     kind: Literal["local"] = "local"
     path: Annotated[str, StringConstraints(min_length=1, max_length=1000, pattern=r"^[^\x00]+$")] = Field(
-        description="Relative to the data root, e.g. models/starter."
+        description="Relative to the data root, e.g. models/starter or models/tiny.Q4_0.gguf."
     )
 
 
@@ -45,6 +57,20 @@ class HubSource(BaseModel):
     ] = Field(description="owner/name.")
     revision: Annotated[str, StringConstraints(max_length=120, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")] = (
         Field(default="main", description="Branch, tag or commit.")
+    )
+    file: (
+        Annotated[
+            str,
+            StringConstraints(
+                max_length=300,
+                pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*\.gguf$",
+            ),
+        ]
+        | None
+    ) = Field(
+        default=None,
+        description="A GGUF file of the repository, converted to safetensors. Without it, the repository's "
+        "safetensors are taken.",
     )
 
 
@@ -69,10 +95,28 @@ class ExportSource(BaseModel):
     form: ExportForm
 
 
-NewModelOrigin = Annotated[LocalSource | HubSource | CheckpointSource, Field(discriminator="kind")]
-ModelOrigin = Annotated[
-    LocalSource | HubSource | CheckpointSource | ExportSource, Field(discriminator="kind")
+NewModelOrigin = Annotated[
+    CatalogueSource | LocalSource | HubSource | CheckpointSource, Field(discriminator="kind")
 ]
+ModelOrigin = Annotated[
+    CatalogueSource | LocalSource | HubSource | CheckpointSource | ExportSource, Field(discriminator="kind")
+]
+
+
+class FetchStage(StrEnum):
+    """What a worker does with a model that is fetched."""
+
+    DOWNLOADING = "downloading"
+    CONVERTING = "converting"
+    INSPECTING = "inspecting"
+
+
+class FetchProgress(BaseModel):
+    """How far the fetch of a model is."""
+
+    stage: FetchStage
+    done_bytes: int | None = Field(default=None, description="Downloaded so far.")
+    total_bytes: int | None = Field(default=None, description="To download, where it is known.")
 
 
 class ModelCreate(BaseModel):
@@ -80,9 +124,24 @@ class ModelCreate(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: Name
+    name: Name | None = Field(
+        default=None, description="Required, except for an entry of the catalogue, which has a name."
+    )
     description: Description = ""
     source: NewModelOrigin
+
+    @model_validator(mode="after")
+    def _take_name_of_the_entry(self) -> Self:
+        if self.name is None:
+            if not isinstance(self.source, CatalogueSource):
+                raise ValueError("name is required for a model that is not from the catalogue")
+            self.name = self.source.name
+        return self
+
+    @property
+    def chosen_name(self) -> str:
+        """The name that was given, else that of the catalogue's entry."""
+        return self.name or ""
 
 
 class ModelWarning(BaseModel):
@@ -169,6 +228,7 @@ class ModelRead(BaseModel):
     description: str
     state: ModelState
     state_reason: str | None = Field(description="Why fetching failed.")
+    progress: FetchProgress | None = Field(description="While it is fetched.")
     source: ModelOrigin
     lineage: Lineage
     path: str | None = Field(description="Folder, relative to the data root.")

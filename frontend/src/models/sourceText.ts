@@ -10,8 +10,10 @@ export function useSourceText() {
     switch (source.kind) {
       case 'local':
         return source.path
+      case 'catalogue':
+        return source.name
       case 'hub':
-        return source.repo_id
+        return source.file ? `${source.repo_id} · ${source.file}` : source.repo_id
       case 'checkpoint':
       case 'export':
         return `${source.job_id} · ${t('models.source.checkpointOf', { step: source.step })}`

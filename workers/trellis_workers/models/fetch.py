@@ -1,27 +1,31 @@
-"""Fetches hub models: ``POST /models`` writes PENDING, this claims the row, downloads and settles it.
+"""Fetches models: ``POST /models`` writes PENDING, this claims the row, downloads, converts and settles it.
 
 A lost message costs nothing: beat calls ``fetch_pending``, which also takes over
 a fetch whose worker died (its row shows no sign of life any more).
 """
 
+import contextlib
 import logging
 import shutil
+import stat
 import threading
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.models import repository, service
 from trellis_api.models.inspection import OutsideRoot, UnusableFolder, inspect_folder
-from trellis_api.models.schemas import ModelState
+from trellis_api.models.schemas import FetchProgress, FetchStage, ModelState
 
-from trellis_workers.models.hub import FetchFailed, Hub
+from trellis_workers.models.hub import FetchFailed
+from trellis_workers.models.sources import bring
 
 log = logging.getLogger(__name__)
-_SIGN_INTERVAL_S = 15.0
+_WRITE_INTERVAL_S = 3.0
 #: A fetch that was silent for this long has no worker any more.
 _LOST_AFTER = timedelta(seconds=90)
 
@@ -41,12 +45,14 @@ def fetch_model(settings: Settings, database: Database, *, model_id: str) -> boo
         model = repository.find_model(session, model_id=model_id)
         if model is None:
             return False
-        repo_id, revision = str(model.source["repo_id"]), str(model.source["revision"])
+        source = dict(model.source)
     folder = service.model_folder(settings, model_id)
-    log.info("model %s: fetching %s at %s", model_id, repo_id, revision)
+    staging = service.staging_folder(settings, model_id)
+    log.info("model %s: fetching %s", model_id, source)
     try:
-        with _SignsOfLife(database, model_id):
-            commit = _download(settings, repo_id, revision, folder)
+        with _Progress(database, model_id) as progress:
+            revision = bring(settings, source, folder=folder, staging=staging, report=progress.note)
+            progress.note(FetchStage.INSPECTING)
             facts = inspect_folder(folder, root=settings.data_root)
     except (FetchFailed, UnusableFolder, OutsideRoot) as error:
         return _fail(settings, database, model_id=model_id, reason=str(error))
@@ -55,27 +61,14 @@ def fetch_model(settings: Settings, database: Database, *, model_id: str) -> boo
     with database.write() as session:
         model = repository.find_model(session, model_id=model_id)
         if model is not None:
-            model.revision = commit
+            model.revision = revision
             service.apply_facts(model, settings, folder=folder, facts=facts)
             session.add(model)
     if model is None:
-        _discard_deleted(folder, model_id)
+        _discard_deleted(settings, model_id)
     else:
         log.info("model %s is ready: %d parameters", model_id, facts.parameter_count)
     return True
-
-
-def _download(settings: Settings, repo_id: str, revision: str, folder: Path) -> str:
-    hub = Hub()
-    snapshot = hub.resolve(repo_id, revision)
-    folder.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(folder).free
-    if free - snapshot.size_bytes < settings.min_free_disk_bytes:
-        raise FetchFailed(
-            f"The model has {snapshot.size_bytes} bytes, but only {free} are free under the data root."
-        )
-    hub.download(repo_id, snapshot.commit, folder)
-    return snapshot.commit
 
 
 def _fail(settings: Settings, database: Database, *, model_id: str, reason: str) -> bool:
@@ -86,26 +79,34 @@ def _fail(settings: Settings, database: Database, *, model_id: str, reason: str)
             service.set_state(model, ModelState.FAILED, reason=reason)
             session.add(model)
     if model is None:
-        _discard_deleted(service.model_folder(settings, model_id), model_id)
+        _discard_deleted(settings, model_id)
     return True
 
 
-def _discard_deleted(folder: Path, model_id: str) -> None:
+def _discard_deleted(settings: Settings, model_id: str) -> None:
     log.info("model %s was deleted while it was fetched", model_id)
-    shutil.rmtree(folder, ignore_errors=True)
+    for folder in (service.model_folder(settings, model_id), service.staging_folder(settings, model_id)):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-class _SignsOfLife:
-    """Touches the row while a download runs, so that no other worker takes it over."""
+class _Progress:
+    """Writes progress to the row while a fetch runs; by it other workers also see that it is alive."""
 
     def __init__(self, database: Database, model_id: str) -> None:
-        self._database = database
-        self._model_id = model_id
+        self._database, self._model_id = database, model_id
+        self._now: FetchProgress | None = None
+        self._measured: Path | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"fetch-{model_id}", daemon=True)
 
-    def __enter__(self) -> None:
+    def note(self, stage: FetchStage, *, folder: Path | None = None, total_bytes: int | None = None) -> None:
+        """Enter a stage; a download is measured by the bytes below ``folder``."""
+        self._now, self._measured = FetchProgress(stage=stage, total_bytes=total_bytes), folder
+        self._write()
+
+    def __enter__(self) -> Self:
         self._thread.start()
+        return self
 
     def __exit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
@@ -114,9 +115,25 @@ class _SignsOfLife:
         self._thread.join()
 
     def _run(self) -> None:
-        while not self._stop.wait(_SIGN_INTERVAL_S):
+        while not self._stop.wait(_WRITE_INTERVAL_S):
             try:
-                with self._database.write() as session:
-                    repository.touch_fetch(session, model_id=self._model_id)
+                self._write()
             except Exception:  # the edge of a thread that must not end
-                log.exception("model %s: no sign of life could be given", self._model_id)
+                log.exception("model %s: progress could not be written", self._model_id)
+
+    def _write(self) -> None:
+        now, folder = self._now, self._measured
+        if now is not None and folder is not None:
+            now = now.model_copy(update={"done_bytes": _count_bytes(folder)})
+        with self._database.write() as session:
+            repository.touch_fetch(session, model_id=self._model_id, progress=now)
+
+
+def _count_bytes(folder: Path) -> int:
+    """Bytes of the files below a folder; those that vanish meanwhile do not count."""
+    total = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            status = path.lstat()
+            total += status.st_size if stat.S_ISREG(status.st_mode) else 0
+    return total

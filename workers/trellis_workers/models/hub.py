@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import httpx
 from huggingface_hub import HfApi
@@ -19,6 +20,8 @@ from huggingface_hub.errors import (
 
 #: What training needs. Pickled weights are left out: loading them can run code.
 PATTERNS = ["*.safetensors", "*.json", "*.model", "*.txt", "*.jinja", "*.tiktoken", "README.md", "LICENSE*"]
+
+Kind = Literal["dataset", "model"]
 
 
 class FetchFailed(Exception):
@@ -62,13 +65,15 @@ class Hub:
                 repo_id, revision=commit, local_dir=folder, allow_patterns=PATTERNS, max_workers=4
             )
 
-    def resolve_files(self, repo_id: str, revision: str, files: Sequence[str]) -> Snapshot:
-        """The commit behind a revision of a repository of data, and the size of some of its files.
+    def resolve_files(
+        self, repo_id: str, revision: str, files: Sequence[str], *, kind: Kind = "dataset"
+    ) -> Snapshot:
+        """The commit behind a revision of a repository, and the size of some of its files.
 
         ``FetchFailed`` where one of them is not there.
         """
         with _explained(repo_id, revision, self._endpoint):
-            found = self._api.dataset_info(repo_id, revision=revision, files_metadata=True)
+            found = self._api.repo_info(repo_id, revision=revision, repo_type=kind, files_metadata=True)
         if not found.sha:
             raise FetchFailed(f"The hub names no commit for '{repo_id}' at '{revision}'.")
         sizes = {file.rfilename: file.size or 0 for file in found.siblings or []}
@@ -76,13 +81,13 @@ class Hub:
             raise FetchFailed(f"'{repo_id}' at '{revision}' has no file {missing[0]}.")
         return Snapshot(found.sha, sum(sizes[file] for file in files))
 
-    def download_files(self, repo_id: str, commit: str, files: Sequence[str], folder: Path) -> None:
-        """Fetch some files of a repository of data, each at its path under the folder."""
+    def download_files(
+        self, repo_id: str, commit: str, files: Sequence[str], folder: Path, *, kind: Kind = "dataset"
+    ) -> None:
+        """Fetch some files of a repository, each at its path under the folder."""
         with _explained(repo_id, commit, self._endpoint):
             for file in files:
-                self._api.hf_hub_download(
-                    repo_id, file, repo_type="dataset", revision=commit, local_dir=folder
-                )
+                self._api.hf_hub_download(repo_id, file, repo_type=kind, revision=commit, local_dir=folder)
 
 
 class _explained:

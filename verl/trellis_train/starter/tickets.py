@@ -1,0 +1,170 @@
+"""Customer messages to sort: which team takes one, and whether it is urgent, as JSON.
+
+A task for pretrained models of 100 M parameters and more: answers are short, a program checks
+them, and a person sees at a glance whether an answer is right. The wordings of the problem in the
+validation set never occur in training, so what is measured is carried over to new messages.
+"""
+
+import json
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+TEAMS = ("billing", "delivery", "technical", "account")
+#: Without whitespace, so that the shortest correct answer is the one in the worked examples.
+SCHEMA = {
+    "type": "object",
+    "properties": {"team": {"enum": list(TEAMS)}, "urgent": {"type": "boolean"}},
+    "required": ["team", "urgent"],
+    "additionalProperties": False,
+}
+_INSTRUCTION = (
+    "Sort this customer message. Reply with JSON only, for example "
+    '{{"team": "billing", "urgent": false}}. '
+    "Teams: billing, delivery, technical, account.\n\nMessage: {message}"
+)
+#: Problems by team: the first ten to train on, the others to validate on.
+_PROBLEMS: dict[str, tuple[str, ...]] = {
+    "billing": (
+        "I was charged twice for my {item}.",
+        "The invoice for my {item} shows the wrong amount.",
+        "I would like a refund for the {item}.",
+        "My card was declined when I paid for the {item}.",
+        "Why did the price of the {item} go up on my bill?",
+        "The discount code was not applied to my {item}.",
+        "Please send me a receipt for the {item}.",
+        "I see a payment for a {item} that I did not make.",
+        "Can I pay for the {item} in monthly parts?",
+        "You took the tax off twice on my {item} order.",
+        "The refund for the {item} has not reached my bank.",
+        "I need the invoice of the {item} for my taxes.",
+        "My bank statement lists the {item} two times.",
+        "How do I change the card that pays for the {item}?",
+    ),
+    "delivery": (
+        "My {item} has not arrived.",
+        "The parcel with the {item} was left at the wrong house.",
+        "Where is my {item}?",
+        "The {item} came in a damaged box.",
+        "Can you ship the {item} to another address?",
+        "The tracking page of my {item} has not changed for days.",
+        "The courier never rang and took the {item} back.",
+        "You sent me the wrong {item}.",
+        "When will the {item} be delivered?",
+        "One part was missing in the package of the {item}.",
+        "The driver dropped the {item} over the fence.",
+        "My {item} is still in your warehouse.",
+        "Can the {item} be sent by express post?",
+        "The package arrived, but the {item} was not in it.",
+    ),
+    "technical": (
+        "My {item} does not turn on.",
+        "The {item} stops working after five minutes.",
+        "The screen of the {item} stays black.",
+        "How do I connect the {item} to my phone?",
+        "The {item} makes a loud noise.",
+        "After the update the {item} shows an error.",
+        "The battery of my {item} is empty within an hour.",
+        "The app crashes when it looks for the {item}.",
+        "The {item} does not charge any more.",
+        "I cannot pair the {item} by Bluetooth.",
+        "The {item} gets very hot while it runs.",
+        "The buttons of the {item} do not respond.",
+        "The {item} keeps losing its connection.",
+        "How do I reset the {item} to factory settings?",
+    ),
+    "account": (
+        "I forgot my password.",
+        "Please change the email address of my profile.",
+        "I cannot log in to see my {item}.",
+        "Please delete my account.",
+        "How do I turn off your newsletter?",
+        "Someone else has signed in with my name.",
+        "I want to change my user name.",
+        "The code to sign in never reaches my phone.",
+        "My login is locked after three tries.",
+        "Please merge my two profiles.",
+        "I do not get the mail to confirm my registration.",
+        "How do I add my wife to my profile?",
+        "The site says that my user name does not exist.",
+        "I would like to close my profile.",
+    ),
+}
+_TRAIN_PROBLEMS = 10
+_ITEMS = ("camera", "kettle", "headset", "lamp", "printer", "watch", "speaker", "vacuum cleaner")
+_URGENT = (
+    "I need this solved today.",
+    "This cannot wait.",
+    "Please act at once.",
+    "It is an emergency.",
+    "I leave in an hour.",
+    "Answer me immediately!",
+)
+_CALM = (
+    "There is no hurry.",
+    "Take your time.",
+    "Next week is early enough.",
+    "Whenever it suits you.",
+    "Thank you and have a nice day.",
+    "It is not important.",
+)
+_OPENINGS = ("Hello.", "Hi there.", "Good morning.", "Dear team,", "")
+SFT_ROWS, TRAIN_ROWS, VALIDATION_ROWS = 64, 512, 96
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """A message, its team and its urgency."""
+
+    message: str
+    team: str
+    is_urgent: bool
+
+    @property
+    def prompt(self) -> str:
+        """The instruction with the message."""
+        return _INSTRUCTION.format(message=self.message)
+
+    @property
+    def answer(self) -> str:
+        """The right answer, as JSON."""
+        return json.dumps({"team": self.team, "urgent": self.is_urgent})
+
+
+def make_tickets(seed: int) -> dict[str, list[Ticket]]:
+    """Worked examples, prompts to train on and prompts to measure on; a message is in one of them only."""
+    generator = random.Random(seed)  # noqa: S311 - reproducible on purpose
+    known = {team: problems[:_TRAIN_PROBLEMS] for team, problems in _PROBLEMS.items()}
+    unseen = {team: problems[_TRAIN_PROBLEMS:] for team, problems in _PROBLEMS.items()}
+    train = _draw(generator, known, SFT_ROWS + TRAIN_ROWS)
+    return {
+        "sft": train[:SFT_ROWS],
+        "rl_train": train[SFT_ROWS:],
+        "rl_validation": _draw(generator, unseen, VALIDATION_ROWS),
+    }
+
+
+def _draw(generator: random.Random, problems: dict[str, tuple[str, ...]], count: int) -> list[Ticket]:
+    """Distinct tickets, teams and urgencies in equal shares."""
+    found: dict[str, Ticket] = {}
+    while len(found) < count:
+        team = TEAMS[len(found) % len(TEAMS)]
+        is_urgent = len(found) // len(TEAMS) % 2 == 0
+        problem = generator.choice(problems[team]).format(item=generator.choice(_ITEMS))
+        ending = generator.choice(_URGENT if is_urgent else _CALM)
+        message = f"{generator.choice(_OPENINGS)} {problem} {ending}".strip()
+        found.setdefault(message, Ticket(message, team, is_urgent))
+    tickets = list(found.values())
+    generator.shuffle(tickets)
+    return tickets
+
+
+def write_tickets(folder: Path, seed: int) -> dict[str, Path]:
+    """Write the sets as JSON Lines with ``prompt`` and ``answer``; their paths by name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = {}
+    for name, tickets in make_tickets(seed).items():
+        paths[name] = folder / f"{name}.jsonl"
+        lines = [json.dumps({"prompt": each.prompt, "answer": each.answer}) for each in tickets]
+        paths[name].write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return paths

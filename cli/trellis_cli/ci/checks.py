@@ -28,6 +28,7 @@ def list_checks() -> dict[str, Command]:
         "openapi": ("OpenAPI schema is fresh", document("openapi")),
         "migrations": ("migrations match the models", document("migrations")),
         "configuration": ("documented settings", document("configuration")),
+        "presets": ("sizes that presets name", document("preset-sizes")),
         "recipes": ("documented recipes", document("recipes")),
         "data": ("documented operators on data", document("data")),
         "compose": ("docker-compose.yml", python_command("-m", "trellis_cli.compose_check")),

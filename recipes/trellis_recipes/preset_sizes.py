@@ -16,7 +16,7 @@ from trellis_recipes.memory.plan import read_plan
 from trellis_recipes.memory.reference_models import reference_models
 from trellis_recipes.preset_titles import MODELS
 
-HEADER = """# The largest model that each preset has memory for, by the estimate: sizes of Qwen2.5, 90 % of a GPU
+HEADER = """# The largest model that each preset has memory for, by the estimate: sizes of Qwen2.5.
 # Made by `python -m trellis_cli.documents preset-sizes --write`; titles of presets are made from it.
 """
 #: What drivers report for cards that are sold with so many GB.

@@ -1,8 +1,8 @@
 """Write the lock files, or with `--check` say whether they still hold.
 
 cpu.lock is everything that cpu.in needs at the versions that are installed: run it inside the environment
-that the tests passed in. gpu.lock is resolved by uv from metadata alone, because no machine without a GPU can
-install it. Each lock serves every supported Python.
+that the tests passed in. gpu.lock is resolved by uv from metadata alone, and keeps to the versions of
+cpu.lock wherever it can: docs/gpu.md lists where it cannot. Each lock serves every supported Python.
 """
 
 import argparse
@@ -100,11 +100,22 @@ def resolve_gpu(output: Path, python: str, *constraints: str) -> str | None:
     return done.stderr if done.returncode else None
 
 
+def write_gpu(lock: Path) -> str | None:
+    """Resolve gpu.lock: uv keeps versions that are in the file it writes, which begins as cpu.lock."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "resolved"
+        output.write_text((HERE / "cpu.lock").read_text())
+        if problem := resolve_gpu(output, PYTHONS[0]):
+            return problem
+        lock.write_text(output.read_text())
+    return None
+
+
 def relock_gpu(check: bool) -> str | None:
     """Write gpu.lock, or check that it is complete and free of conflicts for every Python."""
     lock = HERE / "gpu.lock"
     if not check:
-        return resolve_gpu(lock, PYTHONS[0])
+        return write_gpu(lock)
     pinned = set(lock.read_text().split())
     with tempfile.TemporaryDirectory() as folder:
         for python in PYTHONS:

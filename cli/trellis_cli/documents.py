@@ -1,6 +1,6 @@
 """Files that must agree with the code: ``python -m trellis_cli.documents WHAT [--write]``.
 
-WHAT is configuration, data, openapi, recipes or migrations.
+WHAT is configuration, data, openapi, preset-sizes, recipes or migrations.
 """
 
 import difflib
@@ -13,6 +13,7 @@ from pathlib import Path
 from trellis_api.core.settings import Settings
 from trellis_recipes.catalogue import list_recipes
 from trellis_recipes.documentation import render
+from trellis_recipes.preset_sizes import render_sizes
 
 from trellis_cli.operator_docs import render_operators
 from trellis_cli.services.platform import REPOSITORY_ROOT, python_command
@@ -20,6 +21,7 @@ from trellis_cli.services.platform import REPOSITORY_ROOT, python_command
 CONFIGURATION = REPOSITORY_ROOT / "docs" / "configuration.md"
 OPENAPI = REPOSITORY_ROOT / "frontend" / "openapi.json"
 RECIPES = REPOSITORY_ROOT / "docs" / "recipes.md"
+PRESET_SIZES = REPOSITORY_ROOT / "recipes" / "trellis_recipes" / "preset_sizes.yaml"
 DATA = REPOSITORY_ROOT / "docs" / "data.md"
 
 HEADER = """# Settings
@@ -108,6 +110,7 @@ def main(arguments: list[str]) -> int:
         "configuration": (CONFIGURATION, render_configuration),
         "openapi": (OPENAPI, render_openapi),
         "data": (DATA, lambda: render_operators(DATA.read_text())),
+        "preset-sizes": (PRESET_SIZES, lambda: render_sizes(list_recipes())),
         "recipes": (RECIPES, lambda: render(list_recipes())),
     }[what]
     if is_writing:

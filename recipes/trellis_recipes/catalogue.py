@@ -9,6 +9,7 @@ import yaml
 from trellis_contracts.recipe import Recipe
 
 from trellis_recipes.agents import AGENTS
+from trellis_recipes.preset_titles import add_titles
 
 CATALOGUE = Path(__file__).parent / "catalogue"
 
@@ -42,7 +43,9 @@ def _recipes() -> dict[str, Recipe]:
 
 def _load(path: Path) -> Recipe:
     base: dict[str, Any] = {}
-    recipe = Recipe.model_validate(reduce(_merge, _layers(path), base))
+    content = reduce(_merge, _layers(path), base)
+    add_titles(content)
+    recipe = Recipe.model_validate(content)
     if recipe.id != path.stem:
         raise ValueError(f"{path.name} holds the recipe '{recipe.id}'; file and id must agree.")
     if recipe.agent is not None and recipe.agent not in AGENTS:

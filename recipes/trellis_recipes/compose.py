@@ -26,6 +26,10 @@ from trellis_recipes.schemas import schema_of
 __all__ = ["ComposeRequest", "Composition", "Issue", "compose"]
 
 
+#: The presets for 80 GB suit no smaller card: such cards report 79.6 GiB and more.
+_LARGE_GPU_BYTES = 79 * 1024**3
+
+
 def compose(request: ComposeRequest) -> Composition:
     """The configuration that the request leads to.
 
@@ -61,18 +65,28 @@ def compose(request: ComposeRequest) -> Composition:
     return composition
 
 
-def default_preset(recipe: Recipe, platform: str, gpus: int) -> Preset | None:
-    """The recipe's preset for a machine: the largest that fits its GPUs, on a CPU the tiny one."""
+def default_preset(
+    recipe: Recipe, platform: str, gpus: int, gpu_memory_bytes: int | None = None
+) -> Preset | None:
+    """The recipe's preset for a machine: the largest that its GPUs have memory for, on a CPU the tiny one.
+
+    Where their memory is not known, eight of them are taken for large ones and fewer for small ones.
+    """
     presets = {preset.id: preset for preset in recipe.presets}
     if platform == "cpu":
         return presets.get("cpu-tiny")
-    order = ("gpu-8x80gb", "gpu-24gb", "gpu-80gb") if gpus >= 8 else ("gpu-24gb", "gpu-80gb")
+    is_large = gpus >= 8 if gpu_memory_bytes is None else gpu_memory_bytes >= _LARGE_GPU_BYTES
+    if not is_large:
+        order = ("gpu-24gb", "gpu-80gb")
+    else:
+        order = ("gpu-8x80gb", "gpu-80gb", "gpu-24gb") if gpus >= 8 else ("gpu-80gb", "gpu-24gb")
     return next((presets[name] for name in order if name in presets), None)
 
 
 def _choose_preset(recipe: Recipe, request: ComposeRequest) -> tuple[Preset | None, list[Issue]]:
+    default = default_preset(recipe, request.platform, request.gpus, request.gpu_memory_bytes)
     if request.preset is None:
-        return default_preset(recipe, request.platform, request.gpus), []
+        return default, []
     for preset in recipe.presets:
         if preset.id == request.preset:
             return preset, []
@@ -80,7 +94,7 @@ def _choose_preset(recipe: Recipe, request: ComposeRequest) -> tuple[Preset | No
     message = f"The recipe '{recipe.id}' has no preset '{request.preset}'. Presets: {', '.join(names)}."
     suggestion = nearest(request.preset, names)
     issue = Issue(code="unknown_preset", field="preset", message=message, suggestion=suggestion)
-    return default_preset(recipe, request.platform, request.gpus), [issue]
+    return default, [issue]
 
 
 def _settings(
@@ -101,6 +115,7 @@ def _settings(
     settings = {
         **recipe.fixed,
         **mapping.engine_settings(recipe.engine, knobs),
+        **mapping.base_precision(recipe.engine, knobs, request.platform),
         **mapping.plain_settings(recipe, knobs),
         **mapping.algorithm_settings(knobs),
         **mapping.run_settings(recipe.engine, knobs, validation_path is not None),

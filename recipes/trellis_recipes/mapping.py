@@ -136,6 +136,17 @@ def engine_settings(engine: Engine, knobs: dict[str, Value]) -> Settings:
     return settings
 
 
+def base_precision(engine: Engine, knobs: dict[str, Value], platform: str) -> Settings:
+    """Hold a base that is not trained in bfloat16 on a GPU, where it is computed with in bfloat16 anyway.
+
+    PEFT keeps the adapter on it in full precision.
+    """
+    if platform == "cpu" or not knobs.get("lora_rank"):
+        return {}
+    key = "engine" if engine is Engine.VERL_SFT else "actor_rollout_ref.actor.fsdp_config"
+    return {f"{key}.model_dtype": "bfloat16"}
+
+
 def reward_mixture(knobs: dict[str, Value]) -> list[dict[str, Any]]:
     """The weighted rewards of the run; the first one decides whether a response is correct.
 

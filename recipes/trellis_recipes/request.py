@@ -25,6 +25,8 @@ class ComposeRequest(Strict):
     model_path: str
     #: Elements of the model's largest tensor, which the weight-sync bucket must hold; None where unknown.
     largest_weight: int | None = Field(default=None, ge=1)
+    #: Memory of the smallest GPU that it may run on, by which the preset is chosen; None where unknown.
+    gpu_memory_bytes: int | None = Field(default=None, ge=1)
     train_path: str
     validation_path: str | None = None
     checkpoint_dir: str

@@ -8,7 +8,7 @@ from trellis_contracts.recipe import Engine
 from trellis_recipes.dataclass_fields import FieldType
 from trellis_recipes.schema import EngineSchema
 
-_INT, _FLOAT, _TEXT = (FieldType(frozenset({name})) for name in ("int", "float", "str"))
+_INT, _FLOAT, _TEXT, _BOOL = (FieldType(frozenset({name})) for name in ("int", "float", "str", "bool"))
 _TEXT_OR_NONE, _INT_OR_NONE = FieldType(frozenset({"str", "none"})), FieldType(frozenset({"int", "none"}))
 #: What the platform sets, and what to do instead of setting it.
 RESERVED = {
@@ -38,6 +38,7 @@ _KEYS: dict[str, tuple[FieldType, Any]] = {
     "warmup_ratio": (_FLOAT, 0.1),
     "weight_decay": (_FLOAT, 0.0),
     "grad_clip": (_FLOAT, 1.0),
+    "gradient_checkpointing": (_BOOL, False),
     "save_every": (_INT, 100),
     "validate_every": (_INT, 20),
     "seed": (_INT, 0),

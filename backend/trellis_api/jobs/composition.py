@@ -10,6 +10,7 @@ from trellis_api.core.settings import Settings
 from trellis_api.datasets.view import DatasetView
 from trellis_api.jobs.models import Job
 from trellis_api.models.models import Model
+from trellis_api.monitoring.machine import find_gpu_memory
 
 
 @dataclass(frozen=True)
@@ -30,13 +31,15 @@ def build_compose_request(settings: Settings, *, job: Job, ingredients: Ingredie
     prepared = settings.attempt_dir(job.id, job.attempt) / PREPARED_FOLDER
     has_validation = ingredients.validation_dataset is not None
     model_folder = settings.data_root / (ingredients.model.path or "")
+    platform = settings.resolved_platform
     return ComposeRequest(
         recipe=job.recipe,
         preset=job.preset,
         params=job.params,
         overrides=job.overrides,
-        platform=settings.resolved_platform,
+        platform=platform,
         gpus=job.gpus,
+        gpu_memory_bytes=find_gpu_memory() if platform != "cpu" and job.preset is None else None,
         model_path=str(model_folder),
         largest_weight=find_largest_weight(model_folder),
         train_path=str(prepared / TRAIN_FILE),

@@ -41,7 +41,7 @@ def estimate(
     if not composition.config or not model.path:
         return Estimated()
     try:
-        architecture = _read_architecture(data_root / model.path, model.sha256)
+        architecture = find_architecture(model, data_root)
     except (OSError, ValueError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         return _give_up("memory_model_unknown", "model", f"the model's config.json cannot be used ({reason})")
@@ -65,6 +65,11 @@ def estimate(
 def _give_up(code: str, field: str, reason: str) -> Estimated:
     message = f"How much memory the job needs cannot be told: {reason[:_MAX_REASON]}."
     return Estimated(problem=Issue(code=code, field=field, message=message))
+
+
+def find_architecture(model: Model, data_root: Path) -> Architecture:
+    """The shape of a model whose weights are here; raises as ``read_model_folder`` does."""
+    return _read_architecture(data_root / str(model.path), model.sha256)
 
 
 @lru_cache(maxsize=256)

@@ -17,6 +17,7 @@ from trellis_api.datasets.view import DatasetView
 from trellis_api.environments.resources import find_environment_problems, keep_environment
 from trellis_api.jobs import data_fit, exports, memory, repository, service
 from trellis_api.jobs.composition import Ingredients, build_compose_request
+from trellis_api.jobs.disk import check_disk
 from trellis_api.jobs.errors import (
     AdapterNeedsBase,
     ExportNameTaken,
@@ -50,7 +51,10 @@ def submit(
     if request.export_as is not None:
         exports.check_name(session, name=request.export_as.name)
     _keep_ingredients(session, job=job)
-    _refuse_errors(_compose(session, job=job, settings=settings).composition)
+    composition = _compose(session, job=job, settings=settings).composition
+    _refuse_errors(composition)
+    # The launch composes again, perhaps where the GPUs' memory is not known.
+    job.preset = composition.preset
     if request.evaluate is not None:
         evaluating.settle_order(session, settings, job=job, order=request.evaluate)
     repository.add_job(session, job=job, tags=request.tags)
@@ -211,7 +215,9 @@ def _compose(session: Session, *, job: Job, settings: Settings, is_preview: bool
         if not is_preview:
             raise error
         issues.append(Issue(code=error.code, field=field, message=error.message))
-    composition = compose(build_compose_request(settings, job=job, ingredients=ingredients))
+    asked = build_compose_request(settings, job=job, ingredients=ingredients)
+    composition = compose(asked)
+    check_disk(composition, asked, model=ingredients.model, settings=settings)
     return Composed(job, ingredients, data, validation_data, composition, issues)
 
 

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import time
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -95,6 +96,13 @@ def list_gpus() -> list[GpuRead]:
         log.warning("nvidia-smi failed: %s", error)
         return []
     return parse_gpus(answer.stdout)
+
+
+@cache
+def find_gpu_memory() -> int | None:
+    """Memory of the smallest NVIDIA device in bytes, looked up once; None where none is known."""
+    sizes = [gpu.memory_total_bytes for gpu in list_gpus() if gpu.memory_total_bytes]
+    return min(sizes, default=None)
 
 
 def parse_gpus(text: str) -> list[GpuRead]:

@@ -28,6 +28,7 @@ def list_checks() -> dict[str, Command]:
         "openapi": ("OpenAPI schema is fresh", document("openapi")),
         "migrations": ("migrations match the models", document("migrations")),
         "configuration": ("documented settings", document("configuration")),
+        "presets": ("sizes that presets name", document("preset-sizes")),
         "recipes": ("documented recipes", document("recipes")),
         "data": ("documented operators on data", document("data")),
         "compose": ("docker-compose.yml", python_command("-m", "trellis_cli.compose_check")),
@@ -46,13 +47,18 @@ def import_linter() -> list[str]:
     return python_command("-c", "from importlinter.cli import lint_imports_command; lint_imports_command()")
 
 
+def list_long_checks() -> dict[str, Command]:
+    """Checks that are made only where they are named: by hand, or at night."""
+    return {"gpu-lock": Command("gpu.lock installs", python_command("-m", "trellis_cli.ci.gpu_lock"))}
+
+
 def choose_checks(names: Sequence[str]) -> list[Command]:
-    """The checks of these names; all for none.
+    """The checks of these names; all but the long ones for none.
 
     Raises:
         Problem: A name that no check has.
     """
-    return pick(list_checks(), names, "check")
+    return pick(list_checks() | (list_long_checks() if names else {}), names, "check")
 
 
 def run_checks(names: Sequence[str] = ()) -> bool:

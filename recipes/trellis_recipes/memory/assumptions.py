@@ -7,7 +7,7 @@ from trellis_recipes.memory.plan import Plan
 
 _GIB = 1024**3
 #: Above this share of what there is, a run that fits by the estimate may still not fit.
-_TIGHT = 0.9
+TIGHT = 0.9
 #: Between the count of an architecture and that of its files; more means another architecture.
 _TOLERANCE = 0.01
 
@@ -83,7 +83,7 @@ def _count_assumptions(architecture: Architecture, *, counted: int, known: int |
 def list_warnings(plan: Plan, *, needed: int, available: int | None, shared_memory: int | None) -> list[Text]:
     """Warnings only: an estimate refuses nothing."""
     found = []
-    if available is not None and needed > _TIGHT * available:
+    if available is not None and needed > TIGHT * available:
         have, want = available / _GIB, needed / _GIB
         lower_en = "Lower the tokens of a pass (max_tokens_per_gpu or micro_batch_size), turn "
         lower_en += "gradient_checkpointing on, use LoRA (lora_rank), or give it more GPUs."

@@ -310,7 +310,7 @@ def _read_retrieval(config: Tree, platform: str, gpus: int) -> Plan:
         element_bytes=4,
         shards=1,
         tokens=texts * _whole(config.get("max_length"), 256),
-        is_checkpointed=False,
+        is_checkpointed=bool(config.get("gradient_checkpointing")),
         has_logits=False,
     )
     return Plan(platform=platform, gpus=gpus, training=training, processes=1, evaluates=True)

@@ -227,6 +227,24 @@ def test_a_resumed_training_ends_with_the_same_weights(
     assert all(torch.equal(left[name], right[name]) for name in left)
 
 
+def test_computing_activations_again_gives_the_same_weights(
+    tmp_path: Path, rows: dict[str, list[dict[str, Any]]]
+) -> None:
+    few = {"train": rows["train"][:90], "test": rows["test"][:30]}
+    params = {"total_steps": 2, "batch_size": 16, "token_dropout": 0.3}
+
+    kept, again = (
+        Training(tmp_path / str(flag), few, **params, gradient_checkpointing=flag).attempt(1)
+        for flag in (False, True)
+    )
+
+    left, right = (
+        load_file(Path(run.checkpoint()["hf_path"]) / "model.safetensors") for run in (kept, again)
+    )
+    for name in left:
+        torch.testing.assert_close(left[name], right[name])
+
+
 def test_a_checkpoint_that_is_not_whole_is_refused(
     tmp_path: Path, rows: dict[str, list[dict[str, Any]]]
 ) -> None:

@@ -38,6 +38,8 @@ class TrainingSettings:
     temperature: float = TEMPERATURE
     hard_negatives: int = 4
     token_dropout: float = 0.0
+    #: Compute activations again in the backward pass, instead of keeping them.
+    gradient_checkpointing: bool = False
     seed: int = 0
 
 
@@ -55,6 +57,8 @@ class RetrievalTrainer:
         self.total_steps = settings.total_steps or settings.epochs * self.steps_per_epoch
         self.step = 0
         encoder.token_dropout = settings.token_dropout
+        if settings.gradient_checkpointing:
+            encoder.model.gradient_checkpointing_enable({"use_reentrant": False})
         torch.manual_seed(settings.seed)
         self.optimizer = torch.optim.AdamW(
             encoder.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay

@@ -1,0 +1,78 @@
+"""Whether the disk takes what a job will write; the preview and the submission ask."""
+
+import shutil
+
+from trellis_contracts.recipe import DataFormat, Engine
+from trellis_recipes.catalogue import get_recipe
+from trellis_recipes.compose import ComposeRequest, Composition
+from trellis_recipes.issues import Issue
+from trellis_recipes.knobs import Value
+from trellis_recipes.memory.disk import DiskUse, count_saves, count_steps, estimate_disk
+from trellis_recipes.trl_mapping import rows_per_step
+
+from trellis_api.core.settings import Settings
+from trellis_api.jobs.memory import find_architecture
+from trellis_api.models.models import Model
+
+_GIB = 1024**3
+_KEEP = "keep_checkpoints"
+#: Taken for a run that keeps all and whose length is not known.
+_AT_LEAST = 2
+
+
+def check_disk(
+    composition: Composition, request: ComposeRequest, *, model: Model, settings: Settings
+) -> None:
+    """Add to the composition what is wrong with the room for its checkpoints."""
+    if composition.errors or not composition.config:
+        return
+    try:
+        use = _estimate(composition, request, model, settings)
+    except (OSError, ValueError, RecursionError):
+        return  # what stands in the way is said with the memory's estimate
+    room = max(0, shutil.disk_usage(settings.data_root).free - settings.min_free_disk_bytes)
+    count = _AT_LEAST if use.checkpoints is None else use.checkpoints
+    size, there = f"{use.checkpoint_bytes / _GIB:.1f} GiB", f"{room / _GIB:.1f} GiB are free for it"
+    if use.checkpoint_bytes > room:
+        message = f"A checkpoint takes {size} and {there}. Make room, or train an adapter (lora_rank)."
+        composition.errors.append(Issue(code="disk_too_small", field="params.save_every", message=message))
+    elif count * use.checkpoint_bytes > room:
+        message = (
+            f"{count} checkpoints of {size} will lie there together and {there}: the run will fail when the "
+            "disk is full. Keep fewer (keep_checkpoints), save less often, or make room."
+        )
+        issue = Issue(code="disk_fills_up", field=f"params.{_KEEP}", message=message, suggestion="1")
+        composition.warnings.append(issue)
+
+
+def _estimate(composition: Composition, request: ComposeRequest, model: Model, settings: Settings) -> DiskUse:
+    architecture, params = find_architecture(model, settings.data_root), composition.params
+    return estimate_disk(
+        architecture,
+        engine=composition.engine,
+        recipe=request.recipe,
+        config=composition.config,
+        platform=request.platform,
+        gpus=request.gpus,
+        env=composition.env,
+        parameters=model.parameter_count or architecture.parameters,
+        saves=count_saves(
+            total_steps=_count_steps(composition, request), save_every=_whole(params.get("save_every"))
+        ),
+        keep=_whole(params.get(_KEEP)) or None,
+    )
+
+
+def _count_steps(composition: Composition, request: ComposeRequest) -> int | None:
+    params = composition.params
+    if composition.engine is Engine.TRL:
+        batch = rows_per_step(request, params)
+    else:
+        batch = _whole(params.get("batch_size"))
+    # One document may fill many blocks: only the tokenizer can tell.
+    is_text = get_recipe(request.recipe).trains_on is DataFormat.TEXT
+    return count_steps(params, rows=None if is_text else request.row_count, batch=batch)
+
+
+def _whole(value: Value) -> int:
+    return value if isinstance(value, int) else 0

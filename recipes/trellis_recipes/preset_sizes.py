@@ -1,0 +1,112 @@
+"""Computes the largest model that each preset has memory for: ``preset_sizes.yaml``, and titles from that."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+from trellis_contracts.recipe import Preset, Recipe
+
+from trellis_recipes.agents import RESOURCES
+from trellis_recipes.compose import ComposeRequest, Composition, compose
+from trellis_recipes.memory import formulas
+from trellis_recipes.memory.architecture import Architecture
+from trellis_recipes.memory.assumptions import TIGHT
+from trellis_recipes.memory.estimate import Machine, estimate_memory
+from trellis_recipes.memory.plan import read_plan
+from trellis_recipes.memory.reference_models import reference_models
+from trellis_recipes.preset_titles import MODELS
+
+HEADER = """# The largest model that each preset has memory for, by the estimate: sizes of Qwen2.5.
+# Made by `python -m trellis_cli.documents preset-sizes --write`; titles of presets are made from it.
+"""
+#: What drivers report for cards that are sold with so many GB.
+GPU_BYTES = {gb: int(gb * 1024**3 * 0.995) for gb in (16, 24, 48, 80)}
+#: Memory of the GPUs that a preset is named after.
+PRESET_GB = {"gpu-24gb": 24, "gpu-80gb": 80, "gpu-8x80gb": 80}
+#: The adapter of the second size in the titles of presets that train all weights.
+_ADAPTER = {"lora_rank": 32, "lora_alpha": 64}
+
+
+def compose_preset(recipe: Recipe, preset: Preset, params: dict[str, Any]) -> Composition:
+    """The configuration of a preset as a job on its machine has it."""
+    resources = {knob.name: f"{knob.type}_1" for knob in recipe.knobs if knob.type in RESOURCES}
+    return compose(
+        ComposeRequest(
+            recipe=recipe.id,
+            preset=preset.id,
+            params={**resources, **params},
+            platform="cuda",
+            gpus=preset.gpus,
+            model_path="/model",
+            train_path="/prepared/train.parquet",
+            checkpoint_dir="/checkpoints",
+            seed=1,
+        )
+    )
+
+
+def fits(recipe: Recipe, preset: Preset, composed: Composition, model: Architecture, gpu_bytes: int) -> bool:
+    """Whether a run needs no more than its GPUs have, and its rollout engine has room for one sequence."""
+    found = estimate_memory(
+        model,
+        engine=composed.engine,
+        recipe=recipe.id,
+        config=composed.config,
+        platform="cuda",
+        gpus=preset.gpus,
+        env=composed.env,
+        machine=Machine(gpu_bytes),
+    )
+    return found.per_gpu_bytes <= TIGHT * gpu_bytes and _has_cache(recipe, preset, composed, model, gpu_bytes)
+
+
+def _has_cache(
+    recipe: Recipe, preset: Preset, composed: Composition, model: Architecture, gpu_bytes: int
+) -> bool:
+    """Whether vLLM's share of the GPU holds its weights and the longest sequence: else it does not start."""
+    plan = read_plan(
+        composed.engine,
+        composed.config,
+        recipe=recipe.id,
+        platform="cuda",
+        gpus=preset.gpus,
+        env=composed.env,
+    )
+    sampler = plan.sampler
+    if sampler is None or sampler.share is None:
+        return True
+    cache = sampler.max_length * formulas.kv_bytes_per_token(model, sampler.element_bytes)
+    needed = (model.parameters * sampler.element_bytes + cache) // sampler.tensor_parallel
+    return needed <= sampler.share * gpu_bytes
+
+
+def find_largest(recipe: Recipe, preset: Preset, params: dict[str, Any]) -> str | None:
+    """The largest of the reference models that a preset has room for on its machine; None for none."""
+    composed, gpu_bytes = compose_preset(recipe, preset, params), GPU_BYTES[PRESET_GB[preset.id]]
+    able = [
+        name for name, model in reference_models().items() if fits(recipe, preset, composed, model, gpu_bytes)
+    ]
+    return able[-1] if able else None
+
+
+def find_smallest_gpu(recipe: Recipe, preset: Preset, model: str) -> int | None:
+    """GB of the smallest GPU that a preset for one size of model takes; None where none is large enough."""
+    composed, shape = compose_preset(recipe, preset, {}), reference_models()[model]
+    return next((gb for gb, size in GPU_BYTES.items() if fits(recipe, preset, composed, shape, size)), None)
+
+
+def measure(recipe: Recipe) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What the title of each preset says; presets that are not for GPUs are left out."""
+    for preset in recipe.presets:
+        if preset.id in MODELS:
+            yield preset.id, {"gpu_gb": find_smallest_gpu(recipe, preset, MODELS[preset.id])}
+        elif preset.id in PRESET_GB:
+            sizes = {"largest": find_largest(recipe, preset, {})}
+            if compose_preset(recipe, preset, {}).params.get("lora_rank") == 0:
+                sizes["largest_with_lora"] = find_largest(recipe, preset, _ADAPTER)
+            yield preset.id, sizes
+
+
+def render_sizes(recipes: list[Recipe]) -> str:
+    """The text of ``preset_sizes.yaml``."""
+    return HEADER + yaml.safe_dump({recipe.id: dict(measure(recipe)) for recipe in recipes}, sort_keys=False)

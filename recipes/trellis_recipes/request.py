@@ -6,6 +6,7 @@ from pydantic import Field
 from trellis_contracts.recipe import Engine, Strict
 
 from trellis_recipes.issues import Issue
+from trellis_recipes.memory.architecture import Architecture
 
 
 class ComposeRequest(Strict):
@@ -23,10 +24,13 @@ class ComposeRequest(Strict):
     platform: str = Field(pattern="^(cpu|cuda)$")
     gpus: int = Field(ge=1)
     model_path: str
-    #: Elements of the model's largest tensor, which the weight-sync bucket must hold; None where unknown.
-    largest_weight: int | None = Field(default=None, ge=1)
-    #: Memory of the smallest GPU that it may run on, by which the preset is chosen; None where unknown.
-    gpu_memory_bytes: int | None = Field(default=None, ge=1)
+    #: The model's shape, for the weight-sync bucket and the size of passes; None where it is unknown.
+    architecture: Architecture | None = None
+    #: What the model's files hold; None takes what follows from its shape.
+    parameter_count: int | None = None
+    #: Memory of the smallest GPU that it may run on, or of the machine on a CPU platform; None where unknown.
+    #: The preset is chosen by it, and the size of passes.
+    device_memory_bytes: int | None = Field(default=None, ge=1)
     train_path: str
     validation_path: str | None = None
     checkpoint_dir: str
@@ -34,6 +38,11 @@ class ComposeRequest(Strict):
     #: Rows of the training dataset, for checks against batch sizes.
     row_count: int | None = None
     resume_from: str | None = None
+
+    @property
+    def parameters(self) -> int | None:
+        """Parameters of the model, where they are known."""
+        return self.parameter_count or (self.architecture.parameters if self.architecture else None)
 
 
 class Composition(Strict):
@@ -46,6 +55,8 @@ class Composition(Strict):
     engine: Engine
     preset: str | None = None
     params: dict[str, Any] = Field(default_factory=dict)
+    #: Names of the parameters that were left empty and derived.
+    derived: list[str] = Field(default_factory=list)
     engine_overrides: list[str] = Field(default_factory=list)
     config: dict[str, Any] = Field(default_factory=dict)
     env: dict[str, str] = Field(default_factory=dict)

@@ -19,7 +19,7 @@ from trellis_api.core.settings import Settings
 from trellis_api.jobs import service
 
 from trellis_cli.client import ApiClient
-from trellis_cli.demo import make_starter
+from trellis_cli.demo.starter import make_starter
 from trellis_cli.errors import Problem
 from trellis_cli.services.platform import python_command
 from trellis_cli.services.ports import pick_free

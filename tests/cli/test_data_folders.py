@@ -90,7 +90,7 @@ def test_a_pipeline_runs_on_a_file_of_any_kind_and_its_rows_become_versions(
     assert trellis("tag", "v1", first["id"][:8], "--store", store).returncode == 0
     assert [each["names"] for each in answer_of("log", "--store", store)] == [["main"], ["v1"]]
     about = ("--from", "v1", "-m", "again", "--branch", "again", "--no-statistics")
-    answer_of("run", pipeline, "-i", f"{store}@v1", "-o", tmp_path / "again")
+    answer_of("run", pipeline, "-i", f"{store}@v1", "-o", tmp_path / "again", "--processes", 1)
     third = answer_of("commit", tmp_path / "again", "--store", store, *about)
     assert (third["provenance"]["inputs"], third["tree"]) == ([first["id"]], second["tree"])
     found = answer_of("diff", "v1", "main", "--store", store, "--key", "id", "--rows", 1)

@@ -25,7 +25,8 @@ from trellis_cli.services.platform import python_command
 from trellis_cli.services.ports import pick_free
 from trellis_cli.waiting import wait_for_dataset
 
-START_TIMEOUT_S = 60.0
+#: Of the API and of the first dataset, on a busy machine.
+START_TIMEOUT_S = 180.0
 
 
 @dataclass

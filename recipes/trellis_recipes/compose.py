@@ -14,6 +14,7 @@ from trellis_recipes import mapping, platform_defaults, retrieval_mapping, trl_m
 from trellis_recipes.automatic import fill_automatic
 from trellis_recipes.catalogue import UnknownRecipe, get_recipe, list_recipes
 from trellis_recipes.checks import check_config
+from trellis_recipes.checks.nodes import check_nodes
 from trellis_recipes.command import replay_command
 from trellis_recipes.hydra_text import NotExpressible, override, text
 from trellis_recipes.issues import Issue, nearest
@@ -267,9 +268,8 @@ def _inexpressible(request: ComposeRequest, knobs: dict[str, Value]) -> list[Iss
 
 def _check(composition: Composition, request: ComposeRequest) -> None:
     """Cross-checks; left out where the values themselves are already wrong."""
-    if request.gpus > mapping.GPUS_PER_NODE and request.gpus % mapping.GPUS_PER_NODE:
-        message = f"More than {mapping.GPUS_PER_NODE} GPUs must be whole nodes of {mapping.GPUS_PER_NODE}."
-        composition.errors.append(Issue(code="gpus_not_whole_nodes", field="resources.gpus", message=message))
+    if problem := check_nodes(composition.engine, request.gpus, request.node_gpus):
+        composition.errors.append(problem)
     if composition.errors or not composition.config:
         return
     findings = check_config(

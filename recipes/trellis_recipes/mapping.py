@@ -8,6 +8,7 @@ from trellis_contracts.recipe import Engine, Recipe
 
 from trellis_recipes import platform_defaults
 from trellis_recipes.knobs import Value
+from trellis_recipes.placement import Spread, find_spread
 from trellis_recipes.request import ComposeRequest
 from trellis_recipes.rewards import check_mixture
 
@@ -17,7 +18,6 @@ ENDLESS_EPOCHS = 1_000_000
 AT_THE_END = 2_147_483_647
 #: Files in this form can be given to the next job as its model.
 CHECKPOINT_CONTENTS = ["model", "optimizer", "extra", "hf_model"]
-GPUS_PER_NODE = 8
 SEEDS = {
     Engine.VERL_PPO: (
         "actor_rollout_ref.actor.data_loader_seed",
@@ -65,9 +65,16 @@ def algorithm_settings(knobs: dict[str, Value]) -> Settings:
     return settings
 
 
+def spread_of(request: ComposeRequest) -> Spread:
+    """The job's GPUs over the nodes; on one where they do not fit, which ``check_nodes`` refuses."""
+    found = None if request.node_gpus is None else find_spread(request.gpus, request.node_gpus)
+    return found or Spread(1, request.gpus)
+
+
 def platform_settings(engine: Engine, request: ComposeRequest, validation_path: str | None) -> Settings:
     """Where things lie and where the run takes place; no person can change these."""
     model_key = "actor_rollout_ref.model.path" if engine is Engine.VERL_PPO else "model.path"
+    spread = spread_of(request)
     settings: Settings = {
         model_key: request.model_path,
         "data.train_files": request.train_path,
@@ -77,8 +84,8 @@ def platform_settings(engine: Engine, request: ComposeRequest, validation_path: 
         "trainer.device": platform_defaults.device(request.platform),
         "trainer.experiment_name": request.recipe,
         "trainer.logger": ["console"],
-        "trainer.n_gpus_per_node": min(request.gpus, GPUS_PER_NODE),
-        "trainer.nnodes": max(1, request.gpus // GPUS_PER_NODE),
+        "trainer.n_gpus_per_node": spread.gpus_per_node,
+        "trainer.nnodes": spread.nodes,
         "trainer.project_name": "trellis",
         "trainer.resume_from_path": request.resume_from,
         "trainer.resume_mode": "resume_path" if request.resume_from else "disable",

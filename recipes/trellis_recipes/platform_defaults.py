@@ -8,6 +8,8 @@ from typing import Any
 
 from trellis_contracts.recipe import Engine
 
+from trellis_recipes.placement import MIN_HEAD_CPUS, process_demand
+
 #: Full precision throughout: bfloat16 has no fast path on most CPUs, and sampler and trainer then agree.
 _FULL_PRECISION = {"param_dtype": "fp32", "reduce_dtype": "fp32", "buffer_dtype": "fp32"}
 
@@ -70,6 +72,8 @@ _CPU_SAMPLER_ENVIRONMENT = {
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
 }
+#: Ray shows every GPU of the node to a process that was given none.
+_WITHOUT_GPUS = {"CUDA_VISIBLE_DEVICES": ""}
 #: An evaluation is nobody's turn to wait for: it takes the time that others leave.
 _CPU_EVALUATION_ENVIRONMENT = {
     "VERL_PLATFORM": "cpu",
@@ -98,6 +102,8 @@ def environment(engine: Engine, platform: str) -> dict[str, str]:
     common = {"TOKENIZERS_PARALLELISM": "false"}
     if engine in (Engine.TRL, Engine.RETRIEVAL):
         return {**common, **_TRL_ENVIRONMENT, **(_SHARED_CORES if platform == "cpu" else {})}
+    if engine is Engine.EXPORT:
+        common |= _WITHOUT_GPUS
     if platform != "cpu":
         return common
     if engine is Engine.EVALUATE:
@@ -114,8 +120,9 @@ def device(platform: str) -> str:
 def own_cluster_settings(engine: Engine, platform: str, gpus: int) -> dict[str, Any]:
     """What bare verl needs besides where it starts a Ray cluster of its own, for the command to replay.
 
-    verl's placement groups ask for GPUs and for 3 CPUs each; on a CPU both are logical.
+    On a CPU the GPUs and CPUs that verl's processes ask for are both logical.
     """
     if platform != "cpu" or engine is not Engine.VERL_PPO:
         return {}
-    return {"ray_kwargs.ray_init.num_cpus": 32, "ray_kwargs.ray_init.num_gpus": gpus}
+    cpus = max(MIN_HEAD_CPUS, process_demand(engine, gpus).cpus)
+    return {"ray_kwargs.ray_init.num_cpus": cpus, "ray_kwargs.ray_init.num_gpus": gpus}

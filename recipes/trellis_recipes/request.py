@@ -23,6 +23,8 @@ class ComposeRequest(Strict):
     overrides: dict[str, Any] = Field(default_factory=dict)
     platform: str = Field(pattern="^(cpu|cuda)$")
     gpus: int = Field(ge=1)
+    #: GPUs of each node of the cluster; None where it cannot be asked: the job's are then taken to be on one.
+    node_gpus: list[int] | None = None
     model_path: str
     #: The model's shape, for the weight-sync bucket and the size of passes; None where it is unknown.
     architecture: Architecture | None = None

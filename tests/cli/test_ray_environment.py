@@ -7,6 +7,8 @@ import pytest
 from trellis_cli.services.layout import settle_ray_ports
 from trellis_cli.services.platform import Platform, load_platform
 from trellis_cli.services.ray import RayService
+from trellis_contracts.recipe import Engine
+from trellis_recipes.placement import entrypoint_demand, total_demand
 
 
 @pytest.fixture
@@ -69,6 +71,26 @@ def test_every_port_of_the_head_is_ours_and_different(platform: Platform) -> Non
     assert len(ports) == 9
     assert len(set(ports)) == len(ports)
     assert "--node-ip-address=127.0.0.1" in command
+
+
+@pytest.mark.parametrize("slots", [1, 2, 4, 8])
+def test_the_head_has_cpus_for_all_jobs_that_may_run_together(
+    slots: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TRELLIS_DATA_ROOT", str(tmp_path / "data"))
+    monkeypatch.setenv("TRELLIS_SLOTS", str(slots))
+    monkeypatch.setenv("TRELLIS_MAX_EXPORTS", "2")
+    platform = load_platform()
+    platform.layout.prepare()
+    settle_ray_ports(platform.state)
+
+    options = dict(option.lstrip("-").partition("=")[::2] for option in RayService(platform).command())
+
+    beside = 2 * entrypoint_demand(Engine.EXPORT, 0).cpus + entrypoint_demand(Engine.EVALUATE, 0).cpus
+    one_large = total_demand(Engine.VERL_PPO, slots).cpus + beside
+    many_small = slots * total_demand(Engine.VERL_PPO, 1).cpus + beside
+    assert int(options["num-gpus"]) == slots
+    assert int(options["num-cpus"]) >= max(one_large, many_small)
 
 
 def test_sockets_stay_within_the_kernels_limit_however_long_the_path(

@@ -5,14 +5,12 @@ import shutil
 
 import httpx
 import psutil
+from trellis_recipes.placement import head_cpus
 
 from trellis_cli.services.layout import settle_ray_ports
 from trellis_cli.services.platform import python_command
 from trellis_cli.services.service import Service
 
-#: Logical CPUs: verl's placement groups ask for three a slot, its storage units and runner for more.
-#: With as many as a small machine really has, a run would wait for them for ever without a word.
-LOGICAL_CPUS = 32
 GIB = 1024**3
 #: Folders of earlier heads, kept for their logs.
 KEPT_SESSIONS = 2
@@ -55,7 +53,7 @@ class RayService(Service):
             "node-manager-port": ports["node_manager"],
             "metrics-export-port": ports["metrics_export"],
             "ray-client-server-port": ports["client_server"],
-            "num-cpus": LOGICAL_CPUS,
+            "num-cpus": self.logical_cpus(),
             "num-gpus": platform.settings.total_slots,
             "object-store-memory": object_store_bytes(),
             "temp-dir": platform.layout.ray_temp_dir(),
@@ -68,6 +66,16 @@ class RayService(Service):
             "start",
             *flags,
             *(f"--{name}={value}" for name, value in options.items()),
+        )
+
+    def logical_cpus(self) -> int:
+        """CPUs that the head declares: enough for all jobs that the platform lets run together.
+
+        With as many as a small machine really has, a run would wait for them for ever.
+        """
+        settings = self.platform.settings
+        return head_cpus(
+            settings.total_slots, exports=settings.max_exports, evaluations=settings.max_evaluations
         )
 
     def probe(self) -> str | None:

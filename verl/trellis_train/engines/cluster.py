@@ -4,6 +4,7 @@ import os
 from typing import Any, cast
 
 from trellis_contracts.spec import JobSpec
+from trellis_recipes.placement import MIN_HEAD_CPUS, process_demand
 
 from trellis_train.engines import initial_weights, isolation, ratios, rows
 from trellis_train.engines.forking import ADDRESS_VARIABLE
@@ -13,9 +14,8 @@ from trellis_train.platform.forkserver.server import ForkServer
 from trellis_train.platform.trainer_process import THREADS
 from trellis_train.rollout import frames
 
-#: Logical CPUs of a cluster of our own. verl's bundles want 3 a slot, TransferQueue's storage and
-#: the runner want theirs; with too few, the run waits silently and for ever.
-BASE_CPUS, CPUS_PER_SLOT = 24, 8
+#: Ray's own nice value of workers: a driver that asks for resources has 0, which its workers would inherit.
+_WORKER_NICENESS = {"RAY_worker_niceness": "15"}
 
 
 def job_environment(spec: JobSpec) -> dict[str, str]:
@@ -55,7 +55,7 @@ def connect(config: Any, spec: JobSpec, forking: ForkServer | None = None) -> No
     runtime_env = get_ppo_ray_runtime_env(config)
     for name, value in runtime_env["env_vars"].items():
         os.environ.setdefault(name, value)  # the trainer runs here, not in a Ray worker
-    runtime_env["env_vars"].update(job_environment(spec))
+    runtime_env["env_vars"].update({**_WORKER_NICENESS, **job_environment(spec)})
     options = cast("dict[str, Any]", OmegaConf.to_container(config.ray_kwargs.ray_init, resolve=True))
     asked = options.pop("runtime_env", None) or {}
     runtime_env = {**runtime_env, **asked, "env_vars": runtime_env["env_vars"] | asked.get("env_vars", {})}
@@ -66,7 +66,9 @@ def connect(config: Any, spec: JobSpec, forking: ForkServer | None = None) -> No
     else:
         options["include_dashboard"] = False
         if options.get("num_cpus") is None:
-            options["num_cpus"] = BASE_CPUS + CPUS_PER_SLOT * spec.gpus
+            tree = cast("dict[str, Any]", OmegaConf.to_container(config))
+            demand = process_demand(spec.engine, spec.gpus, tree)
+            options["num_cpus"] = max(MIN_HEAD_CPUS, demand.cpus)
         if is_cpu_platform():
             options.setdefault("num_gpus", spec.gpus)
     ray.init(**options, runtime_env=runtime_env)

@@ -11,14 +11,12 @@ from trellis_contracts.dry_run import DryRunTask
 from trellis_contracts.recipe import DataFormat
 from trellis_contracts.rewards import RewardResources, RewardTerm
 from trellis_contracts.spec import DataSource, ModelSource
+from trellis_testing.reward_models import save_reward_model
 from trellis_train.rewards.dry_run import carry_out
-from trellis_train.rewards.mixture import Mixture
 from trellis_train.rewards.probes import BadDryRun
-from trellis_train.rewards.resources import ScoringPlace
 from trellis_train.rewards.reward_model import RewardModelScorer
 from trellis_train.rewards.sample import Sample
 from trellis_train.rewards.scorer import RewardUnusable
-from trellis_train.starter.model import make_tokenizer
 
 # Each scorer is a process that imports torch and transformers.
 pytestmark = pytest.mark.slow
@@ -27,23 +25,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny seeded sequence classifier with one output."""
-    return save_model(tmp_path_factory.mktemp("reward-model"), outputs=1)
-
-
-def save_model(folder: Path, *, outputs: int) -> Path:
-    import torch
-    from transformers import Qwen2Config, Qwen2ForSequenceClassification
-
-    tokenizer = make_tokenizer()
-    torch.manual_seed(0)
-    config = Qwen2Config(
-        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2,
-        num_attention_heads=2, num_key_value_heads=1, num_labels=outputs,
-        pad_token_id=tokenizer.pad_token_id,
-    )  # fmt: skip
-    Qwen2ForSequenceClassification(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return save_reward_model(tmp_path_factory.mktemp("reward-model"), outputs=1)
 
 
 def score_all(folder: Path, responses: list[str], **options: Any) -> list[float]:
@@ -85,7 +67,7 @@ def test_squashed_scores_lie_between_0_and_1(folder: Path) -> None:
 
 
 def test_a_model_with_several_outputs_is_refused(tmp_path: Path) -> None:
-    save_model(tmp_path, outputs=3)
+    save_reward_model(tmp_path, outputs=3)
 
     with pytest.raises(RewardUnusable, match="3 outputs"):
         score_all(tmp_path, ["4"])
@@ -133,16 +115,6 @@ TERM = RewardTerm(
     options={"model": "mdl_x", "squash": False, "max_tokens": 256, "batch_size": 4},
 )
 RESOURCES = RewardResources(models={"mdl_x": ModelSource(model_id="mdl_x", path="/models/x")})
-
-
-def test_in_training_a_reward_model_sees_the_gpus_that_ray_has_hidden(
-    environments: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-
-    asyncio.run(Mixture([TERM], ScoringPlace(RESOURCES)).score(Sample(response="4")))
-
-    assert "CUDA_VISIBLE_DEVICES" not in environments[0]
 
 
 def test_a_dry_run_scores_on_the_cpu(

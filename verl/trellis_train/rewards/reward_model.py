@@ -1,24 +1,34 @@
-"""A trained reward model: one child process holds it, and scores responses that wait at the same time."""
+"""A trained reward model: one process holds it, and scores responses that wait at the same time."""
 
 import asyncio
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from trellis_contracts.spec import ModelSource
 
+from trellis_train.platform.activation import is_cpu_platform
+from trellis_train.rewards.reward_model_processes import ActorProcess, ChildProcess
 from trellis_train.rewards.sample import Sample
 from trellis_train.rewards.scorer import RewardUnusable
 
-#: torch, transformers and the weights.
-START_TIMEOUT_S = 300.0
-BATCH_TIMEOUT_S = 300.0
 #: How long the first of a batch waits for others.
 GATHER_S = 0.01
-VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
+
+
+class ModelProcess(Protocol):
+    """The process that holds the model."""
+
+    async def score(self, batch: list[dict[str, Any]]) -> list[float]:
+        """One number for each pair of messages and response."""
+        ...
+
+    def kill(self) -> None:
+        """End the process."""
+        ...
+
+    async def wait(self) -> None:
+        """Wait until it has ended."""
+        ...
 
 
 class RewardModelScorer:
@@ -32,7 +42,7 @@ class RewardModelScorer:
         self._batch_size = batch_size
         self._waiting: list[tuple[Sample, asyncio.Future[float]]] = []
         self._worker: asyncio.Task[None] | None = None
-        self._child: asyncio.subprocess.Process | None = None
+        self._process: ModelProcess | None = None
 
     async def score(self, sample: Sample) -> float:
         """Wait for the batch that this sample is in."""
@@ -43,19 +53,13 @@ class RewardModelScorer:
         return await future
 
     async def load(self) -> None:
-        """The child starts with the first batch: the model takes its place on the GPU when it is needed."""
+        """The process starts with the first batch: the model takes its place on the GPU when it is needed."""
 
     async def close(self) -> None:
-        """End the child."""
-        self._kill()
-        if self._child is not None:
-            await self._child.wait()
-
-    def _kill(self) -> None:
-        if self._child is not None and self._child.returncode is None:
-            if self._child.stdin is not None:
-                self._child.stdin.close()
-            self._child.kill()
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            await self._process.wait()
 
     async def _work(self) -> None:
         """Score batch after batch until nobody waits."""
@@ -66,8 +70,9 @@ class RewardModelScorer:
             try:
                 scores = await self._exchange([sample for sample, _ in batch])
             except Exception as error:  # noqa: BLE001 - those who wait are told, each by its own future
-                self._kill()
-                self._child = None
+                if self._process is not None:
+                    self._process.kill()
+                self._process = None
                 if isinstance(error, RewardUnusable):  # another start would fail after the same wait
                     futures += [future for _, future in self._waiting]
                     self._waiting = []
@@ -80,66 +85,26 @@ class RewardModelScorer:
                     future.set_result(score)
 
     async def _exchange(self, samples: Sequence[Sample]) -> list[float]:
-        child = self._child or await self._start()
-        self._child = child
-        request = [
-            {"messages": [dict(message) for message in sample.messages], "response": sample.response}
-            for sample in samples
-        ]
-        reply = await self._ask(child, request, BATCH_TIMEOUT_S)
-        scores = reply.get("scores")
-        if not isinstance(scores, list) or len(scores) != len(samples):
-            raise RuntimeError(f"the reward model failed: {reply.get('error', 'no scores')}")
+        process = self._process or await self._start()
+        self._process = process
+        scores = await process.score(
+            [
+                {"messages": [dict(message) for message in sample.messages], "response": sample.response}
+                for sample in samples
+            ]
+        )
+        if len(scores) != len(samples):
+            raise RuntimeError(f"the reward model failed: {len(scores)} scores for {len(samples)} responses")
         return [float(score) for score in scores]
 
-    async def _start(self) -> asyncio.subprocess.Process:
-        environment = dict(os.environ)
-        if not self._may_use_gpu:
-            environment[VISIBLE_DEVICES] = ""
-        # Ray hides all GPUs from processes that were promised none; an empty list would mean the CPU.
-        elif not environment.get(VISIBLE_DEVICES, "all"):
-            del environment[VISIBLE_DEVICES]
-        child = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-m", "trellis_train.rewards.reward_model_worker", self._source.path),
-            json.dumps(self._options),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            limit=2**24,
-            env=environment,
-        )
-        try:
-            hello = await self._read(child, START_TIMEOUT_S)
-        except RuntimeError as error:
-            child.kill()
-            await child.wait()
-            raise RewardUnusable(
-                f"The reward model {self._source.model_id} does not start: {error}."
-            ) from None
-        if "error" in hello:
-            child.kill()
-            await child.wait()
-            raise RewardUnusable(f"The reward model {self._source.model_id} cannot be used: {hello['error']}")
-        return child
+    async def _start(self) -> ModelProcess:
+        if self._may_use_gpu and not is_cpu_platform() and _is_on_ray():
+            return await ActorProcess.start(self._source, self._options)
+        return await ChildProcess.start(self._source, self._options, may_use_gpu=self._may_use_gpu)
 
-    async def _ask(self, child: asyncio.subprocess.Process, request: Any, timeout_s: float) -> dict[str, Any]:
-        if child.stdin is None:
-            raise RuntimeError("the reward model was started without pipes")
-        try:
-            child.stdin.write(json.dumps(request).encode() + b"\n")
-            await child.stdin.drain()
-        except (BrokenPipeError, ConnectionResetError):
-            raise RuntimeError("the reward model's process has ended") from None
-        return await self._read(child, timeout_s)
 
-    async def _read(self, child: asyncio.subprocess.Process, timeout_s: float) -> dict[str, Any]:
-        if child.stdout is None:
-            raise RuntimeError("the reward model was started without pipes")
-        try:
-            line = await asyncio.wait_for(child.stdout.readline(), timeout_s)
-        except TimeoutError:
-            raise RuntimeError(f"no answer within {timeout_s:g} s") from None
-        if not line:
-            raise RuntimeError("the reward model's process has ended; the log has its last words")
-        reply: dict[str, Any] = json.loads(line)
-        return reply
+def _is_on_ray() -> bool:
+    """Whether this process belongs to a Ray job, whose GPUs are in a placement group."""
+    import ray
+
+    return ray.is_initialized()

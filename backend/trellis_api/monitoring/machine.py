@@ -1,16 +1,19 @@
-"""This machine's processor, memory, disk and NVIDIA devices, as far as this process may use them."""
+"""This machine's processor, memory, disk and NVIDIA devices, or those of the cluster that jobs run on."""
 
+import dataclasses
 import logging
 import os
 import shutil
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 import psutil
 
+from trellis_api.core.ray_cluster import RayNode
 from trellis_api.monitoring.schemas import GpuRead
 
 log = logging.getLogger(__name__)
@@ -40,8 +43,11 @@ def count_cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def look_at_machine(data_root: Path) -> Machine:
-    """Measure; the processor's share is that since the call before."""
+def look_at_machine(data_root: Path, *, nodes: Sequence[RayNode] | None = None) -> Machine:
+    """Measure; the processor's share is that since the call before.
+
+    GPUs are those of the cluster's nodes where it says so, for jobs run there; else this machine's.
+    """
     used, total = _memory()
     free, size = _disk(data_root)
     return Machine(
@@ -52,7 +58,7 @@ def look_at_machine(data_root: Path) -> Machine:
         memory_total_bytes=total,
         disk_free_bytes=free,
         disk_total_bytes=size,
-        gpus=list_gpus(),
+        gpus=list_cluster_gpus(nodes or ()) or list_gpus(),
     )
 
 
@@ -77,6 +83,13 @@ def _memory() -> tuple[int, int]:
     if limit >= machine.total:
         return machine.total - machine.available, machine.total
     return max(0, used - cache), limit
+
+
+def list_cluster_gpus(nodes: Sequence[RayNode]) -> list[GpuRead]:
+    """The devices of all nodes, as Ray's agents measured them."""
+    return [
+        GpuRead(node=node.hostname, **dataclasses.asdict(device)) for node in nodes for device in node.devices
+    ]
 
 
 def list_gpus() -> list[GpuRead]:

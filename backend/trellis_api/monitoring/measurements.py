@@ -7,9 +7,8 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import httpx
 import redis
@@ -18,6 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from trellis_contracts.presence import BEAT_KEY, LIFETIME_S, WORKER_KEY_PREFIX
 
 from trellis_api.core.database import Database
+from trellis_api.core.ray_cluster import RayNode, auth_headers, look_at_nodes
 from trellis_api.core.settings import Settings
 from trellis_api.monitoring.schemas import ComponentHealth
 
@@ -116,7 +116,7 @@ def probe_ray(settings: Settings) -> Measurement:
     started = time.perf_counter()
     try:
         answer = httpx.get(
-            f"{settings.ray_dashboard_url}/api/version", headers=_ray_headers(), timeout=TIMEOUT_S
+            f"{settings.ray_dashboard_url}/api/version", headers=auth_headers(), timeout=TIMEOUT_S
         )
         version = answer.raise_for_status().json()["ray_version"]
     except httpx.HTTPStatusError as error:
@@ -128,7 +128,27 @@ def probe_ray(settings: Settings) -> Measurement:
         return Measurement(ComponentHealth.DOWN, "Ray's Jobs API does not answer; no job can start.")
     except (ValueError, KeyError, TypeError):
         return Measurement(ComponentHealth.DOWN, "Something else than Ray answers at the address of Ray.")
-    return Measurement(ComponentHealth.OK, f"Ray {str(version)[:40]} answers.", _elapsed_ms(started))
+    message = f"Ray {str(version)[:40]} answers."
+    latency_ms = _elapsed_ms(started)
+    if settings.resolved_platform != "cuda":
+        return Measurement(ComponentHealth.OK, message, latency_ms)
+    return _compare_slots(
+        message, look_at_nodes(settings.ray_dashboard_url), settings.total_slots, latency_ms
+    )
+
+
+def _compare_slots(
+    message: str, nodes: Sequence[RayNode] | None, slots: int, latency_ms: float
+) -> Measurement:
+    """Whether the nodes have the GPUs that jobs are admitted to."""
+    if nodes is None:
+        return Measurement(ComponentHealth.DEGRADED, f"{message} It does not name its nodes.", latency_ms)
+    gpus = sum(node.gpus for node in nodes)
+    message = f"{message} {len(nodes)} node{'s' if len(nodes) > 1 else ''} with {gpus} GPUs."
+    if gpus < slots:
+        message = f"{message} TRELLIS_SLOTS is {slots}: jobs are admitted that cannot be placed."
+        return Measurement(ComponentHealth.DEGRADED, message, latency_ms)
+    return Measurement(ComponentHealth.OK, message, latency_ms)
 
 
 def probe_disk(settings: Settings) -> Measurement:
@@ -153,15 +173,6 @@ def _open_redis(settings: Settings) -> redis.Redis | None:
     return redis.Redis.from_url(
         settings.redis_url, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S
     )
-
-
-def _ray_headers() -> dict[str, str]:
-    """Ray reads its token from RAY_AUTH_TOKEN or the file RAY_AUTH_TOKEN_PATH names; so do we."""
-    token = os.environ.get("RAY_AUTH_TOKEN", "").strip()
-    path = os.environ.get("RAY_AUTH_TOKEN_PATH")
-    if not token and path:
-        token = Path(path).read_text().strip()
-    return {"Authorization": f"Bearer {token}"} if token else {}
 
 
 def _elapsed_ms(started: float) -> float:

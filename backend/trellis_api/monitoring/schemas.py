@@ -43,7 +43,10 @@ class SlotsRead(BaseModel):
 class GpuRead(BaseModel):
     """One NVIDIA device."""
 
-    index: int
+    node: str | None = Field(
+        default=None, description="Host of the device, where Ray's nodes told of it; null for this machine's."
+    )
+    index: int = Field(description="Number of the device on its node.")
     name: str
     utilization_percent: float | None
     memory_used_bytes: int | None
@@ -52,7 +55,7 @@ class GpuRead(BaseModel):
 
 
 class ResourcesRead(BaseModel):
-    """This machine; nulls before the first measurement."""
+    """This machine, and the GPUs of the cluster; nulls before the first measurement."""
 
     cpu_percent: float | None
     cpu_count: int

@@ -5088,7 +5088,10 @@ export interface components {
          * @description One NVIDIA device.
          */
         GpuRead: {
-            /** Index */
+            /**
+             * Index
+             * @description Number of the device on its node.
+             */
             index: number;
             /** Memory Total Bytes */
             memory_total_bytes: number | null;
@@ -5096,6 +5099,11 @@ export interface components {
             memory_used_bytes: number | null;
             /** Name */
             name: string;
+            /**
+             * Node
+             * @description Host of the device, where Ray's nodes told of it; null for this machine's.
+             */
+            node?: string | null;
             /** Temperature Celsius */
             temperature_celsius: number | null;
             /** Utilization Percent */
@@ -9871,7 +9879,7 @@ export interface components {
         };
         /**
          * ResourcesRead
-         * @description This machine; nulls before the first measurement.
+         * @description This machine, and the GPUs of the cluster; nulls before the first measurement.
          */
         trellis_api__monitoring__schemas__ResourcesRead: {
             /** Age S */

@@ -1,6 +1,7 @@
 """Probes tell the truth about a part that works, is away, or answers nonsense."""
 
 import itertools
+import json
 import shutil
 import subprocess
 import threading
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 import redis
 from trellis_api.core.database import Database
+from trellis_api.core.ray_cluster import find_nodes
 from trellis_api.core.settings import Settings
 from trellis_api.monitoring import machine, measurements, probes
 from trellis_api.monitoring.machine import look_at_machine, parse_gpus
@@ -65,16 +67,22 @@ def wait_until(condition: Callable[[], object], *, timeout_s: float = 10) -> boo
 @pytest.fixture
 def ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
     """Stands in for Ray's Jobs API: what it is to answer, and the headers that it was sent."""
-    script: dict[str, Any] = {"status": 200, "body": b'{"ray_version": "2.60.0"}', "headers": {}}
+    script: dict[str, Any] = {
+        "status": 200,
+        "body": b'{"ray_version": "2.60.0"}',
+        "bodies": {},
+        "headers": {},
+    }
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             script["headers"] = dict(self.headers)
             script["path"] = self.path
+            body = script["bodies"].get(self.path, script["body"])
             self.send_response(script["status"])
-            self.send_header("Content-Length", str(len(script["body"])))
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(script["body"])
+            self.wfile.write(body)
 
         def log_message(self, *_arguments: Any) -> None:
             """Tests are quiet."""
@@ -296,6 +304,7 @@ def test_gpus_are_read_from_what_nvidia_smi_prints() -> None:
 
     assert [gpu.model_dump() for gpu in gpus] == [
         {
+            "node": None,
             "index": 0,
             "name": "NVIDIA H200",
             "utilization_percent": 87.0,
@@ -304,6 +313,7 @@ def test_gpus_are_read_from_what_nvidia_smi_prints() -> None:
             "temperature_celsius": 41.0,
         },
         {
+            "node": None,
             "index": 1,
             "name": "NVIDIA GB10",
             "utilization_percent": None,
@@ -330,3 +340,108 @@ def test_the_gpus_of_this_machine_are_listed() -> None:
 
     assert found
     assert (found[0].memory_total_bytes or 0) > 0
+
+
+def describe_cluster(script: dict[str, Any], settings: Settings, gpus: list[dict[str, Any]]) -> None:
+    """Have Ray tell of a head without GPUs and of a node with two, in the form of its dashboard."""
+    from ray.dashboard.utils import to_google_style
+
+    def describe(name: str, resources: dict[str, float], devices: list[dict[str, Any]]) -> dict[str, Any]:
+        raylet = {"nodeId": f"id-{name}", "state": "ALIVE", "resourcesTotal": resources}
+        return {"hostname": name, "raylet": raylet, "gpus": [to_google_style(device) for device in devices]}
+
+    nodes = [
+        describe("ray-head", {"CPU": 4.0, "memory": 1.0}, []),
+        describe("worker", {"CPU": 16.0, "GPU": 2.0}, gpus),
+        {
+            "hostname": "gone",
+            "raylet": {"nodeId": "id-gone", "state": "DEAD", "resourcesTotal": {"GPU": 8.0}},
+        },
+    ]
+    usage = {"id-ray-head": {"CPU": [1.0, 4.0]}, "id-worker": {"CPU": [3.0, 16.0], "GPU": [1.0, 2.0]}}
+    status = {"clusterStatus": {"loadMetricsReport": {"usageByNode": usage}}}
+    script["bodies"] = {
+        "/nodes?view=summary": json.dumps({"data": {"summary": nodes}}).encode(),
+        "/api/cluster_status": json.dumps({"data": status}).encode(),
+    }
+    settings.platform, settings.slots, settings.ray_dashboard_url = "cuda", 2, script["url"]
+
+
+#: As Ray's agent measures a device (``ray.dashboard.modules.reporter.gpu_providers``), in MiB.
+DEVICE = {
+    "index": 1,
+    "name": "NVIDIA H100",
+    "uuid": "GPU-1",
+    "utilization_gpu": 87,
+    "memory_used": 1024,
+    "memory_total": 81559,
+    "processes_pids": None,
+    "power_mw": None,
+    "temperature_c": 41,
+}
+
+
+def test_an_api_without_gpus_sees_those_of_the_clusters_nodes(
+    settings: Settings, ray: dict[str, Any]
+) -> None:
+    from ray.dashboard.modules.reporter.gpu_providers import GpuUtilizationInfo
+
+    describe_cluster(ray, settings, [DEVICE])
+
+    nodes = find_nodes(settings)
+    (gpu,) = look_at_machine(settings.data_root, nodes=nodes).gpus
+
+    assert set(DEVICE) == set(GpuUtilizationInfo.__annotations__), "Ray's agent measures something else"
+    assert gpu.model_dump() == {
+        "node": "worker",
+        "index": 1,
+        "name": "NVIDIA H100",
+        "utilization_percent": 87.0,
+        "memory_used_bytes": 1024 * 1024**2,
+        "memory_total_bytes": 81559 * 1024**2,
+        "temperature_celsius": 41.0,
+    }
+    assert nodes is not None
+    assert [(node.hostname, node.gpus, node.count_free("CPU")) for node in nodes] == [
+        ("worker", 2, 13),
+        ("ray-head", 0, 3),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("slots", "health", "said"),
+    [
+        (2, ComponentHealth.OK, "2 nodes with 2 GPUs"),
+        (4, ComponentHealth.DEGRADED, "TRELLIS_SLOTS is 4"),
+    ],
+)
+def test_more_slots_than_the_nodes_have_gpus_are_a_warning(
+    slots: int, health: ComponentHealth, said: str, settings: Settings, ray: dict[str, Any]
+) -> None:
+    describe_cluster(ray, settings, [])
+    settings.slots = slots
+
+    found = measure(settings, "ray")
+
+    assert found.health is health
+    assert said in found.message
+
+
+def test_a_dashboard_that_answers_in_another_form_leaves_the_nodes_unknown(
+    settings: Settings, ray: dict[str, Any]
+) -> None:
+    describe_cluster(ray, settings, [])
+    ray["bodies"]["/nodes?view=summary"] = b'{"data": {"summary": [{"raylet": {"state": "ALIVE"}}]}}'
+
+    found = measure(settings, "ray")
+
+    assert found.health is ComponentHealth.DEGRADED
+    assert find_nodes(settings) is None
+
+
+def test_on_a_cpu_no_cluster_is_asked(settings: Settings, ray: dict[str, Any]) -> None:
+    describe_cluster(ray, settings, [DEVICE])
+    settings.platform = "cpu"
+
+    assert find_nodes(settings) is None
+    assert "path" not in ray

@@ -265,6 +265,7 @@ export default {
     model_not_found: 'model not found',
     disk_full: 'disk full',
     launch_failed: 'launch failed',
+    not_placed: 'no room on the cluster',
     non_finite_loss: 'loss not a number',
     timeout: 'no answer in time',
   },

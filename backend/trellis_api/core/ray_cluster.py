@@ -1,0 +1,212 @@
+"""The Ray cluster's nodes as its dashboard describes them: resources, those in use, GPUs and their load.
+
+Over HTTP alone: Ray itself takes seconds to import, and the API must not.
+"""
+
+import logging
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import httpx
+
+from trellis_api.core.settings import Settings
+
+log = logging.getLogger(__name__)
+TIMEOUT_S = 1.5
+_MAX_AGE_S = 30.0
+_MIB = 1024**2
+#: Resources that jobs ask for; Ray lists others that stand for nodes, memory and accelerator types.
+_RESOURCES = ("CPU", "GPU")
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Resources that are to be placed; ``is_packed`` where one node must have them all."""
+
+    resources: dict[str, float]
+    is_packed: bool = True
+
+
+class RayUnreachableError(Exception):
+    """The dashboard gave no usable answer."""
+
+
+@dataclass(frozen=True)
+class GpuDevice:
+    """A device of a node, as Ray's agent there measured it."""
+
+    index: int
+    name: str
+    utilization_percent: float | None
+    memory_used_bytes: int | None
+    memory_total_bytes: int | None
+    temperature_celsius: float | None
+
+
+@dataclass(frozen=True)
+class RayNode:
+    """A node that lives. Resources are logical: what jobs ask for, not what a machine has."""
+
+    node_id: str
+    hostname: str
+    total: dict[str, float]
+    #: None where the cluster does not say (it was started without its monitor).
+    used: dict[str, float] | None = None
+    devices: list[GpuDevice] = field(default_factory=list)
+
+    @property
+    def gpus(self) -> int:
+        """Whole logical GPUs."""
+        return int(self.total.get("GPU", 0))
+
+    def count_free(self, resource: str) -> float:
+        """What is not taken; all of it where the cluster does not say."""
+        return self.total.get(resource, 0.0) - (self.used or {}).get(resource, 0.0)
+
+
+def list_nodes(dashboard_url: str, *, timeout_s: float = TIMEOUT_S) -> list[RayNode]:
+    """Nodes that live, the one with most GPUs first; ``RayUnreachableError`` where Ray does not answer."""
+    try:
+        with httpx.Client(base_url=dashboard_url, headers=auth_headers(), timeout=timeout_s) as client:
+            summary = _fetch(client, "/nodes?view=summary")["summary"]
+            status = _fetch(client, "/api/cluster_status").get("clusterStatus") or {}
+        usage = (status.get("loadMetricsReport") or {}).get("usageByNode") or {}
+        nodes = [
+            _read_node(node, usage) for node in summary if node.get("raylet", {}).get("state") == "ALIVE"
+        ]
+    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        raise RayUnreachableError(f"Ray's dashboard does not answer: {error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RayUnreachableError(f"Ray's dashboard answers in an unknown form: {error!r}") from error
+    return sorted(nodes, key=lambda node: (-node.gpus, node.hostname, node.node_id))
+
+
+def find_nodes(settings: Settings) -> list[RayNode] | None:
+    """The nodes that jobs run on; None on a CPU, whose slots are on one machine, and without an answer."""
+    if settings.resolved_platform != "cuda" or settings.ray_dashboard_url is None:
+        return None
+    return recent_nodes(settings.ray_dashboard_url)
+
+
+def recent_nodes(dashboard_url: str) -> list[RayNode] | None:
+    """Nodes as they were seen less than half a minute ago, or are now; None where Ray does not answer."""
+    seen = _Seen.nodes.get(dashboard_url)
+    if seen is None or time.monotonic() - seen[0] > _MAX_AGE_S:
+        return look_at_nodes(dashboard_url)
+    return seen[1]
+
+
+def look_at_nodes(dashboard_url: str) -> list[RayNode] | None:
+    """Ask for the nodes now, and keep the answer for ``recent_nodes``, that there was none too."""
+    try:
+        nodes = list_nodes(dashboard_url)
+    except RayUnreachableError as error:
+        log.debug("the cluster's nodes are not known: %s", error)
+        nodes = None
+    _Seen.nodes[dashboard_url] = (time.monotonic(), nodes)
+    return nodes
+
+
+class _Seen:
+    """What a process saw last, by the dashboard's address."""
+
+    nodes: ClassVar[dict[str, tuple[float, list[RayNode] | None]]] = {}
+
+
+def list_waiting(dashboard_url: str, driver_id: str, *, timeout_s: float = 5.0) -> list[Waiting]:
+    """Placement groups and actors of a driver that no node has taken yet, groups first."""
+    groups = _list_state(dashboard_url, "placement_groups", ("state", "PENDING"), timeout_s)
+    actors = _list_state(dashboard_url, "actors", ("state", "PENDING_CREATION"), timeout_s)
+    try:
+        found = [_read_group(group) for group in groups if group["creator_job_id"] == driver_id]
+        alone = [
+            _read_actor(actor)
+            for actor in actors
+            # One that is on a node is starting, and one in a placement group waits for that.
+            if actor["job_id"] == driver_id and not actor["node_id"] and not actor["placement_group_id"]
+        ]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RayUnreachableError(f"Ray's dashboard answers in an unknown form: {error!r}") from error
+    return [*found, *([_add_up(alone)] if alone else [])]
+
+
+def auth_headers() -> dict[str, str]:
+    """Ray's own token, from RAY_AUTH_TOKEN or the file that RAY_AUTH_TOKEN_PATH names, as Ray reads it."""
+    token = os.environ.get("RAY_AUTH_TOKEN", "").strip()
+    path = os.environ.get("RAY_AUTH_TOKEN_PATH")
+    if not token and path:
+        token = Path(path).read_text().strip()
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def _list_state(
+    dashboard_url: str, kind: str, filtered: tuple[str, str], timeout_s: float
+) -> list[dict[str, Any]]:
+    """Entries of Ray's state API whose field has a value."""
+    key, value = filtered
+    parameters = {"detail": "1", "filter_keys": key, "filter_predicates": "=", "filter_values": value}
+    try:
+        with httpx.Client(base_url=dashboard_url, headers=auth_headers(), timeout=timeout_s) as client:
+            answer = client.get(f"/api/v0/{kind}", params=parameters).raise_for_status().json()
+        found: list[dict[str, Any]] = answer["data"]["result"]["result"]
+    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        raise RayUnreachableError(f"Ray's dashboard does not answer: {error}") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise RayUnreachableError(f"Ray's dashboard answers in an unknown form: {error!r}") from error
+    return found
+
+
+def _read_group(group: Mapping[str, Any]) -> Waiting:
+    total = _add_up([Waiting(dict(each["unit_resources"]), is_packed=False) for each in group["bundles"]])
+    # The state API does not tell the strategy; verl packs a group onto one node (STRICT_PACK).
+    return Waiting(total.resources, is_packed=True)
+
+
+def _read_actor(actor: Mapping[str, Any]) -> Waiting:
+    # One that declares no CPU is placed only where one is free.
+    return Waiting({"CPU": 1.0, **(actor["required_resources"] or {})}, is_packed=False)
+
+
+def _add_up(waiting: Sequence[Waiting]) -> Waiting:
+    total: dict[str, float] = {}
+    for each in waiting:
+        for name, amount in each.resources.items():
+            total[name] = total.get(name, 0.0) + amount
+    return Waiting(total, is_packed=len(waiting) == 1)
+
+
+def _fetch(client: httpx.Client, path: str) -> dict[str, Any]:
+    data: dict[str, Any] = client.get(path).raise_for_status().json()["data"]
+    return data
+
+
+def _read_node(node: Mapping[str, Any], usage: Mapping[str, Any]) -> RayNode:
+    raylet = node["raylet"]
+    taken = usage.get(raylet["nodeId"])
+    return RayNode(
+        node_id=raylet["nodeId"],
+        hostname=str(node.get("hostname") or raylet["nodeManagerHostname"]),
+        total=_keep_resources(raylet["resourcesTotal"]),
+        used=None if taken is None else _keep_resources({name: pair[0] for name, pair in taken.items()}),
+        devices=[_read_device(device) for device in node.get("gpus") or []],
+    )
+
+
+def _keep_resources(values: Mapping[str, Any]) -> dict[str, float]:
+    return {name: float(values[name]) for name in _RESOURCES if name in values}
+
+
+def _read_device(device: Mapping[str, Any]) -> GpuDevice:
+    used, total = device.get("memoryUsed"), device.get("memoryTotal")
+    return GpuDevice(
+        index=int(device["index"]),
+        name=str(device["name"]),
+        utilization_percent=device.get("utilizationGpu"),
+        memory_used_bytes=None if used is None else int(used) * _MIB,
+        memory_total_bytes=None if total is None else int(total) * _MIB,
+        temperature_celsius=device.get("temperatureC"),
+    )

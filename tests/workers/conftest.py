@@ -1,16 +1,11 @@
 """A real Ray head, a real Redis and a database of their own for the workers' tests.
 
-Only the training is replaced: the cluster's Python finds a small ``trellis_train`` of
-the tests before the real one, and that notes in a file that it was started.
+Only the training is replaced (``trellis_testing.stub_cluster``).
 """
 
-import os
-import shutil
 import signal
 import socket
 import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,47 +23,8 @@ from trellis_api.models.models import Model
 from trellis_cli.services.ports import pick_free
 from trellis_cli.services.redis import find_redis_server
 from trellis_testing.datasets import add_dataset
+from trellis_testing.stub_cluster import RayHead, end_process, running_head
 from trellis_testing.waiting import wait_until
-
-#: Notes that it was started, then does as the files beside its spec say.
-STUB_ENTRYPOINT = '''
-"""Stands in for training: notes its start, then waits to be told how to end."""
-import json, os, sys, time
-from pathlib import Path
-
-spec = json.loads(Path(sys.argv[1]).read_text())
-attempt_dir = Path(spec["attempt_dir"])
-starts = attempt_dir.parent.parent.parent / "starts.log"
-descriptor = os.open(starts, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-os.write(descriptor, f"{spec['job_id']}-{spec['attempt']}\\n".encode())
-(attempt_dir / "pid").write_text(str(os.getpid()))
-deadline = time.monotonic() + 120
-while time.monotonic() < deadline:
-    if (attempt_dir / "exit").exists():
-        sys.exit(int((attempt_dir / "exit").read_text()))
-    if (attempt_dir / "stop").exists() and not (attempt_dir / "deaf").exists():
-        sys.exit(75)
-    time.sleep(0.05)
-'''
-
-
-def end_process(process: subprocess.Popen[Any], number: int = signal.SIGTERM) -> None:
-    """End a process that leads its session, with everything in it."""
-    if process.poll() is None:
-        os.killpg(process.pid, number)
-        try:
-            process.wait(15)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-
-@dataclass
-class RayHead:
-    """A Ray cluster of one machine."""
-
-    dashboard_url: str
-    environment: dict[str, str]
 
 
 @dataclass
@@ -108,51 +64,9 @@ class RedisServer:
 
 @pytest.fixture(scope="session")
 def ray_head() -> Iterator[RayHead]:
-    """Short paths: Ray's sockets have little room for their names."""
-    folder = Path(tempfile.mkdtemp(prefix="tr", dir="/tmp"))
-    stub = folder / "stub" / "trellis_train"
-    stub.mkdir(parents=True)
-    (stub / "__init__.py").touch()
-    (stub / "entrypoint.py").write_text(STUB_ENTRYPOINT)
-    (folder / "token").write_text("a-token-for-the-tests-of-the-workers")
-    auth = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(folder / "token")}
-    port, dashboard_port, agent_port, client_port = pick_free(4)
-    command = [
-        str(Path(sys.executable).parent / "ray"), "start", "--head", "--block", f"--port={port}",
-        "--dashboard-host=127.0.0.1", f"--dashboard-port={dashboard_port}",
-        f"--temp-dir={folder}/ray", "--num-cpus=8",
-        f"--dashboard-agent-listen-port={agent_port}", f"--ray-client-server-port={client_port}",
-        "--node-ip-address=127.0.0.1", "--disable-usage-stats", "--object-store-memory=100000000",
-    ]  # fmt: skip
-    environment = {
-        **os.environ,
-        **auth,
-        "PYTHONPATH": str(folder / "stub"),
-        "RAY_JOB_START_TIMEOUT_SECONDS": "60",
-    }
-    log = (folder / "head.log").open("wb")
-    process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
-    url = f"http://127.0.0.1:{dashboard_port}"
-    try:
-        wait_until(lambda: answers(url, process, folder), 90, "Ray's dashboard answers", pause_s=0.3)
-        yield RayHead(url, auth)
-    finally:
-        process.terminate()  # it ends the processes of the cluster, in order
-        process.wait(30)
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def answers(url: str, process: subprocess.Popen[bytes], folder: Path) -> bool:
-    import urllib.request
-
-    assert process.poll() is None, (folder / "head.log").read_text()
-    request = urllib.request.Request(f"{url}/api/jobs/")
-    request.add_header("Authorization", f"Bearer {(folder / 'token').read_text()}")
-    try:
-        with urllib.request.urlopen(request, timeout=2) as response:
-            return bool(response.status == 200)
-    except OSError:
-        return False
+    """A cluster of one machine with four GPUs that are logical."""
+    with running_head("--num-cpus=8", "--num-gpus=4") as head:
+        yield head
 
 
 @pytest.fixture

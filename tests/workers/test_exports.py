@@ -18,7 +18,7 @@ from trellis_api.jobs.schemas import ExportCreate
 from trellis_api.models import repository as models
 from trellis_api.models.service import model_folder, staging_folder
 from trellis_contracts import tasks
-from trellis_contracts.attempt import locate_staging
+from trellis_contracts.attempt import SPEC_FILE, locate_staging
 from trellis_contracts.spec import JobSpec
 from trellis_contracts.states import JobState
 from trellis_testing.model_folders import write_model_folder
@@ -242,9 +242,10 @@ def test_an_export_is_told_the_checkpoint_and_the_folder(install: Callable[..., 
     platform = install()
     job = queue_export(platform)
 
-    path = _write_attempt(platform.settings, job, "a token")
+    written = _write_attempt(platform.settings, job, "a token")
 
-    spec = JobSpec.model_validate_json(path.read_text())
+    spec = JobSpec.model_validate_json((platform.attempt_dir(job) / SPEC_FILE).read_text())
+    assert spec == written
     order = order_of(job)
     assert spec.export is not None
     assert (

@@ -10,6 +10,7 @@ from trellis_api.jobs import admission, service
 from trellis_api.jobs.errors import UnknownVersion
 from trellis_contracts.spec import JobSpec
 from trellis_contracts.states import JobState
+from trellis_recipes.placement import ResourceDemand
 from trellis_testing.datasets import add_version
 from trellis_testing.waiting import wait_until
 from trellis_workers.core.ray_client import OVER, get_ray
@@ -155,7 +156,9 @@ def test_submitting_again_under_the_same_number_starts_nothing(on_ray: Any) -> N
 
     launch_queued()
     wait_until(platform.list_starts, 30, "the job starts")
-    is_new = get_ray().submit(f"{job.id}-1", entrypoint="touch /dev/null", env={}, metadata={})
+    is_new = get_ray().submit(
+        f"{job.id}-1", entrypoint="touch /dev/null", demand=ResourceDemand(1, 0), env={}, metadata={}
+    )
     launch_queued()
 
     assert not is_new

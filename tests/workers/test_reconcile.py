@@ -16,6 +16,7 @@ from trellis_contracts.attempt import EVENTS_FOLDER, REWARD_KEYS_FILE
 from trellis_contracts.events import Event, IngestBatch, LogEvent, MetricsEvent, OutcomeEvent, ProgressEvent
 from trellis_contracts.spool import SpoolReader
 from trellis_contracts.states import JobState
+from trellis_recipes.placement import ResourceDemand
 from trellis_testing.waiting import wait_until
 from trellis_workers.core.ray_client import OVER, get_ray
 from trellis_workers.jobs import reconcile as reconcile_module
@@ -280,8 +281,9 @@ def test_a_run_without_a_job_is_ended(on_ray: Any) -> None:
     platform = on_ray()
     ray = get_ray()
     ours = {METADATA_ROOT: str(platform.settings.data_root)}
-    ray.submit("job_gone-1", entrypoint="exec sleep 300", env={}, metadata=ours)
-    ray.submit("job_of_others-1", entrypoint="exec sleep 300", env={}, metadata={METADATA_ROOT: "/elsewhere"})
+    asked = {"entrypoint": "exec sleep 300", "demand": ResourceDemand(1, 0), "env": {}}
+    ray.submit("job_gone-1", **asked, metadata=ours)
+    ray.submit("job_of_others-1", **asked, metadata={METADATA_ROOT: "/elsewhere"})
 
     def is_ended() -> bool:
         reconcile_module._Clock.orphans_at = 0

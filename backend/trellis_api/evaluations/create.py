@@ -14,6 +14,7 @@ from trellis_contracts.evaluation import AnyOrder, EngineSettings
 
 from trellis_api.benchmarks.service import install_if_absent
 from trellis_api.core.ids import new_id
+from trellis_api.core.ray_cluster import find_nodes
 from trellis_api.core.settings import Settings
 from trellis_api.evaluations import repository
 from trellis_api.evaluations.checking import check_orders, names_to_install
@@ -62,8 +63,11 @@ def check_plan(
 def check_engine(settings: Settings, engine: EngineSettings) -> None:
     """Refuse more copies of a slot than the platform has: the job would wait for ever."""
     limit = settings.total_slots if settings.resolved_platform == "cuda" else 1
+    nodes = find_nodes(settings)
+    if nodes is not None:  # one engine in one process tree: its GPUs are on one node
+        limit = min(limit, max((node.gpus for node in nodes), default=0))
     if engine.tensor_parallel > limit:
-        message = f"The model cannot be spread over {engine.tensor_parallel} GPUs; the platform has {limit}."
+        message = f"The model cannot be spread over {engine.tensor_parallel} GPUs; one machine has {limit}."
         issue = {"code": TooManyGpus.code, "field": "engine.tensor_parallel", "message": message}
         raise TooManyGpus(message, [issue])
 

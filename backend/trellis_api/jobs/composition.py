@@ -6,12 +6,13 @@ from trellis_contracts.attempt import PREPARED_FOLDER, TRAIN_FILE, VALIDATION_FI
 from trellis_recipes.compose import ComposeRequest
 from trellis_recipes.memory.architecture import Architecture
 
+from trellis_api.core.ray_cluster import find_nodes
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.view import DatasetView
 from trellis_api.jobs.memory import find_architecture
 from trellis_api.jobs.models import Job
 from trellis_api.models.models import Model
-from trellis_api.monitoring.machine import find_gpu_memory, find_memory
+from trellis_api.monitoring.machine import find_gpu_memory, find_memory, list_cluster_gpus
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ def build_compose_request(settings: Settings, *, job: Job, ingredients: Ingredie
     Its data files are named where the attempt will prepare them, so that the preview
     shows what will run.
     """
+    nodes = find_nodes(settings)
     prepared = settings.attempt_dir(job.id, job.attempt) / PREPARED_FOLDER
     has_validation = ingredients.validation_dataset is not None
     model_folder = settings.data_root / (ingredients.model.path or "")
@@ -41,6 +43,7 @@ def build_compose_request(settings: Settings, *, job: Job, ingredients: Ingredie
         platform=platform,
         gpus=job.gpus,
         device_memory_bytes=job.device_memory_bytes,
+        node_gpus=None if nodes is None else [node.gpus for node in nodes],
         model_path=str(model_folder),
         architecture=_find_architecture(settings, ingredients.model),
         parameter_count=ingredients.model.parameter_count,
@@ -54,11 +57,16 @@ def build_compose_request(settings: Settings, *, job: Job, ingredients: Ingredie
 
 
 def find_device_memory(settings: Settings) -> int | None:
-    """Memory of the smallest GPU here, or of the machine on a CPU platform; None where it is unknown.
+    """Memory of the smallest GPU of the cluster or of this machine, or of the machine on a CPU platform.
+
+    None where it is unknown.
 
     A job keeps what it was submitted with: its launch, perhaps on another machine, then composes the same.
     """
-    return find_memory() if settings.resolved_platform == "cpu" else find_gpu_memory()
+    if settings.resolved_platform == "cpu":
+        return find_memory()
+    gpus = list_cluster_gpus(find_nodes(settings) or ())
+    return min((gpu.memory_total_bytes for gpu in gpus if gpu.memory_total_bytes), default=find_gpu_memory())
 
 
 def _find_architecture(settings: Settings, model: Model) -> Architecture | None:

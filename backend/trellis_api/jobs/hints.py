@@ -66,6 +66,12 @@ HINTS: dict[str, Text] = {
         en="The job could not be started on the cluster. See the system state on the overview.",
         zh="无法在集群上启动任务。请查看总览中的系统状态。",
     ),
+    "not_placed": Text(
+        en="No node of the cluster had what the job asks for in the time that Ray waits. Its log names "
+        "what was missing. Ask for fewer GPUs, or give the cluster more nodes or CPUs, then resume.",
+        zh="在 Ray 的等待时限内，集群中没有节点满足任务所需的资源；任务日志列出了缺少的资源。"
+        "请减少申请的 GPU 数量，或为集群增加节点或 CPU 后继续。",
+    ),
     "non_finite_loss": Text(
         en="The loss is no longer a number. Lower the learning rate or turn gradient clipping on.",
         zh="损失值已不是有效数字。请降低学习率或启用梯度裁剪。",

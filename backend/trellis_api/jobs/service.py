@@ -129,6 +129,7 @@ def mark_running(session: Session, *, job: Job, attempt: Attempt) -> None:
     session.add(attempt)
     if job.state == JobState.LAUNCHING:
         job.started_at = now
+        alarms.note_shortage(session, job=job, shortage=None)
         move(session, job=job, to=JobState.RUNNING)
 
 

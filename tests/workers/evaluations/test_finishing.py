@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 from trellis_api.benchmarks import repository as benchmarks
-from trellis_api.benchmarks import service as benchmark_service
-from trellis_api.benchmarks.installed import InstalledSource, locate_benchmark
-from trellis_api.core.columns import utc_now
+from trellis_api.benchmarks.installed import locate_benchmark
 from trellis_api.evaluations import repository, service
 from trellis_api.evaluations.create import create
 from trellis_api.evaluations.folder import evaluation_folder, result_path
@@ -22,9 +20,8 @@ from trellis_api.jobs.models import Job
 from trellis_api.models.models import Model
 from trellis_contracts.attempt import REWARD_KEYS_FILE, SPEC_FILE
 from trellis_contracts.recipe import Engine
-from trellis_contracts.spec import JobSpec
 from trellis_contracts.states import JobState
-from trellis_testing.evaluations import leave_results
+from trellis_testing.evaluations import install_gsm8k, leave_results
 from trellis_testing.waiting import wait_until
 from trellis_workers.core.ray_client import RayJob, RayStatus
 from trellis_workers.evaluations.finish import finish_evaluations
@@ -37,7 +34,6 @@ from trellis_workers.jobs.settle import settle
 from trellis_workers.jobs.verdict import Settlement
 
 SUCCEEDED = Settlement(JobState.SUCCEEDED, 0)
-MIRROR_ROWS = [{"question": f"{n}+1?", "answer": f"#### {n + 1}"} for n in range(3)]
 JUDGES = {
     "big": {"base_url": "http://127.0.0.1:1/v1", "model": "big", "key_variable": "KEY_OF_A_TEST"},
     "open": {"base_url": "http://127.0.0.1:1/v1", "model": "open"},
@@ -56,21 +52,6 @@ def queue(platform: Any, *orders: dict[str, Any]) -> tuple[Job, Evaluation]:
     return platform.get_job(row.job_id), row
 
 
-def install_gsm8k(platform: Any) -> None:
-    """As the installing worker leaves it."""
-    folder = locate_benchmark(platform.settings, "gsm8k")
-    folder.mkdir(parents=True)
-    (folder / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in MIRROR_ROWS))
-    source = InstalledSource(
-        name="gsm8k", origin="mirror", repo_id="openai/gsm8k", revision=None, sha256="1" * 64,
-        files={"test": ["test.jsonl"]}, rows={"test": 3}, groups={}, size_bytes=9,
-        installed_at=utc_now().isoformat(),
-    )  # fmt: skip
-    (folder / "source.json").write_text(source.model_dump_json())
-    with platform.write() as session:
-        benchmark_service.mark_ready(session, source=source)
-
-
 def read(platform: Any, evaluation_id: str) -> Evaluation:
     with platform.read() as session:
         return service.get_evaluation(session, evaluation_id=evaluation_id)
@@ -84,9 +65,8 @@ def test_a_run_is_told_what_to_measure(install: Callable[..., Any], monkeypatch:
     custom = {"benchmark": "custom", "dataset": "ds_aaaaaaaaaaaa", "scorer": judge}
     job, row = queue(platform, {"benchmark": "gsm8k", "limit": 2}, custom)
 
-    path = _write_attempt(platform.settings, job, "token")
+    spec = _write_attempt(platform.settings, job, "token")
 
-    spec = JobSpec.model_validate_json(path.read_text())
     task = spec.evaluation
     assert task is not None
     assert (spec.engine, spec.gpus, spec.env["TRELLIS_NICENESS"]) == (Engine.EVALUATE, 0, "7")
@@ -98,10 +78,11 @@ def test_a_run_is_told_what_to_measure(install: Callable[..., Any], monkeypatch:
     assert own.files is not None
     assert [Path(each).read_text().count("\n") for each in gsm8k.files.paths["test"]] == [3]
     assert (own.judge and own.judge.model, own.files.revision) == ("big", own.order.version)  # type: ignore[union-attr]
-    keys = path.with_name(REWARD_KEYS_FILE)
+    folder = platform.attempt_dir(job)
+    keys = folder / REWARD_KEYS_FILE
     assert json.loads(keys.read_text()) == {"big": "secret"}
     assert keys.stat().st_mode & 0o077 == 0
-    assert "secret" not in path.with_name(SPEC_FILE).read_text()
+    assert "secret" not in (folder / SPEC_FILE).read_text()
 
 
 def test_scores_are_recorded_once_and_keys_do_not_outlive_the_run(install: Callable[..., Any]) -> None:

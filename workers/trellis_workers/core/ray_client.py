@@ -8,6 +8,8 @@ from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from trellis_recipes.placement import ResourceDemand
+
 from trellis_workers.core.transaction import get_settings
 
 if TYPE_CHECKING:
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 #: Seconds to connect, and to wait for an answer.
 _TIMEOUT_S = (3.0, 20.0)
+#: Ray's word for a job whose entrypoint was not placed in time (RAY_JOB_START_TIMEOUT_SECONDS, 15 minutes).
+_START_TIMEOUT = "JOB_SUPERVISOR_ACTOR_START_TIMEOUT"
 _ADDRESS_VARIABLE = "RAY_API_SERVER_ADDRESS"
 
 
@@ -46,6 +50,10 @@ class RayJob:
     exit_code: int | None
     message: str
     metadata: dict[str, str]
+    #: Ray's own number of the job, once its driver has joined the cluster: what it made bears that.
+    driver_id: str | None = None
+    #: Whether Ray gave up: for long no node had what the entrypoint asks for.
+    was_never_placed: bool = False
 
 
 class RayJobs:
@@ -61,14 +69,25 @@ class RayJobs:
             client.get_version()
 
     def submit(
-        self, submission_id: str, *, entrypoint: str, env: dict[str, str], metadata: dict[str, str]
+        self,
+        submission_id: str,
+        *,
+        entrypoint: str,
+        demand: ResourceDemand,
+        env: dict[str, str],
+        metadata: dict[str, str],
     ) -> bool:
-        """Submit; False when this id was submitted before (then nothing is started again)."""
+        """Submit; False when this id was submitted before (then nothing is started again).
+
+        The entrypoint runs on a node that has what it demands, and sees the GPUs that Ray gives it.
+        """
         with self._calling() as client:
             try:
                 client.submit_job(
                     submission_id=submission_id,
                     entrypoint=entrypoint,
+                    entrypoint_num_cpus=demand.cpus,
+                    entrypoint_num_gpus=demand.gpus,
                     runtime_env={"env_vars": env},
                     metadata=metadata,
                 )
@@ -153,4 +172,6 @@ def _translate(job: "JobDetails") -> RayJob:
         exit_code=job.driver_exit_code,
         message=job.message or "",
         metadata=dict(job.metadata or {}),
+        driver_id=job.driver_info.id if job.driver_info else None,
+        was_never_placed=job.error_type == _START_TIMEOUT,
     )

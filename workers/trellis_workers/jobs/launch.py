@@ -20,6 +20,7 @@ from typing import Any
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.errors import DomainError
+from trellis_api.core.ray_cluster import find_nodes
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.view import DatasetView
 from trellis_api.environments.resources import locate_environment
@@ -35,6 +36,7 @@ from trellis_contracts.states import JobState
 from trellis_recipes.agents import make_agent_task
 from trellis_recipes.catalogue import get_recipe
 from trellis_recipes.compose import Composition, compose
+from trellis_recipes.placement import entrypoint_demand
 
 from trellis_workers.core.private_file import write_private
 from trellis_workers.core.ray_client import RayAwayError, RayJobs, get_ray
@@ -43,6 +45,7 @@ from trellis_workers.evaluations.scorers import hand_over_scorers
 from trellis_workers.evaluations.spec import build_evaluation_spec
 from trellis_workers.jobs.export_spec import build_export_spec
 from trellis_workers.jobs.reward_files import hand_over_rewards
+from trellis_workers.jobs.waiting import tell_queued
 from trellis_workers.jobs.workflow_files import hand_over_workflow
 
 logger = logging.getLogger(__name__)
@@ -84,11 +87,16 @@ def _has_work() -> bool:
 
 def _launch_admitted(ray: RayJobs) -> None:
     settings = get_settings()
+    nodes = find_nodes(settings)
+    # A node that is away comes back as a rule: until then jobs wait for it.
+    gpus = settings.total_slots if nodes is None else sum(node.gpus for node in nodes)
+    if nodes is not None and gpus < settings.total_slots:
+        tell_queued(nodes)
     while True:
         with write() as session:
             claim = admission.claim_next(
                 session,
-                total_slots=settings.total_slots,
+                total_slots=min(settings.total_slots, gpus),
                 max_exports=settings.max_exports,
                 max_evaluations=settings.max_evaluations,
             )
@@ -116,7 +124,7 @@ def _launch(ray: RayJobs, claim: Claim) -> None:
     """Write the attempt's folder and submit it; a job that cannot run is settled as failed."""
     settings, job = get_settings(), claim.job
     try:
-        spec_path = _write_attempt(settings, job, claim.token)
+        spec = _write_attempt(settings, job, claim.token)
     except CannotLaunchError as error:
         _settle_failed(job, str(error), error.cause)
         return
@@ -126,9 +134,11 @@ def _launch(ray: RayJobs, claim: Claim) -> None:
     except OSError as error:
         _settle_failed(job, f"The job's folder cannot be written: {error}", "storage_unwritable")
         return
+    spec_path = Path(spec.attempt_dir) / SPEC_FILE
     is_new = ray.submit(
         claim.submission_id,
         entrypoint=build_entrypoint(settings.job_python or Path(sys.executable), spec_path),
+        demand=entrypoint_demand(spec.engine, spec.gpus),
         env={"RAY_JOB_STOP_WAIT_TIME_S": str(RAY_STOP_WAIT_S)},
         metadata={METADATA_ROOT: str(settings.data_root), "job_id": job.id, "name": job.name},
     )
@@ -150,8 +160,8 @@ def _settle_failed(job: Job, reason: str, cause: str) -> None:
         )
 
 
-def _write_attempt(settings: Settings, job: Job, token: str) -> Path:
-    """Make the attempt's folder; the path of its spec."""
+def _write_attempt(settings: Settings, job: Job, token: str) -> JobSpec:
+    """Write the attempt's folder; the spec that now lies in it."""
     check_storage(settings)
     spec, record = _PREPARE[job.kind](settings, job)
     attempt_dir = settings.attempt_dir(job.id, job.attempt)
@@ -165,7 +175,7 @@ def _write_attempt(settings: Settings, job: Job, token: str) -> Path:
     write_private(attempt_dir / COMPOSITION_FILE, json.dumps(record, indent=2, default=str))
     write_private(attempt_dir / TOKEN_FILE, token)
     write_private(attempt_dir / SPEC_FILE, spec.model_dump_json(indent=2))
-    return attempt_dir / SPEC_FILE
+    return spec
 
 
 def _prepare_training(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, Any]]:

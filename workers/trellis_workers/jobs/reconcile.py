@@ -15,13 +15,14 @@ from trellis_api.jobs.alarms import service as alarms
 from trellis_api.jobs.models import EXPORT, TRAIN, Attempt, Job
 from trellis_contracts.states import JobState
 
-from trellis_workers.core.ray_client import OVER, RayAwayError, RayJob, RayJobs, get_ray
+from trellis_workers.core.ray_client import OVER, RayAwayError, RayJob, RayJobs, RayStatus, get_ray
 from trellis_workers.core.transaction import get_settings, read, write
 from trellis_workers.jobs.drain import drain_spool
 from trellis_workers.jobs.launch import METADATA_ROOT
 from trellis_workers.jobs.settle import settle
 from trellis_workers.jobs.stop import end_overdue_stop
 from trellis_workers.jobs.verdict import Settlement, decide
+from trellis_workers.jobs.waiting import look_for_shortage
 
 logger = logging.getLogger(__name__)
 
@@ -87,8 +88,14 @@ def _reconcile_job(ray: RayJobs, job: Job, attempt: Attempt | None) -> bool:
         # evaluation left is read by a sweep of its own (``trellis_workers/evaluations/finish.py``).
         return job.kind == TRAIN and settle_over(job, ray_job)
     if job.state == JobState.STOPPING:
+        if ray_job.status == RayStatus.PENDING:
+            # Ray ends it as soon as it is placed, which may be never; until then nothing of it runs.
+            ray.stop(ray_job.submission_id)
+            return _settle(job, _NEVER_STARTED)
         end_overdue_stop(ray, job)
-    elif attempt is not None and job.kind != EXPORT:  # an export has no steps to make
+        return False
+    look_for_shortage(job, attempt, ray_job)
+    if attempt is not None and job.kind != EXPORT:  # an export has no steps to make
         _look_for_stall(job, attempt)
     return False
 

@@ -51,7 +51,8 @@ def decide(job: Job, attempt: Attempt | None, ray_job: RayJob) -> Settlement:
         return Settlement(JobState.CRASHED, code, reason, "killed")
     message = ray_job.message.strip().splitlines()
     last_line = message[-1][:_MAX_REASON_CHARS] if message else "it gave no reason"
-    return Settlement(JobState.CRASHED, None, f"Ray could not run the job: {last_line}", "launch_failed")
+    cause = "not_placed" if ray_job.was_never_placed else "launch_failed"
+    return Settlement(JobState.CRASHED, None, f"Ray could not run the job: {last_line}", cause)
 
 
 def _explain(code: int) -> tuple[str | None, str | None]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from trellis_contracts.recipe import Text
 
 from trellis_api.jobs.alarms.models import Alarm
+from trellis_api.jobs.alarms.placement import NOT_PLACED, describe_alarm
 from trellis_api.jobs.alarms.schemas import AlarmRead, Severity
 from trellis_api.jobs.alarms.texts import TEXTS
 
@@ -16,6 +17,8 @@ def present_alarm(row: Alarm) -> AlarmRead:
     texts = TEXTS.get(row.code)
     # A rule may be dropped while the alarms that it raised stay readable.
     title = texts.title if texts else Text(en=row.code, zh=row.code)
+    if row.code == NOT_PLACED and row.metric and row.value is not None and row.threshold is not None:
+        title = describe_alarm(row.metric, row.value, row.threshold)
     advice = texts.advice if texts else Text(en="", zh="")
     return AlarmRead(
         code=row.code,

@@ -220,7 +220,10 @@ RULES: tuple[Rule, ...] = (
         has_history=True,
     ),
 )
-SEVERITIES: dict[str, Severity] = {rule.code: rule.severity for rule in RULES} | {"stalled": "critical"}
+SEVERITIES: dict[str, Severity] = {rule.code: rule.severity for rule in RULES} | {
+    "stalled": "critical",
+    "not_placed": "critical",
+}
 
 
 @lru_cache(maxsize=4096)

@@ -7,13 +7,15 @@ is said, never acted on: the run goes on.
 from collections.abc import Sequence
 
 from sqlmodel import Session
+from trellis_contracts.events import LogEvent
 from trellis_contracts.states import JobState
 
 from trellis_api.core.columns import utc_now
-from trellis_api.jobs import events
+from trellis_api.jobs import events, log_store
 from trellis_api.jobs.alarms import repository, stall
 from trellis_api.jobs.alarms.detector import Change, StepMetrics, observe
 from trellis_api.jobs.alarms.models import Alarm
+from trellis_api.jobs.alarms.placement import NOT_PLACED, Shortage
 from trellis_api.jobs.alarms.presentation import present_alarm
 from trellis_api.jobs.alarms.rules import SEVERITIES
 from trellis_api.jobs.alarms.watch import Watch
@@ -77,12 +79,40 @@ def is_stalled_now(job: Job, attempt: Attempt) -> bool:
     return waited > stall.allow_s(watch, job.phase)
 
 
+def note_shortage(session: Session, *, job: Job, shortage: Shortage | None) -> bool:
+    """Raise the alarm of a job that Ray cannot place, or clear it; whether anything changed.
+
+    What is missing stands in the job's log as well, with what each node has.
+    """
+    row = repository.find_alarm(session, job_id=job.id, attempt=job.attempt, code=NOT_PLACED)
+    if shortage is None:
+        return _clear(session, job=job, alarm=row)
+    seen = (shortage.resource, shortage.free, shortage.needed)
+    if row is not None and row.is_active and (row.metric, row.value, row.threshold) == seen:
+        return False
+    change = Change("raised", NOT_PLACED, seen[0], job.step, job.step, seen[1], seen[2])
+    _record(session, job=job, attempt=job.attempt, changes=[change])
+    event = LogEvent(time=utc_now(), stream="platform", lines=[shortage.message])
+    first, count = log_store.write(session, job=job, attempt=job.attempt, event=event)
+    events.publish_all(session, job=job, events=[("logs", {"first": first, "count": count})])
+    return True
+
+
 def end_attempt(session: Session, *, job: Job) -> None:
-    """The run is over: it cannot stand still any more. What its metrics said stays as it was."""
-    alarm = repository.find_alarm(session, job_id=job.id, attempt=job.attempt, code=STALLED)
-    if alarm is not None and alarm.is_active:
-        change = Change("cleared", STALLED, None, alarm.last_step, alarm.first_step, alarm.value, None)
-        _record(session, job=job, attempt=job.attempt, changes=[change])
+    """The run is over: it can neither stand still nor wait. What its metrics said stays as it was."""
+    for code in (STALLED, NOT_PLACED):
+        alarm = repository.find_alarm(session, job_id=job.id, attempt=job.attempt, code=code)
+        _clear(session, job=job, alarm=alarm)
+
+
+def _clear(session: Session, *, job: Job, alarm: Alarm | None) -> bool:
+    if alarm is None or not alarm.is_active:
+        return False
+    change = Change(
+        "cleared", alarm.code, alarm.metric, alarm.last_step, alarm.first_step, alarm.value, alarm.threshold
+    )
+    _record(session, job=job, attempt=job.attempt, changes=[change])
+    return True
 
 
 def replace_attempt(session: Session, *, job_id: str) -> None:

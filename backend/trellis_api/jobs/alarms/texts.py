@@ -132,6 +132,17 @@ TEXTS: dict[str, AlarmTexts] = {
             "增加数据，或使用 LoRA（lora_rank）。",
         ),
     ),
+    "not_placed": AlarmTexts(
+        title=Text(en="The cluster has no room for the job", zh="集群没有可容纳该任务的资源"),
+        advice=Text(
+            en="The job's log names what it needs and what each node has free. Wait for other runs to end, "
+            "ask for fewer GPUs, or give the cluster more: nodes join with ray start --address, and a node "
+            "declares more logical CPUs with ray start --num-cpus. A job that waits can be stopped.",
+            zh="任务日志列出了所需资源以及各节点的空闲资源。请等待其他任务结束、减少申请的 GPU 数量，"
+            "或扩充集群：用 ray start --address 加入新节点，或用 ray start --num-cpus 声明更多逻辑 CPU。"
+            "无法启动的任务可以直接停止。",
+        ),
+    ),
     "stalled": AlarmTexts(
         title=Text(en="No step for far longer than usual", zh="远超平常时间没有新的训练步"),
         advice=Text(

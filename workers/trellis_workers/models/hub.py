@@ -73,7 +73,8 @@ class Hub:
         ``FetchFailed`` where one of them is not there.
         """
         with _explained(repo_id, revision, self._endpoint):
-            found = self._api.repo_info(repo_id, revision=revision, repo_type=kind, files_metadata=True)
+            look = self._api.dataset_info if kind == "dataset" else self._api.model_info
+            found = look(repo_id, revision=revision, files_metadata=True)
         if not found.sha:
             raise FetchFailed(f"The hub names no commit for '{repo_id}' at '{revision}'.")
         sizes = {file.rfilename: file.size or 0 for file in found.siblings or []}

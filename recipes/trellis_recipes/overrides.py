@@ -1,13 +1,13 @@
 """Checks the engine settings that a person wrote, key by key, against the engine's schema."""
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from trellis_contracts.recipe import Engine
+from trellis_contracts.recipe import Engine, Recipe
 
 from trellis_recipes import retrieval_schema, trl_keys
 from trellis_recipes.dataclass_fields import FieldType
+from trellis_recipes.engine_options import Problem, find_problem, rule_of
 from trellis_recipes.hydra_text import NotExpressible, text
 from trellis_recipes.issues import Issue
 from trellis_recipes.schema import EngineSchema
@@ -89,11 +89,9 @@ SILENT: dict[Engine, dict[str, str | None]] = {
     Engine.TRL: trl_keys.SILENT,
     Engine.RETRIEVAL: {},
 }
-#: Names of settings that make the engine read or write a file of the person's choice, load code or run
-#: a command. A request must not reach beyond the data root, so they stay at the engine's defaults.
-_REACHING_OUT = re.compile(
-    r"(^|_)(path|file|dir|cmd|lib|module|class|cls)$|^_target_$|^trust_remote_code$|^custom_async_server$"
-)
+
+#: Parameters whose text reaches the engine in another form than it was written.
+_KEYS_OF_TEXTS = {"lora_targets": ("lora_target_modules",)}
 
 
 def check_overrides(schema: EngineSchema, overrides: Mapping[str, Any]) -> tuple[dict[str, Any], list[Issue]]:
@@ -107,6 +105,20 @@ def check_overrides(schema: EngineSchema, overrides: Mapping[str, Any]) -> tuple
         else:
             issues.append(issue)
     return accepted, issues
+
+
+def check_parameter_texts(recipe: Recipe, parameters: Mapping[str, Any]) -> list[Issue]:
+    """Errors of the free texts among a recipe's parameters that reach the engine."""
+    issues = []
+    for parameter in recipe.knobs:
+        value = parameters.get(parameter.name)
+        if parameter.type != "str" or value is None:
+            continue
+        for key in parameter.engine_keys or _KEYS_OF_TEXTS.get(parameter.name, ()):
+            problem = find_problem(recipe.engine, key, value, has_type=True)
+            if problem is not None:
+                issues.append(_issue(f"params.{parameter.name}", problem))
+    return issues
 
 
 def _flatten(schema: EngineSchema, overrides: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -134,12 +146,11 @@ def _check(schema: EngineSchema, key: str, value: Any) -> Issue | None:
         hint = f"; use '{moved}'" if moved else ""
         message = f"'{key}' is accepted by the engine but changes nothing{hint}."
         return Issue(code="ineffective_key", field=field, message=message, suggestion=moved)
+    rule = rule_of(schema.engine, key)
     found = schema.find(key)
     if found is None:
-        return _unknown(schema, key)
-    if value not in (None, False, "") and any(_REACHING_OUT.search(name) for name in _names(key, value)):
-        message = f"'{key}' would read or write files outside the platform's, or run code; it cannot be set."
-        return Issue(code="reserved_key", field=field, message=message)
+        refused = find_problem(schema.engine, key, value, has_type=False) if rule and rule.refused else None
+        return _unknown(schema, key) if refused is None else _issue(field, refused)
     if not (_accepts(found.type, value) or (value is None and schema.defaults_to_none(key))):
         wanted = " or ".join(sorted(found.type.scalars - {"none"})) or "group of settings"
         message = f"'{key}' takes a value of type {wanted}, not {value!r}."
@@ -148,18 +159,12 @@ def _check(schema: EngineSchema, key: str, value: Any) -> Issue | None:
         text(value)
     except NotExpressible as error:
         return Issue(code="invalid_value", field=field, message=f"'{key}': {error}.")
-    return None
+    problem = find_problem(schema.engine, key, value, has_type=schema.has_type(key))
+    return None if problem is None else _issue(field, problem)
 
 
-def _names(key: str, value: Any) -> Iterator[str]:
-    """The parts of a dotted key, and the names inside its value."""
-    yield from key.split(".")
-    if isinstance(value, Mapping):
-        for name, item in value.items():
-            yield from _names(str(name), item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _names("", item)
+def _issue(field: str, problem: Problem) -> Issue:
+    return Issue(code=problem.code, field=field, message=problem.message, suggestion=problem.suggestion)
 
 
 def _unknown(schema: EngineSchema, key: str) -> Issue:

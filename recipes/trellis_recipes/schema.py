@@ -30,6 +30,8 @@ UNLISTED: dict[Engine, dict[str, FieldType]] = {
         "data.chat_template_func": FieldType(frozenset({"str", "none"})),
         "data.need_tools_kwargs": FieldType(frozenset({"bool"})),
         "data.filter_prompts": FieldType(frozenset({"bool"})),
+        # One limit or two, "0.5_4.0"; verl's file has a number there.
+        "algorithm.rollout_correction.rollout_is_threshold": FieldType(frozenset({"float", "str"})),
         "ray_kwargs.ray_init.num_gpus": FieldType(frozenset({"int", "none"})),
     },
     Engine.VERL_SFT: {
@@ -94,6 +96,14 @@ class EngineSchema:
                 return Key(ANY, is_new=True)
             parent = parent.rpartition(".")[0]
         return None
+
+    def has_type(self, dotted: str) -> bool:
+        """Whether the engine names the key itself; below a plain dict any key may stand, of any type."""
+        return dotted in self._leaves or dotted in self._added or dotted in self._unlisted
+
+    def typed_keys(self) -> dict[str, FieldType]:
+        """Every key that the engine names, and what it accepts."""
+        return {**self._leaves, **self._added, **self._unlisted}
 
     def is_group(self, dotted: str) -> bool:
         """Whether the key holds further keys."""

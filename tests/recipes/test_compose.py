@@ -80,13 +80,13 @@ def test_the_shown_configuration_is_what_verl_reads(
 
 
 def test_settings_below_an_empty_mapping_reach_verl(request_for: Build) -> None:
-    overrides = {"actor_rollout_ref.rollout.engine_kwargs.vllm": {"max_num_seqs": 4, "a": {"b": "x y"}}}
+    overrides = {"actor_rollout_ref.rollout.engine_kwargs.vllm": {"max_num_seqs": 4, "limit_mm_per_prompt": {"image": 0}}}
 
     composition = compose(request_for(overrides=overrides))
 
     assert composition.errors == []
     assert composition.config == engines_own_view(composition)
-    assert composition.config["actor_rollout_ref"]["rollout"]["engine_kwargs"]["vllm"]["a"]["b"] == "x y"
+    assert composition.config["actor_rollout_ref"]["rollout"]["engine_kwargs"]["vllm"]["max_num_seqs"] == 4
 
 
 def test_a_knob_reaches_all_of_its_keys(request_for: Build) -> None:

@@ -66,7 +66,7 @@ def test_no_setting_reads_files_or_runs_code_of_the_persons_choice(
 ) -> None:
     composition = compose(request_for(overrides={key: value}))
 
-    assert codes(composition.errors) == ["reserved_key"]
+    assert codes(composition.errors) == ["option_refused"]
 
 
 @pytest.mark.parametrize(

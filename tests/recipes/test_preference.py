@@ -51,7 +51,7 @@ def test_the_shown_configuration_is_what_the_lines_say(recipe: str, request_for:
         ("push_to_hub", True, "reserved_key", None),
         ("deepspeed", "/etc/x.json", "reserved_key", None),
         ("model_init_kwargs", {"subfolder": "x"}, "reserved_key", None),
-        ("trust_remote_code", True, "reserved_key", None),
+        ("trust_remote_code", True, "option_refused", None),
         ("train_file", "/etc/passwd", "reserved_key", None),
         ("gradient_accumulation_steps", 3, "reserved_key", None),
     ],

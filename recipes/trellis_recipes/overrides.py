@@ -1,6 +1,7 @@
 """Checks the engine settings that a person wrote, key by key, against the engine's schema."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from trellis_contracts.recipe import Engine, Recipe
@@ -9,7 +10,7 @@ from trellis_recipes import retrieval_schema, trl_keys
 from trellis_recipes.dataclass_fields import FieldType
 from trellis_recipes.engine_options import Problem, find_problem, rule_of
 from trellis_recipes.hydra_text import NotExpressible, text
-from trellis_recipes.issues import Issue
+from trellis_recipes.issues import Issue, nearest_key
 from trellis_recipes.schema import EngineSchema
 
 #: Keys that the platform itself sets, or that would move a job out of its control.
@@ -89,9 +90,13 @@ SILENT: dict[Engine, dict[str, str | None]] = {
     Engine.TRL: trl_keys.SILENT,
     Engine.RETRIEVAL: {},
 }
-
+#: Groups of verl's files that have alternatives, and the one in use: ``engine=fsdp`` says what is so anyway.
+_GROUPS: dict[Engine, dict[str, str]] = {
+    Engine.VERL_SFT: {"engine": "fsdp", "model": "hf_model", "optim": "fsdp", "profiler": "profiler"},
+}
+_NO_GROUP = object()
 #: Parameters whose text reaches the engine in another form than it was written.
-_KEYS_OF_TEXTS = {"lora_targets": ("lora_target_modules",)}
+_KEYS_OF_TEXTS: dict[str, tuple[str, ...]] = {"lora_targets": ("lora_target_modules",)}
 
 
 def check_overrides(schema: EngineSchema, overrides: Mapping[str, Any]) -> tuple[dict[str, Any], list[Issue]]:
@@ -99,6 +104,8 @@ def check_overrides(schema: EngineSchema, overrides: Mapping[str, Any]) -> tuple
     accepted: dict[str, Any] = {}
     issues: list[Issue] = []
     for key, value in _flatten(schema, overrides).items():
+        if value == _GROUPS.get(schema.engine, {}).get(key, _NO_GROUP):
+            continue
         issue = _check(schema, key, value)
         if issue is None:
             accepted[key] = value
@@ -143,14 +150,19 @@ def _check(schema: EngineSchema, key: str, value: Any) -> Issue | None:
     if silent is not None:
         replacement = SILENT[schema.engine][silent]
         moved = replacement + key.removeprefix(silent) if replacement else None
+        if moved not in _offered_keys(schema):
+            moved = None
         hint = f"; use '{moved}'" if moved else ""
         message = f"'{key}' is accepted by the engine but changes nothing{hint}."
         return Issue(code="ineffective_key", field=field, message=message, suggestion=moved)
     rule = rule_of(schema.engine, key)
+    if rule is not None and rule.refused is not None:
+        refused = find_problem(schema.engine, key, value, has_type=schema.has_type(key))
+        if refused is not None:
+            return _issue(field, refused)
     found = schema.find(key)
     if found is None:
-        refused = find_problem(schema.engine, key, value, has_type=False) if rule and rule.refused else None
-        return _unknown(schema, key) if refused is None else _issue(field, refused)
+        return _unknown(schema, key, value)
     if not (_accepts(found.type, value) or (value is None and schema.defaults_to_none(key))):
         wanted = " or ".join(sorted(found.type.scalars - {"none"})) or "group of settings"
         message = f"'{key}' takes a value of type {wanted}, not {value!r}."
@@ -167,18 +179,32 @@ def _issue(field: str, problem: Problem) -> Issue:
     return Issue(code=problem.code, field=field, message=problem.message, suggestion=problem.suggestion)
 
 
-def _unknown(schema: EngineSchema, key: str) -> Issue:
+def _unknown(schema: EngineSchema, key: str, value: Any) -> Issue:
+    field = f"overrides.{key}"
+    group = _GROUPS.get(schema.engine, {}).get(key)
+    if group is not None and isinstance(value, str):
+        message = f"'{key}' must be {group}: '{value}' is not installed or not supported by the platform."
+        return Issue(code="unknown_choice", field=field, message=message, suggestion=group)
     if schema.is_group(key):
         message = f"'{key}' is a group of settings; set the keys in it."
-        return Issue(code="wrong_type", field=f"overrides.{key}", message=message)
-    suggestion = schema.nearest(key)
+        return Issue(code="wrong_type", field=field, message=message)
+    suggestion = nearest_key(key, _offered_keys(schema))
     hint = f" The nearest valid key is '{suggestion}'." if suggestion else ""
-    return Issue(
-        code="unknown_engine_key",
-        field=f"overrides.{key}",
-        message=f"The engine has no setting '{key}'.{hint}",
-        suggestion=suggestion,
-    )
+    message = f"The engine has no setting '{key}'.{hint}"
+    return Issue(code="unknown_engine_key", field=field, message=message, suggestion=suggestion)
+
+
+@cache
+def _offered_keys(schema: EngineSchema) -> frozenset[str]:
+    """Keys that a person may set; a hint never names another."""
+    return frozenset(key for key in schema.typed_keys() if _is_offered(schema.engine, key))
+
+
+def _is_offered(engine: Engine, key: str) -> bool:
+    if _longest_prefix(RESERVED[engine], key) or _longest_prefix(SILENT[engine], key):
+        return False
+    rule = rule_of(engine, key)
+    return rule is None or rule.refused is None
 
 
 def _longest_prefix(table: Mapping[str, Any], key: str) -> str | None:

@@ -17,7 +17,6 @@ from omegaconf import OmegaConf
 from trellis_contracts.recipe import Engine
 
 from trellis_recipes.dataclass_fields import ANY, ConfigClasses, FieldType
-from trellis_recipes.issues import nearest_key
 
 #: Root config of each engine inside verl's ``trainer/config``.
 ROOT_CONFIGS = {Engine.VERL_PPO: "ppo_trainer", Engine.VERL_SFT: "sft_trainer_engine"}
@@ -116,10 +115,6 @@ class EngineSchema:
     def defaults_to_none(self, dotted: str) -> bool:
         """Whether the engine's files leave the key empty."""
         return dotted in self._leaves and _select(self.tree, dotted) is None
-
-    def nearest(self, dotted: str) -> str | None:
-        """The valid key most like the given one."""
-        return nearest_key(dotted, {**self._leaves, **self._unlisted, **self._added})
 
     def _collect(self, prefix: str, tree: Mapping[str, Any]) -> None:
         fields = self._classes.fields(_class_name(tree))

@@ -54,6 +54,8 @@ export const zhByIssue: Readonly<Record<string, string>> = {
   one_slot_only: '该方案只在一张 GPU 上训练，请申请 1 张。',
   only_format: '答案本身得不到任何奖励。',
   option_missing: '此奖励缺少一个必填选项。',
+  option_refused:
+    '此引擎选项不能设置：它可能指向文件、代码、插件、地址或模板，或者属于此处没有的部分。',
   overlong_buffer_too_long: '缓冲区比最长的回答还长。',
   overlong_from_start: '缓冲区就是整个回答：每个词元都会受罚。',
   pattern_missing: 'regex 奖励需要一个正则表达式。',
@@ -84,6 +86,7 @@ export const zhByIssue: Readonly<Record<string, string>> = {
   turns_are_short: '每轮可用的词元较少，许多回合会因空间不足而结束。',
   turns_do_not_fit: '最大回合长度容不下这么多轮。',
   uneven_mini_batches: '一步的提示不能平均分成小批，最后一批会被填充。',
+  unknown_choice: '引擎在此处不能使用这个选项；请选用列出的其中一个。',
   unknown_column: '数据中没有这一列。',
   unknown_engine_key: '引擎没有这个设置。',
   unknown_environment_kind: '没有这种环境。',

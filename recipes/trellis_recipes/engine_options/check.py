@@ -102,9 +102,9 @@ def _check_choice(rule: Rule, key: str, value: Any, *, has_type: bool) -> Proble
         if name in rule.choices:
             continue
         closest = nearest(name, rule.choices) or (rule.choices[0] if len(rule.choices) == 1 else None)
-        why = f"'{name}' cannot be used: {rule.elsewhere[name]}" if name in rule.elsewhere else f"'{name}' is none"
-        listed = ", ".join(rule.choices)
-        return Problem("unknown_choice", f"'{key}' must be one of {listed}; {why}.", closest)
+        reason = rule.elsewhere.get(name, "there is no such choice")
+        message = f"'{key}' must be one of {', '.join(rule.choices)}. '{name}' cannot be used: {reason}."
+        return Problem("unknown_choice", message, closest)
     return None
 
 

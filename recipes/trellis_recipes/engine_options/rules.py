@@ -18,7 +18,7 @@ REASONS = {
     "command": "it is a command that would run on the machine",
     "file": "it names a file or folder, and a run reads and writes only those that the platform gives it",
     "template": "it is a template, which the engine would execute; the model's own is used",
-    "unknown": "the platform does not know what the engine does with it; numbers, true/false and known choices pass",
+    "unknown": "its text is not one that the platform knows; numbers, true/false and known choices pass",
     "vllm": "vLLM's options are listed one by one, and this one is not among them",
 }
 #: Options refused by what they are called, wherever an engine has them.
@@ -50,7 +50,7 @@ class Rule(Strict):
     @model_validator(mode="after")
     def _says_one_thing(self) -> Self:
         if sum((self.takes is not None, bool(self.choices), self.refused is not None)) != 1:
-            raise ValueError(f"A rule takes values, lists choices or refuses, and this one does not: {self.keys}")
+            raise ValueError(f"A rule takes values, lists choices or refuses, one of these: {self.keys}")
         return self
 
     def matches(self, key: str) -> bool:
@@ -73,7 +73,7 @@ def load_rules(engine: str) -> RuleFile:
 
 
 def find_rule(engine: str, key: str) -> Rule | None:
-    """The first rule for a dotted key, or a refusal by what it is called; None where nobody has classified it."""
+    """The first rule for a dotted key, or a refusal by its name; None where nobody has classified it."""
     rule = next((rule for rule in load_rules(engine).rules if rule.matches(key)), None)
     if rule is not None and rule.refused is not None:
         return rule
@@ -86,5 +86,6 @@ def find_rule(engine: str, key: str) -> Rule | None:
 
 def _matches(pattern: str, key: str) -> bool:
     """``*.name`` stands for a key of that name at the root, too, and ``name.*`` for the mapping itself."""
+    names = (key, f".{key}") if pattern.startswith("*.") else (key,)
     patterns = {pattern, pattern.removesuffix(".*")}
-    return any(fnmatchcase(key, each) or (each[:2] == "*." and fnmatchcase(f".{key}", each)) for each in patterns)
+    return any(fnmatchcase(name, each) for name in names for each in patterns)

@@ -69,6 +69,7 @@ SILENT: dict[Engine, dict[str, str | None]] = {
         "reward_model": "reward.reward_model",
         "reward_model.model.path": "reward.reward_model.model_path",
         "reward_model.num_workers": "reward.num_workers",
+        "reward_model.reward_kwargs": "reward.reward_kwargs",
         "reward_model.reward_manager": "reward.reward_manager.name",
         "sandbox_fusion": "reward.sandbox_fusion",
         "actor_rollout_ref.actor.grad_clip": "actor_rollout_ref.actor.optim.clip_grad",
@@ -150,7 +151,7 @@ def _check(schema: EngineSchema, key: str, value: Any) -> Issue | None:
     if silent is not None:
         replacement = SILENT[schema.engine][silent]
         moved = replacement + key.removeprefix(silent) if replacement else None
-        if moved not in _offered_keys(schema):
+        if moved is not None and (schema.find(moved) is None or not _is_offered(schema.engine, moved)):
             moved = None
         hint = f"; use '{moved}'" if moved else ""
         message = f"'{key}' is accepted by the engine but changes nothing{hint}."

@@ -37,7 +37,11 @@ def test_an_own_setting_wins_over_its_knob_and_says_so(request_for: Build) -> No
         ("trainer.num_train_epochs", "unknown_engine_key", "trainer.total_epochs"),
         # Where the key moved to is the platform's to set, or does not exist: there is nothing to suggest.
         ("custom_reward_function.path", "ineffective_key", None),
-        ("reward_model.reward_kwargs.overlong_buffer_cfg.len", "ineffective_key", None),
+        (
+            "reward_model.reward_kwargs.overlong_buffer_cfg.len",
+            "ineffective_key",
+            "reward.reward_kwargs.overlong_buffer_cfg.len",
+        ),
         ("reward_model.launch_reward_fn_async", "ineffective_key", None),
         ("data.train_filez", "unknown_engine_key", "data.train_batch_size"),
         ("reward_model.enable", "ineffective_key", "reward.reward_model.enable"),

@@ -1,8 +1,7 @@
 """Reads the classified options of the engines: one YAML file each, rules in order, the first match counts."""
 
 import re
-from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal, Self
 
@@ -55,7 +54,7 @@ class Rule(Strict):
 
     def matches(self, key: str) -> bool:
         """Whether the dotted key is one of the rule's."""
-        return any(_matches(pattern, key) for pattern in self.keys)
+        return _compile(tuple(self.keys)).fullmatch(key) is not None
 
 
 class RuleFile(Strict):
@@ -72,6 +71,7 @@ def load_rules(engine: str) -> RuleFile:
     return RuleFile.model_validate(yaml.safe_load((FOLDER / f"{engine}.yaml").read_text(encoding="utf-8")))
 
 
+@lru_cache(maxsize=8192)
 def find_rule(engine: str, key: str) -> Rule | None:
     """The first rule for a dotted key, or a refusal by its name; None where nobody has classified it."""
     rule = next((rule for rule in load_rules(engine).rules if rule.matches(key)), None)
@@ -84,8 +84,13 @@ def find_rule(engine: str, key: str) -> Rule | None:
     return rule
 
 
-def _matches(pattern: str, key: str) -> bool:
-    """``*.name`` stands for a key of that name at the root, too, and ``name.*`` for the mapping itself."""
-    names = (key, f".{key}") if pattern.startswith("*.") else (key,)
-    patterns = {pattern, pattern.removesuffix(".*")}
-    return any(fnmatchcase(name, each) for name in names for each in patterns)
+@cache
+def _compile(keys: tuple[str, ...]) -> re.Pattern[str]:
+    """One expression for all: ``*.x`` is an ``x`` at any depth, ``x.*`` the mapping and all below it."""
+    alternatives = []
+    for key in keys:
+        name = key.removeprefix("*.").removesuffix(".*")
+        above = r"(?:.*\.)?" if key.startswith("*.") else ""
+        below = r"(?:\..*)?" if key.endswith(".*") else ""
+        alternatives.append(above + ".*".join(re.escape(part) for part in name.split("*")) + below)
+    return re.compile("|".join(alternatives))

@@ -51,6 +51,7 @@ def compose(request: ComposeRequest) -> Composition:
     knobs, knob_errors = resolve_knobs(recipe, preset, request.params)
     if "seed" in knobs and knobs["seed"] is None:
         knobs["seed"] = request.seed
+    trl_mapping.apply_loss_defaults(recipe, preset, request, knobs)
     schema = schema_of(recipe)
     own, override_errors = check_overrides(schema, request.overrides)
     env = platform_defaults.environment(recipe.engine, request.platform)

@@ -124,4 +124,4 @@ def _is_kind(kind: Kind, value: Any) -> bool:
 
 
 def _are_names(value: str) -> bool:
-    return all(_NAME.fullmatch(name.strip()) for name in value.split(","))
+    return all(_NAME.fullmatch(name.strip()) for name in value.split(",") if name.strip())

@@ -34,6 +34,7 @@ from trellis_api.job_pipelines.router import router as job_pipelines_router
 from trellis_api.jobs.checkpoints_router import router as checkpoints_router
 from trellis_api.jobs.results_router import router as results_router
 from trellis_api.jobs.router import router as jobs_router
+from trellis_api.jobs.script_router import router as job_scripts_router
 from trellis_api.jobs.stream import EventHub
 from trellis_api.jobs.warm_up import load_engines
 from trellis_api.models.router import router as models_router
@@ -55,6 +56,7 @@ log = logging.getLogger(__name__)
 API_PREFIX = "/api/v1"
 #: Routers for logged-in users.
 ROUTERS: list[APIRouter] = [
+    job_scripts_router,
     jobs_router,
     checkpoints_router,
     results_router,

@@ -9,7 +9,7 @@ import typer
 import yaml
 from trellis_contracts.states import FINISHED
 
-from trellis_cli import checkpoints
+from trellis_cli import checkpoints, script_import
 from trellis_cli.alarms import alarm_mark, print_alarms
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
@@ -20,6 +20,7 @@ from trellis_cli.watch import watch_job
 
 app = typer.Typer(no_args_is_help=True)
 checkpoints.register(app)
+script_import.register(app)
 Job = Annotated[str, typer.Argument(help="Id of a job, e.g. job_k2n6q4y7c3ta.")]
 FOLLOW_PAUSE_S = 0.5
 

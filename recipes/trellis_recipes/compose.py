@@ -21,7 +21,7 @@ from trellis_recipes.issues import Issue, nearest
 from trellis_recipes.knobs import Value, resolve_knobs
 from trellis_recipes.memory.estimate import Machine, estimate_memory
 from trellis_recipes.memory.settings import IncompleteConfiguration
-from trellis_recipes.overrides import check_overrides
+from trellis_recipes.overrides import check_overrides, check_parameter_texts
 from trellis_recipes.request import ComposeRequest, Composition
 from trellis_recipes.resolution import resolve
 from trellis_recipes.schema import EngineSchema, Key
@@ -51,6 +51,7 @@ def compose(request: ComposeRequest) -> Composition:
     knobs, knob_errors = resolve_knobs(recipe, preset, request.params)
     if "seed" in knobs and knobs["seed"] is None:
         knobs["seed"] = request.seed
+    trl_mapping.apply_loss_defaults(recipe, preset, request, knobs)
     schema = schema_of(recipe)
     own, override_errors = check_overrides(schema, request.overrides)
     env = platform_defaults.environment(recipe.engine, request.platform)
@@ -60,7 +61,7 @@ def compose(request: ComposeRequest) -> Composition:
         return _needed_memory(recipe, request, config, env)
 
     knobs, derived = fill_automatic(recipe, request, knobs, measure)
-    inexpressible = _inexpressible(request, knobs)
+    inexpressible = _inexpressible(request, knobs) + check_parameter_texts(recipe, knobs)
     errors += knob_errors + override_errors + inexpressible
     composition = Composition(
         engine=recipe.engine,

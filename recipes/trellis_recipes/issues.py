@@ -46,7 +46,7 @@ def nearest_key(key: str, known: Iterable[str]) -> str | None:
     whole_matcher.set_seq2(key)
     last_matcher.set_seq2(last)
     best, best_score = None, 0.0
-    for candidate in known:
+    for candidate in sorted(known):
         whole_matcher.set_seq1(candidate)
         last_matcher.set_seq1(candidate.rpartition(".")[2])
         if whole_matcher.quick_ratio() + last_matcher.quick_ratio() <= best_score:

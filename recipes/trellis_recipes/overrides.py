@@ -1,15 +1,16 @@
 """Checks the engine settings that a person wrote, key by key, against the engine's schema."""
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
-from trellis_contracts.recipe import Engine
+from trellis_contracts.recipe import Engine, Recipe
 
 from trellis_recipes import retrieval_schema, trl_keys
 from trellis_recipes.dataclass_fields import FieldType
+from trellis_recipes.engine_options import Problem, find_problem, rule_of
 from trellis_recipes.hydra_text import NotExpressible, text
-from trellis_recipes.issues import Issue
+from trellis_recipes.issues import Issue, nearest_key
 from trellis_recipes.schema import EngineSchema
 
 #: Keys that the platform itself sets, or that would move a job out of its control.
@@ -68,6 +69,7 @@ SILENT: dict[Engine, dict[str, str | None]] = {
         "reward_model": "reward.reward_model",
         "reward_model.model.path": "reward.reward_model.model_path",
         "reward_model.num_workers": "reward.num_workers",
+        "reward_model.reward_kwargs": "reward.reward_kwargs",
         "reward_model.reward_manager": "reward.reward_manager.name",
         "sandbox_fusion": "reward.sandbox_fusion",
         "actor_rollout_ref.actor.grad_clip": "actor_rollout_ref.actor.optim.clip_grad",
@@ -89,11 +91,13 @@ SILENT: dict[Engine, dict[str, str | None]] = {
     Engine.TRL: trl_keys.SILENT,
     Engine.RETRIEVAL: {},
 }
-#: Names of settings that make the engine read or write a file of the person's choice, load code or run
-#: a command. A request must not reach beyond the data root, so they stay at the engine's defaults.
-_REACHING_OUT = re.compile(
-    r"(^|_)(path|file|dir|cmd|lib|module|class|cls)$|^_target_$|^trust_remote_code$|^custom_async_server$"
-)
+#: Groups of verl's files that have alternatives, and the one in use: ``engine=fsdp`` says what is so anyway.
+_GROUPS: dict[Engine, dict[str, str]] = {
+    Engine.VERL_SFT: {"engine": "fsdp", "model": "hf_model", "optim": "fsdp", "profiler": "profiler"},
+}
+_NO_GROUP = object()
+#: Parameters whose text reaches the engine in another form than it was written.
+_KEYS_OF_TEXTS: dict[str, tuple[str, ...]] = {"lora_targets": ("lora_target_modules",)}
 
 
 def check_overrides(schema: EngineSchema, overrides: Mapping[str, Any]) -> tuple[dict[str, Any], list[Issue]]:
@@ -101,12 +105,28 @@ def check_overrides(schema: EngineSchema, overrides: Mapping[str, Any]) -> tuple
     accepted: dict[str, Any] = {}
     issues: list[Issue] = []
     for key, value in _flatten(schema, overrides).items():
+        if value == _GROUPS.get(schema.engine, {}).get(key, _NO_GROUP):
+            continue
         issue = _check(schema, key, value)
         if issue is None:
             accepted[key] = value
         else:
             issues.append(issue)
     return accepted, issues
+
+
+def check_parameter_texts(recipe: Recipe, parameters: Mapping[str, Any]) -> list[Issue]:
+    """Errors of the free texts among a recipe's parameters that reach the engine."""
+    issues = []
+    for parameter in recipe.knobs:
+        value = parameters.get(parameter.name)
+        if parameter.type != "str" or value is None:
+            continue
+        for key in parameter.engine_keys or _KEYS_OF_TEXTS.get(parameter.name, ()):
+            problem = find_problem(recipe.engine, key, value, has_type=True)
+            if problem is not None:
+                issues.append(_issue(f"params.{parameter.name}", problem))
+    return issues
 
 
 def _flatten(schema: EngineSchema, overrides: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -131,15 +151,19 @@ def _check(schema: EngineSchema, key: str, value: Any) -> Issue | None:
     if silent is not None:
         replacement = SILENT[schema.engine][silent]
         moved = replacement + key.removeprefix(silent) if replacement else None
+        if moved is not None and (schema.find(moved) is None or not _is_offered(schema.engine, moved)):
+            moved = None
         hint = f"; use '{moved}'" if moved else ""
         message = f"'{key}' is accepted by the engine but changes nothing{hint}."
         return Issue(code="ineffective_key", field=field, message=message, suggestion=moved)
+    rule = rule_of(schema.engine, key)
+    if rule is not None and rule.refused is not None:
+        refused = find_problem(schema.engine, key, value, has_type=schema.has_type(key))
+        if refused is not None:
+            return _issue(field, refused)
     found = schema.find(key)
     if found is None:
-        return _unknown(schema, key)
-    if value not in (None, False, "") and any(_REACHING_OUT.search(name) for name in _names(key, value)):
-        message = f"'{key}' would read or write files outside the platform's, or run code; it cannot be set."
-        return Issue(code="reserved_key", field=field, message=message)
+        return _unknown(schema, key, value)
     if not (_accepts(found.type, value) or (value is None and schema.defaults_to_none(key))):
         wanted = " or ".join(sorted(found.type.scalars - {"none"})) or "group of settings"
         message = f"'{key}' takes a value of type {wanted}, not {value!r}."
@@ -148,32 +172,40 @@ def _check(schema: EngineSchema, key: str, value: Any) -> Issue | None:
         text(value)
     except NotExpressible as error:
         return Issue(code="invalid_value", field=field, message=f"'{key}': {error}.")
-    return None
+    problem = find_problem(schema.engine, key, value, has_type=schema.has_type(key))
+    return None if problem is None else _issue(field, problem)
 
 
-def _names(key: str, value: Any) -> Iterator[str]:
-    """The parts of a dotted key, and the names inside its value."""
-    yield from key.split(".")
-    if isinstance(value, Mapping):
-        for name, item in value.items():
-            yield from _names(str(name), item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _names("", item)
+def _issue(field: str, problem: Problem) -> Issue:
+    return Issue(code=problem.code, field=field, message=problem.message, suggestion=problem.suggestion)
 
 
-def _unknown(schema: EngineSchema, key: str) -> Issue:
+def _unknown(schema: EngineSchema, key: str, value: Any) -> Issue:
+    field = f"overrides.{key}"
+    group = _GROUPS.get(schema.engine, {}).get(key)
+    if group is not None and isinstance(value, str):
+        message = f"'{key}' must be {group}: '{value}' is not installed or not supported by the platform."
+        return Issue(code="unknown_choice", field=field, message=message, suggestion=group)
     if schema.is_group(key):
         message = f"'{key}' is a group of settings; set the keys in it."
-        return Issue(code="wrong_type", field=f"overrides.{key}", message=message)
-    suggestion = schema.nearest(key)
+        return Issue(code="wrong_type", field=field, message=message)
+    suggestion = nearest_key(key, _offered_keys(schema))
     hint = f" The nearest valid key is '{suggestion}'." if suggestion else ""
-    return Issue(
-        code="unknown_engine_key",
-        field=f"overrides.{key}",
-        message=f"The engine has no setting '{key}'.{hint}",
-        suggestion=suggestion,
-    )
+    message = f"The engine has no setting '{key}'.{hint}"
+    return Issue(code="unknown_engine_key", field=field, message=message, suggestion=suggestion)
+
+
+@cache
+def _offered_keys(schema: EngineSchema) -> frozenset[str]:
+    """Keys that a person may set; a hint never names another."""
+    return frozenset(key for key in schema.typed_keys() if _is_offered(schema.engine, key))
+
+
+def _is_offered(engine: Engine, key: str) -> bool:
+    if _longest_prefix(RESERVED[engine], key) or _longest_prefix(SILENT[engine], key):
+        return False
+    rule = rule_of(engine, key)
+    return rule is None or rule.refused is None
 
 
 def _longest_prefix(table: Mapping[str, Any], key: str) -> str | None:

@@ -17,7 +17,6 @@ from omegaconf import OmegaConf
 from trellis_contracts.recipe import Engine
 
 from trellis_recipes.dataclass_fields import ANY, ConfigClasses, FieldType
-from trellis_recipes.issues import nearest_key
 
 #: Root config of each engine inside verl's ``trainer/config``.
 ROOT_CONFIGS = {Engine.VERL_PPO: "ppo_trainer", Engine.VERL_SFT: "sft_trainer_engine"}
@@ -30,6 +29,8 @@ UNLISTED: dict[Engine, dict[str, FieldType]] = {
         "data.chat_template_func": FieldType(frozenset({"str", "none"})),
         "data.need_tools_kwargs": FieldType(frozenset({"bool"})),
         "data.filter_prompts": FieldType(frozenset({"bool"})),
+        # One limit or two, "0.5_4.0"; verl's file has a number there.
+        "algorithm.rollout_correction.rollout_is_threshold": FieldType(frozenset({"float", "str"})),
         "ray_kwargs.ray_init.num_gpus": FieldType(frozenset({"int", "none"})),
     },
     Engine.VERL_SFT: {
@@ -95,6 +96,14 @@ class EngineSchema:
             parent = parent.rpartition(".")[0]
         return None
 
+    def has_type(self, dotted: str) -> bool:
+        """Whether the engine names the key itself; below a plain dict any key may stand, of any type."""
+        return dotted in self._leaves or dotted in self._added or dotted in self._unlisted
+
+    def typed_keys(self) -> dict[str, FieldType]:
+        """Every key that the engine names, and what it accepts."""
+        return {**self._leaves, **self._added, **self._unlisted}
+
     def is_group(self, dotted: str) -> bool:
         """Whether the key holds further keys."""
         return isinstance(_select(self.tree, dotted), dict) and dotted not in self._leaves
@@ -106,10 +115,6 @@ class EngineSchema:
     def defaults_to_none(self, dotted: str) -> bool:
         """Whether the engine's files leave the key empty."""
         return dotted in self._leaves and _select(self.tree, dotted) is None
-
-    def nearest(self, dotted: str) -> str | None:
-        """The valid key most like the given one."""
-        return nearest_key(dotted, {**self._leaves, **self._unlisted, **self._added})
 
     def _collect(self, prefix: str, tree: Mapping[str, Any]) -> None:
         fields = self._classes.fields(_class_name(tree))

@@ -11,6 +11,8 @@ from trellis_recipes.trl_schema import TRAIN_FILE_KEY, VALIDATION_FILE_KEY
 
 #: Recipes of TRL's DPO trainer, which takes a list of losses.
 DPO_RECIPES = frozenset({"agent_dpo", "dpo"})
+#: The mean log-ratio of a token that IPO drives at is 1 / (2 tau), a half here.
+TAU_OF_IPO = 1.0
 _BITS = {"none": 0, "8bit": 8, "4bit": 4}
 #: PEFT's own name for every linear layer.
 ALL_LINEAR = "all-linear"
@@ -38,6 +40,15 @@ def settings_of(
         **own,
         **_platform(request, knobs, validation_path),
     }
+
+
+def apply_loss_defaults(
+    recipe: Recipe, preset: Preset | None, request: ComposeRequest, knobs: dict[str, Value]
+) -> None:
+    """Give IPO its own tau where nobody has said one: TRL averages its log-ratios over tokens."""
+    is_said = "beta" in request.params or (preset is not None and "beta" in preset.params)
+    if recipe.id in DPO_RECIPES and knobs["loss_type"] == "ipo" and not is_said:
+        knobs["beta"] = TAU_OF_IPO
 
 
 def count_accumulations(request: ComposeRequest, knobs: dict[str, Value]) -> int:

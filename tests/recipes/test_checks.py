@@ -115,6 +115,8 @@ def test_packing_joins_conversations_and_fills_passes_by_tokens(is_packed: bool,
         ({"params": {"top_p": 0.9}}, "truncated_sampling"),
         ({"recipe": "rloo", "params": {"use_kl_loss": True}}, "kl_twice"),
         ({"recipe": "rloo", "params": {"kl_reward_coefficient": 0}}, "kl_without_weight"),
+        ({"params": {"use_kl_loss": True, "kl_estimator": "kl"}}, "kl_without_pull"),
+        ({"params": {"use_kl_loss": True, "kl_estimator": "abs"}}, "kl_without_pull"),
         ({"recipe": "gspo", "params": {"clip_ratio_high": 0.2}}, "wide_sequence_clip"),
         ({"recipe": "sapo", "params": {"temperature_negative": 0.9}}, "gate_favours_worse"),
         ({"recipe": "dapo", "params": {"overlong_buffer": 16}}, "overlong_from_start"),
@@ -127,3 +129,12 @@ def test_what_rarely_works_is_warned_of(choices: dict, code: str, request_for: B
 
     assert composition.errors == []
     assert code in codes(composition.warnings)
+
+
+@pytest.mark.parametrize("estimator", ["low_var_kl", "low_var_kl+", "mse", "kl+", "abs+"])
+def test_an_estimator_that_holds_the_policy_gives_no_warning(estimator: str, request_for: Build) -> None:
+    composition = compose(request_for(params={"use_kl_loss": True, "kl_estimator": estimator}))
+
+    assert composition.errors == []
+    assert composition.config["actor_rollout_ref"]["actor"]["kl_loss_type"] == estimator
+    assert "kl_without_pull" not in codes(composition.warnings)

@@ -6,17 +6,14 @@ import time
 from collections.abc import Callable
 
 import pytest
-from hydra import compose as hydra_compose
-from hydra import initialize_config_dir
-from omegaconf import OmegaConf
 from trellis_contracts.recipe import Engine
 from trellis_recipes.catalogue import get_recipe, list_recipes
 from trellis_recipes.checks import preference
-from trellis_recipes.compose import ComposeRequest, Composition, compose
+from trellis_recipes.compose import ComposeRequest, compose
 from trellis_recipes.memory.architecture import Architecture
 from trellis_recipes.platform_defaults import engine_defaults
-from trellis_recipes.schema import ROOT_CONFIGS, verl_folder
 from trellis_recipes.schemas import schema_of
+from trellis_testing.recipes import engines_own_view
 
 Build = Callable[..., ComposeRequest]
 BUCKET = "actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes"
@@ -35,14 +32,6 @@ VERL_CASES = [
     if get_recipe(str(case.values[0])).engine in (Engine.VERL_PPO, Engine.VERL_SFT)
     and str(case.values[1]).startswith("cpu-") == (case.values[3] == "cpu")
 ]
-
-
-def engines_own_view(composition: Composition) -> dict:
-    """What verl itself would read, given the overrides."""
-    folder = str(verl_folder() / "trainer" / "config")
-    with initialize_config_dir(config_dir=folder, version_base=None):
-        config = hydra_compose(ROOT_CONFIGS[composition.engine], overrides=composition.engine_overrides)
-    return OmegaConf.to_container(config, resolve=True)
 
 
 @pytest.mark.parametrize(("recipe", "preset", "gpus", "platform"), CASES)
@@ -80,13 +69,18 @@ def test_the_shown_configuration_is_what_verl_reads(
 
 
 def test_settings_below_an_empty_mapping_reach_verl(request_for: Build) -> None:
-    overrides = {"actor_rollout_ref.rollout.engine_kwargs.vllm": {"max_num_seqs": 4, "a": {"b": "x y"}}}
+    overrides = {
+        "actor_rollout_ref.rollout.engine_kwargs.vllm": {
+            "max_num_seqs": 4,
+            "limit_mm_per_prompt": {"image": 0},
+        }
+    }
 
     composition = compose(request_for(overrides=overrides))
 
     assert composition.errors == []
     assert composition.config == engines_own_view(composition)
-    assert composition.config["actor_rollout_ref"]["rollout"]["engine_kwargs"]["vllm"]["a"]["b"] == "x y"
+    assert composition.config["actor_rollout_ref"]["rollout"]["engine_kwargs"]["vllm"]["max_num_seqs"] == 4
 
 
 def test_a_knob_reaches_all_of_its_keys(request_for: Build) -> None:

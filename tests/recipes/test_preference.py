@@ -51,7 +51,7 @@ def test_the_shown_configuration_is_what_the_lines_say(recipe: str, request_for:
         ("push_to_hub", True, "reserved_key", None),
         ("deepspeed", "/etc/x.json", "reserved_key", None),
         ("model_init_kwargs", {"subfolder": "x"}, "reserved_key", None),
-        ("trust_remote_code", True, "reserved_key", None),
+        ("trust_remote_code", True, "option_refused", None),
         ("train_file", "/etc/passwd", "reserved_key", None),
         ("gradient_accumulation_steps", 3, "reserved_key", None),
     ],
@@ -201,3 +201,19 @@ def test_composing_imports_neither_torch_nor_trl() -> None:
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert printed.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("params", "beta", "warned"),
+    [
+        ({"loss_type": "sigmoid"}, 0.1, False),
+        ({"loss_type": "ipo"}, 1.0, False),
+        ({"loss_type": "ipo", "beta": 0.1}, 0.1, True),
+        ({"loss_type": "ipo", "beta": 0.5}, 0.5, False),
+    ],
+)
+def test_ipo_has_a_tau_of_its_own(params: dict, beta: float, warned: bool, request_for: Build) -> None:
+    composition = compose(request_for(recipe="dpo", params=params))
+
+    assert (composition.config["beta"], composition.params["beta"]) == (beta, beta)
+    assert ("low_tau" in codes(composition.warnings)) is warned

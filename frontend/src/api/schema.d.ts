@@ -1284,6 +1284,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/import-script": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Turn a script of verl's into a job
+         * @description Recipe, parameters and overrides of the script's settings, and what was left out and why.
+         *
+         *     Nothing is launched: model and dataset are the platform's own, and are chosen by the caller.
+         */
+        post: operations["import_job_script_api_v1_jobs_import_script_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/preview": {
         parameters: {
             query?: never;
@@ -5395,6 +5417,56 @@ export interface components {
             source: components["schemas"]["UploadSource"] | components["schemas"]["PathSource"] | components["schemas"]["trellis_contracts__data_tasks__HubSource"] | components["schemas"]["S3Source"];
         };
         /**
+         * ImportedScript
+         * @description A job as far as a script describes it.
+         */
+        ImportedScript: {
+            /**
+             * Dataset
+             * @description The training files as the script names them.
+             */
+            dataset: string | null;
+            /**
+             * Gpus
+             * @description GPUs of all nodes together.
+             */
+            gpus: number;
+            /** Left Out */
+            left_out: components["schemas"]["LeftOut"][];
+            /**
+             * Model
+             * @description The model as the script names it: a folder, or a name on the hub.
+             */
+            model: string | null;
+            /**
+             * Name
+             * @description The experiment's name; null where the script gives none.
+             */
+            name: string | null;
+            /** Overrides */
+            overrides: {
+                [key: string]: unknown;
+            };
+            /** Params */
+            params: {
+                [key: string]: unknown;
+            };
+            /**
+             * Problems
+             * @description What the composed configuration would be refused for.
+             */
+            problems: components["schemas"]["Issue"][];
+            /**
+             * Program
+             * @description The module of verl's that the script starts.
+             */
+            program: string;
+            /** Recipe */
+            recipe: string;
+            /** Validation Dataset */
+            validation_dataset: string | null;
+        };
+        /**
          * IngestBatch
          * @description ``POST /api/v1/ingest/jobs/{job_id}/batches`` (gzip welcome).
          */
@@ -6072,6 +6144,20 @@ export interface components {
              * @enum {string}
              */
             mode: "max" | "min";
+        };
+        /**
+         * LeftOut
+         * @description A setting of the script that the job does not get.
+         */
+        LeftOut: {
+            /** Code */
+            code: string;
+            /** Reason */
+            reason: string;
+            /** Setting */
+            setting: string;
+            /** Value */
+            value: string;
         };
         /**
          * Lengths
@@ -8632,6 +8718,17 @@ export interface components {
             row: number;
             /** Term */
             term: string;
+        };
+        /**
+         * ScriptImport
+         * @description A shell script that starts verl's PPO or SFT trainer.
+         */
+        ScriptImport: {
+            /**
+             * Script
+             * @description The text of the script; it is never run.
+             */
+            script: string;
         };
         /**
          * SelfInstruct
@@ -15024,6 +15121,57 @@ export interface operations {
             };
             /** @description Not possible in this state */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    import_job_script_api_v1_jobs_import_script_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ScriptImport"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportedScript"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -138,6 +138,7 @@ export const zhByCode: Readonly<Record<string, string>> = {
   unknown_tool: '该环境没有这个工具。',
   unknown_version: '没有这个版本或划分。',
   unknown_workflow: '没有这个工作流，可能已被删除。',
+  unreadable_script: '脚本中没有可读取的 verl 启动命令。',
   unsuitable_dataset: '该训练方案无法使用这种格式的数据集。',
   unsuitable_environment: '该智能体不能在这种环境中工作，或缺少它所需的环境。',
   upload_checksum_mismatch: '收到的内容与发送的不一致，没有保留；请重新上传。',

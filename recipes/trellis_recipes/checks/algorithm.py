@@ -27,6 +27,14 @@ WITHOUT_COLUMNS = frozenset({"gdpo", "optimal_token_baseline", "tir_optimal_toke
 #: GSPO's ratio is a mean over a response's tokens and hardly leaves 1; a range this wide never clips.
 WIDE_SEQUENCE_CLIP = 0.05
 
+_NO_PULL = "The gradient of this estimator is zero on average, so in the loss it holds the policy to nothing"
+#: Estimators of the divergence whose gradient, in the loss, is not that of the divergence.
+_WITHOUT_PULL = {
+    "kl": _NO_PULL,
+    "k1": _NO_PULL,
+    "abs": "In the loss this estimator's gradient is that of another distance, not of the divergence",
+}
+
 
 def check_algorithm(findings: Findings, config: dict[str, Any], request: ComposeRequest) -> None:
     """All that belongs to the algorithm."""
@@ -126,6 +134,13 @@ def _check_kl(findings: Findings, config: dict[str, Any]) -> None:
     if actor["use_kl_loss"] and algorithm["use_kl_in_reward"]:
         findings.warn(
             "kl_twice", "params.use_kl_loss", "The divergence is penalised in the loss and in the reward."
+        )
+    if actor["use_kl_loss"] and actor["kl_loss_type"] in _WITHOUT_PULL:
+        findings.warn(
+            "kl_without_pull",
+            "params.kl_estimator",
+            f"{_WITHOUT_PULL[actor['kl_loss_type']]}; 'low_var_kl+' has the divergence's own gradient.",
+            "low_var_kl+",
         )
     unused = {
         "params.kl_coefficient": actor["use_kl_loss"] and actor["kl_loss_coef"] == 0,

@@ -14,6 +14,8 @@ HIGH_LEARNING_RATE = {"cuda": 1e-4, "cpu": 1e-2}
 HIGH_LORA_LEARNING_RATE = {"cuda": 1e-3, "cpu": 5e-2}
 #: Outside of it DPO and KTO hardly move, or forget what they came with. IPO's is another quantity.
 USUAL_BETA = (0.01, 1.0)
+#: TRL averages IPO's log-ratios over tokens: below, the margin of a token would have to be above 2.
+LOW_TAU_OF_IPO = 0.25
 #: Losses that know nothing of labels which are wrong.
 WITHOUT_SMOOTHING = frozenset({"hinge", "ipo"})
 
@@ -57,6 +59,14 @@ def _check_loss(
             "params.beta",
             f"A beta of {beta:g} suits SimPO's means over tokens; the {loss} loss compares sums.",
             "0.1",
+        )
+    if loss == "ipo" and beta < LOW_TAU_OF_IPO:
+        findings.warn(
+            "low_tau",
+            "params.beta",
+            f"IPO drives the mean log-ratio of a token to 1 / (2 tau), {1 / (2 * beta):g} at a tau of "
+            f"{beta:g}, which hardly any model reaches.",
+            "1",
         )
     is_usual = loss == "ipo" or low <= beta <= high
     if request.recipe in DPO_RECIPES | {"kto"} and not is_usual:

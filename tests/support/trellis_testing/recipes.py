@@ -1,7 +1,12 @@
 """What a recipe needs of the platform before it composes."""
 
+from hydra import compose as hydra_compose
+from hydra import initialize_config_dir
+from omegaconf import OmegaConf
 from trellis_recipes.agents import RESOURCES
 from trellis_recipes.catalogue import get_recipe, list_recipes
+from trellis_recipes.request import Composition
+from trellis_recipes.schema import ROOT_CONFIGS, verl_folder
 
 
 def resources_of(recipe: str) -> dict[str, str]:
@@ -9,3 +14,11 @@ def resources_of(recipe: str) -> dict[str, str]:
     if recipe not in {each.id for each in list_recipes()}:
         return {}
     return {knob.name: f"{knob.type}_1" for knob in get_recipe(recipe).knobs if knob.type in RESOURCES}
+
+
+def engines_own_view(composition: Composition) -> dict:
+    """What verl itself would read, given the overrides."""
+    folder = str(verl_folder() / "trainer" / "config")
+    with initialize_config_dir(config_dir=folder, version_base=None):
+        config = hydra_compose(ROOT_CONFIGS[composition.engine], overrides=composition.engine_overrides)
+    return OmegaConf.to_container(config, resolve=True)

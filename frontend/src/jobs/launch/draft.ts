@@ -84,7 +84,7 @@ export function emptyDraft(): Draft {
   }
 }
 
-function isKnobValue(value: unknown): value is KnobValue {
+export function isKnobValue(value: unknown): value is KnobValue {
   return value === null || ['number', 'boolean', 'string'].includes(typeof value) || (Array.isArray(value) && value.every(isTerm))
 }
 

@@ -27,6 +27,8 @@ class ComposeRequest(Strict):
     largest_weight: int | None = Field(default=None, ge=1)
     #: Memory of the smallest GPU that it may run on, by which the preset is chosen; None where unknown.
     gpu_memory_bytes: int | None = Field(default=None, ge=1)
+    #: Whether flash-attn is installed where the job runs; verl cannot pack sequences without it.
+    has_flash_attention: bool = True
     train_path: str
     validation_path: str | None = None
     checkpoint_dir: str

@@ -41,6 +41,7 @@ def build_compose_request(settings: Settings, *, job: Job, ingredients: Ingredie
         gpus=job.gpus,
         gpu_memory_bytes=find_gpu_memory() if platform != "cpu" and job.preset is None else None,
         model_path=str(model_folder),
+        has_flash_attention=settings.has_flash_attention,
         largest_weight=find_largest_weight(model_folder),
         train_path=str(prepared / TRAIN_FILE),
         validation_path=str(prepared / VALIDATION_FILE) if has_validation else None,

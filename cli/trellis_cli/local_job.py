@@ -71,7 +71,7 @@ def write_spec(job: LocalJob) -> JobSpec:
     """Compose the next attempt and write its spec; ``Problem`` says all that is wrong with the choices."""
     from trellis_recipes.catalogue import get_recipe
     from trellis_recipes.compose import ComposeRequest, compose
-    from trellis_recipes.memory.architecture import find_largest_weight
+    from trellis_recipes.memory.architecture import find_base_bits, find_largest_weight
 
     folder = job.folder.resolve()
     attempt = _next_attempt(folder)
@@ -89,6 +89,7 @@ def write_spec(job: LocalJob) -> JobSpec:
             platform=platform,
             gpus=job.gpus,
             model_path=job.model,
+            base_bits=find_base_bits(Path(job.model)),
             has_flash_attention=importlib.util.find_spec("flash_attn") is not None,
             largest_weight=find_largest_weight(Path(job.model)),
             train_path=str(prepared / TRAIN_FILE),

@@ -1,6 +1,6 @@
 """What is asked of the composition, and what comes out of it."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 from trellis_contracts.recipe import Engine, Strict
@@ -25,6 +25,8 @@ class ComposeRequest(Strict):
     model_path: str
     #: Elements of the model's largest tensor, which the weight-sync bucket must hold; None where unknown.
     largest_weight: int | None = Field(default=None, ge=1)
+    #: Bits in which the model's files hold its weights (bitsandbytes); 0 where they are not quantised.
+    base_bits: Literal[0, 4, 8] = 0
     #: Memory of the smallest GPU that it may run on, by which the preset is chosen; None where unknown.
     gpu_memory_bytes: int | None = Field(default=None, ge=1)
     #: Whether flash-attn is installed where the job runs; verl cannot pack sequences without it.

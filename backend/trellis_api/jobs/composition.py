@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from trellis_contracts.attempt import PREPARED_FOLDER, TRAIN_FILE, VALIDATION_FILE
 from trellis_recipes.compose import ComposeRequest
-from trellis_recipes.memory.architecture import find_largest_weight
+from trellis_recipes.memory.architecture import find_base_bits, find_largest_weight
 
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.view import DatasetView
@@ -41,6 +41,7 @@ def build_compose_request(settings: Settings, *, job: Job, ingredients: Ingredie
         gpus=job.gpus,
         gpu_memory_bytes=find_gpu_memory() if platform != "cpu" and job.preset is None else None,
         model_path=str(model_folder),
+        base_bits=find_base_bits(model_folder),
         has_flash_attention=settings.has_flash_attention,
         largest_weight=find_largest_weight(model_folder),
         train_path=str(prepared / TRAIN_FILE),

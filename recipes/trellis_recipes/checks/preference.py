@@ -110,7 +110,7 @@ def check_base(findings: Findings, engine: Engine, request: ComposeRequest) -> N
             "quantised_model_unsupported",
             "model",
             f"The model's files hold its weights in {request.base_bits} bits, and the trainer of "
-            f"'{request.recipe}' cannot train on those. Take the model in 16 bits, or a recipe that trains an "
+            f"'{request.recipe}' cannot train on those. Take it in 16 bits, or a recipe that trains an "
             "adapter on such a base: agent_sft, dpo, orpo, kto, simpo.",
         )
 

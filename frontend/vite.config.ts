@@ -37,10 +37,16 @@ export default defineConfig({
     },
   },
   test: {
-    // A page's objects take most of a second a file: tests that need them say `// @vitest-environment jsdom`.
-    environment: 'node',
-    include: ['src/**/*.test.ts'],
     // Dates in assertions are written in UTC.
     env: { TZ: 'UTC' },
+    // A bound for what hangs: a machine may be busy with other suites.
+    testTimeout: 30_000,
+    // Files share a process and what it imported: that takes far longer than the tests. vitest reads this here alone.
+    poolOptions: { threads: { isolate: false }, forks: { isolate: false, singleFork: true } },
+    projects: [
+      { extends: true, test: { name: 'logic', include: ['src/**/*.test.ts'], exclude: ['src/**/*.page.test.ts'], environment: 'node', pool: 'threads' } },
+      // One page for all: Vue and the components' library keep the document that they first saw.
+      { extends: true, test: { name: 'page', include: ['src/**/*.page.test.ts'], environment: 'jsdom', pool: 'forks' } },
+    ],
   },
 })

@@ -23,6 +23,22 @@ def find_model(client: ApiClient, called: str) -> str:
     return _require(found, f"there is no model '{called}'", hint="trellis models list")
 
 
+def look_for_model(client: ApiClient, called: str) -> str | None:
+    """Id of the model of this id or name, if there is one."""
+    return _find(client, called, prefix="mdl_", path="/models")
+
+
+def name_to_ids(client: ApiClient, request: dict[str, Any]) -> dict[str, Any]:
+    """A job's request with the ids of the model and the datasets that it calls by name."""
+    finders = {"model": find_model, "dataset": find_dataset, "validation_dataset": find_dataset}
+    found = {
+        field: finder(client, request[field])
+        for field, finder in finders.items()
+        if isinstance(request.get(field), str)
+    }
+    return {**request, **found}
+
+
 def find_environment(client: ApiClient, called: str) -> str:
     """Id of the environment of this id or name."""
     found = _find(client, called, prefix="env_", path="/environments")

@@ -13,7 +13,7 @@ from trellis_cli import checkpoints
 from trellis_cli.alarms import alarm_mark, print_alarms
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.finding import find_environment, find_workflow
+from trellis_cli.finding import find_environment, find_workflow, name_to_ids
 from trellis_cli.memory import print_memory
 from trellis_cli.output import Json, age, duration, err, out, print_json, print_table, styled
 from trellis_cli.watch import watch_job
@@ -188,9 +188,9 @@ def submit(
     data_format: ReadAs = None,
     as_json: Json = False,
 ) -> None:
-    """Launch a job; the body is that of POST /api/v1/jobs."""
+    """Launch a job; the body is that of POST /api/v1/jobs. Model and datasets may be called by name."""
     client = connect()
-    request = with_data_choice(read_request(file), column, data_format)
+    request = name_to_ids(client, with_data_choice(read_request(file), column, data_format))
     if export_as is not None:
         request["export_as"] = {"name": export_as, "best_by": best_by}
     job = client.post("/jobs", request)
@@ -205,8 +205,9 @@ def submit(
 @app.command()
 def preview(file: File, column: Columns = None, data_format: ReadAs = None, as_json: Json = False) -> None:
     """What a request would run, without launching it."""
-    request = with_data_choice(read_request(file), column, data_format)
-    composed = connect().post("/jobs/preview", request)
+    client = connect()
+    request = name_to_ids(client, with_data_choice(read_request(file), column, data_format))
+    composed = client.post("/jobs/preview", request)
     if as_json:
         print_json(composed)
     else:

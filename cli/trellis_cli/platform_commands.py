@@ -130,14 +130,26 @@ def doctor(as_json: Json = False) -> None:
 
 def demo(
     port: Port = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="A pretrained model, e.g. smollm2-135m-instruct; default a tiny one made here."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the data, the model and both jobs.")] = 1,
     as_json: Json = False,
 ) -> None:
-    """Train a model on this machine, SFT then GRPO, through the API; leaves the platform running."""
-    from trellis_cli.demo import run_demo
+    """Train a model on this machine, SFT then GRPO, through the API; leaves the platform running.
+
+    With --model a pretrained one, about 25 minutes on two cores: it learns to sort customer messages.
+    """
+    from trellis_cli.demo.starter import run_demo
+    from trellis_cli.demo.tickets import run_tickets_demo
 
     platform = start(port)
-    result = run_demo(platform, seed=seed)
+    if model is None:
+        result = run_demo(platform, seed=seed)
+    else:
+        result = run_tickets_demo(platform, model=model, seed=seed)
+        print_answers(result["answers"])
     link = login_link(platform)
     result["url"] = link
     out.print(
@@ -149,6 +161,13 @@ def demo(
     )
     if as_json:
         print(json.dumps(result))
+
+
+def print_answers(answers: list[dict[str, Any]]) -> None:
+    """Show held-out prompts with the answers before and after, side by side."""
+    for each in answers:
+        out.print(f"\n{each['prompt']}", markup=False, highlight=False, soft_wrap=True)
+        print_table(("right", "before GRPO", "after GRPO"), [(each["right"], each["before"], each["after"])])
 
 
 def register(app: typer.Typer) -> None:

@@ -69,6 +69,9 @@ class Knob(Strict):
     default: int | float | bool | str | None
     #: None may be given though there is a default; a knob without a default takes it anyway.
     can_be_empty: bool = False
+    #: Empty means derived (``trellis_recipes.automatic``): prompts of an update from those of a step, or the
+    #: size of a pass from rows, lengths and memory.
+    auto: Literal["batch", "half_batch", "passes"] | None = None
     title: Text
     help: Text
     #: "seconds", "tokens", "samples", "steps" ...; None for a pure number.
@@ -90,7 +93,7 @@ class Preset(Strict):
     """Knob values and engine overrides that suit one size of machine."""
 
     #: Of a machine; or of a size of model, beside those (the recipes for agents).
-    id: Literal["cpu-tiny", "gpu-24gb", "gpu-80gb", "gpu-8x80gb", "development", "production"]
+    id: Literal["cpu-tiny", "cpu-small", "gpu-24gb", "gpu-80gb", "gpu-8x80gb", "development", "production"]
     title: Text
     gpus: int = Field(ge=1)
     params: dict[str, Any] = Field(default_factory=dict)

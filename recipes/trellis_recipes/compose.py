@@ -11,21 +11,25 @@ from typing import Any
 from trellis_contracts.recipe import Engine, Preset, Recipe
 
 from trellis_recipes import mapping, platform_defaults, retrieval_mapping, trl_mapping
+from trellis_recipes.automatic import fill_automatic
 from trellis_recipes.catalogue import UnknownRecipe, get_recipe, list_recipes
 from trellis_recipes.checks import check_config
 from trellis_recipes.command import replay_command
 from trellis_recipes.hydra_text import NotExpressible, override, text
 from trellis_recipes.issues import Issue, nearest
 from trellis_recipes.knobs import Value, resolve_knobs
+from trellis_recipes.memory.estimate import Machine, estimate_memory
+from trellis_recipes.memory.settings import IncompleteConfiguration
 from trellis_recipes.overrides import check_overrides
 from trellis_recipes.request import ComposeRequest, Composition
 from trellis_recipes.resolution import resolve
-from trellis_recipes.schema import EngineSchema
+from trellis_recipes.schema import EngineSchema, Key
 from trellis_recipes.schemas import schema_of
 
 __all__ = ["ComposeRequest", "Composition", "Issue", "compose"]
 
-
+#: From this size on a model on a CPU takes the preset of real models.
+SMALL_PARAMETERS = 50_000_000
 #: The presets for 80 GB suit no smaller card: such cards report 79.6 GiB and more.
 _LARGE_GPU_BYTES = 79 * 1024**3
 
@@ -48,13 +52,21 @@ def compose(request: ComposeRequest) -> Composition:
         knobs["seed"] = request.seed
     schema = schema_of(recipe)
     own, override_errors = check_overrides(schema, request.overrides)
+    env = platform_defaults.environment(recipe.engine, request.platform)
+
+    def measure(trial: dict[str, Value]) -> int | None:
+        config = _build_config(schema, _settings(recipe, preset, request, trial, own))
+        return _needed_memory(recipe, request, config, env)
+
+    knobs, derived = fill_automatic(recipe, request, knobs, measure)
     inexpressible = _inexpressible(request, knobs)
     errors += knob_errors + override_errors + inexpressible
     composition = Composition(
         engine=recipe.engine,
         preset=preset.id if preset else None,
         params=knobs,
-        env=platform_defaults.environment(recipe.engine, request.platform),
+        derived=derived,
+        env=env,
         errors=errors,
     )
     settings = _settings(recipe, preset, request, knobs, own)
@@ -66,16 +78,23 @@ def compose(request: ComposeRequest) -> Composition:
 
 
 def default_preset(
-    recipe: Recipe, platform: str, gpus: int, gpu_memory_bytes: int | None = None
+    recipe: Recipe,
+    platform: str,
+    gpus: int,
+    *,
+    device_memory_bytes: int | None = None,
+    parameters: int | None = None,
 ) -> Preset | None:
-    """The recipe's preset for a machine: the largest that its GPUs have memory for, on a CPU the tiny one.
+    """The recipe's preset for a machine: by the memory of its GPUs, on a CPU by the model's size.
 
-    Where their memory is not known, eight of them are taken for large ones and fewer for small ones.
+    Where the GPUs' memory is not known, eight of them are taken for large ones and fewer for small ones.
     """
     presets = {preset.id: preset for preset in recipe.presets}
+    order: tuple[str, ...]
     if platform == "cpu":
-        return presets.get("cpu-tiny")
-    is_large = gpus >= 8 if gpu_memory_bytes is None else gpu_memory_bytes >= _LARGE_GPU_BYTES
+        order = ("cpu-small", "cpu-tiny") if (parameters or 0) >= SMALL_PARAMETERS else ("cpu-tiny",)
+        return next((presets[name] for name in order if name in presets), None)
+    is_large = gpus >= 8 if device_memory_bytes is None else device_memory_bytes >= _LARGE_GPU_BYTES
     if not is_large:
         order = ("gpu-24gb", "gpu-80gb")
     else:
@@ -84,7 +103,13 @@ def default_preset(
 
 
 def _choose_preset(recipe: Recipe, request: ComposeRequest) -> tuple[Preset | None, list[Issue]]:
-    default = default_preset(recipe, request.platform, request.gpus, request.gpu_memory_bytes)
+    default = default_preset(
+        recipe,
+        request.platform,
+        request.gpus,
+        device_memory_bytes=request.device_memory_bytes,
+        parameters=request.parameters,
+    )
     if request.preset is None:
         return default, []
     for preset in recipe.presets:
@@ -123,7 +148,7 @@ def _settings(
         **platform_defaults.engine_defaults(
             recipe.engine,
             request.platform,
-            request.largest_weight,
+            _largest_weight(request),
             has_flash_attention=request.has_flash_attention,
         ),
         **own,
@@ -137,14 +162,10 @@ def _write(
     composition: Composition, schema: EngineSchema, settings: dict[str, Any], request: ComposeRequest
 ) -> None:
     """Fill in overrides, resolved configuration and command."""
-    tree = copy.deepcopy(schema.tree)
-    lines = []
-    for dotted, value in settings.items():
-        key = schema.find(dotted)
-        if key is None:  # the recipe or the platform is at fault, not the person
-            raise LookupError(f"The installed engine ({schema.engine}) has no setting '{dotted}'.")
-        lines.append(override(dotted, value, is_new=key.is_new))
-        _place(tree, dotted, value)
+    lines = [
+        override(dotted, value, is_new=_require_key(schema, dotted).is_new)
+        for dotted, value in settings.items()
+    ]
     cluster = platform_defaults.own_cluster_settings(schema.engine, request.platform, request.gpus)
     alone = [
         override(dotted, value, is_new=key.is_new)
@@ -152,10 +173,53 @@ def _write(
         if (key := schema.find(dotted)) is not None
     ]
     composition.engine_overrides = lines
-    composition.config = resolve(tree)
+    composition.config = _build_config(schema, settings)
     composition.command = replay_command(
         schema.engine, lines + alone, composition.env, gpus=request.gpus, recipe=request.recipe
     )
+
+
+def _build_config(schema: EngineSchema, settings: dict[str, Any]) -> dict[str, Any]:
+    """The engine's defaults with these settings in their places, interpolations resolved."""
+    tree = copy.deepcopy(schema.tree)
+    for dotted, value in settings.items():
+        _require_key(schema, dotted)
+        _place(tree, dotted, value)
+    return resolve(tree)
+
+
+def _require_key(schema: EngineSchema, dotted: str) -> Key:
+    key = schema.find(dotted)
+    if key is None:  # the recipe or the platform is at fault, not the person
+        raise LookupError(f"The installed engine ({schema.engine}) has no setting '{dotted}'.")
+    return key
+
+
+def _needed_memory(
+    recipe: Recipe, request: ComposeRequest, config: dict[str, Any], env: dict[str, str]
+) -> int | None:
+    """Bytes on one GPU, or of all processes on a CPU platform; None where settings do not tell."""
+    if request.architecture is None:
+        return None
+    try:
+        estimate = estimate_memory(
+            request.architecture,
+            engine=recipe.engine,
+            recipe=recipe.id,
+            config=config,
+            platform=request.platform,
+            gpus=request.gpus,
+            env=env,
+            parameter_count=request.parameter_count,
+            machine=Machine(request.device_memory_bytes),
+        )
+    except IncompleteConfiguration:
+        return None
+    return estimate.peak_bytes if request.platform == "cpu" else estimate.per_gpu_bytes
+
+
+def _largest_weight(request: ComposeRequest) -> int | None:
+    return request.architecture.largest_weight if request.architecture else None
 
 
 def _place(tree: dict[str, Any], dotted: str, value: Any) -> None:

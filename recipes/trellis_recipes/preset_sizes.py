@@ -27,8 +27,14 @@ PRESET_GB = {"gpu-24gb": 24, "gpu-80gb": 80, "gpu-8x80gb": 80}
 _ADAPTER = {"lora_rank": 32, "lora_alpha": 64}
 
 
-def compose_preset(recipe: Recipe, preset: Preset, params: dict[str, Any]) -> Composition:
-    """The configuration of a preset as a job on its machine has it."""
+def compose_preset(
+    recipe: Recipe,
+    preset: Preset,
+    params: dict[str, Any],
+    model: Architecture | None = None,
+    gpu_bytes: int | None = None,
+) -> Composition:
+    """The configuration of a preset as a job on its machine has it, its passes sized for the model."""
     resources = {knob.name: f"{knob.type}_1" for knob in recipe.knobs if knob.type in RESOURCES}
     return compose(
         ComposeRequest(
@@ -38,6 +44,8 @@ def compose_preset(recipe: Recipe, preset: Preset, params: dict[str, Any]) -> Co
             platform="cuda",
             gpus=preset.gpus,
             model_path="/model",
+            architecture=model,
+            device_memory_bytes=gpu_bytes,
             train_path="/prepared/train.parquet",
             checkpoint_dir="/checkpoints",
             seed=1,
@@ -45,8 +53,9 @@ def compose_preset(recipe: Recipe, preset: Preset, params: dict[str, Any]) -> Co
     )
 
 
-def fits(recipe: Recipe, preset: Preset, composed: Composition, model: Architecture, gpu_bytes: int) -> bool:
+def fits(recipe: Recipe, preset: Preset, params: dict[str, Any], model: Architecture, gpu_bytes: int) -> bool:
     """Whether a run needs no more than its GPUs have, and its rollout engine has room for one sequence."""
+    composed = compose_preset(recipe, preset, params, model, gpu_bytes)
     found = estimate_memory(
         model,
         engine=composed.engine,
@@ -82,17 +91,17 @@ def _has_cache(
 
 def find_largest(recipe: Recipe, preset: Preset, params: dict[str, Any]) -> str | None:
     """The largest of the reference models that a preset has room for on its machine; None for none."""
-    composed, gpu_bytes = compose_preset(recipe, preset, params), GPU_BYTES[PRESET_GB[preset.id]]
+    gpu_bytes = GPU_BYTES[PRESET_GB[preset.id]]
     able = [
-        name for name, model in reference_models().items() if fits(recipe, preset, composed, model, gpu_bytes)
+        name for name, model in reference_models().items() if fits(recipe, preset, params, model, gpu_bytes)
     ]
     return able[-1] if able else None
 
 
 def find_smallest_gpu(recipe: Recipe, preset: Preset, model: str) -> int | None:
     """GB of the smallest GPU that a preset for one size of model takes; None where none is large enough."""
-    composed, shape = compose_preset(recipe, preset, {}), reference_models()[model]
-    return next((gb for gb, size in GPU_BYTES.items() if fits(recipe, preset, composed, shape, size)), None)
+    shape = reference_models()[model]
+    return next((gb for gb, size in GPU_BYTES.items() if fits(recipe, preset, {}, shape, size)), None)
 
 
 def measure(recipe: Recipe) -> Iterator[tuple[str, dict[str, Any]]]:

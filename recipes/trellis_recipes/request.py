@@ -1,11 +1,12 @@
 """What is asked of the composition, and what comes out of it."""
 
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 from trellis_contracts.recipe import Engine, Strict
 
 from trellis_recipes.issues import Issue
+from trellis_recipes.memory.architecture import Architecture
 
 
 class ComposeRequest(Strict):
@@ -23,12 +24,13 @@ class ComposeRequest(Strict):
     platform: str = Field(pattern="^(cpu|cuda)$")
     gpus: int = Field(ge=1)
     model_path: str
-    #: Elements of the model's largest tensor, which the weight-sync bucket must hold; None where unknown.
-    largest_weight: int | None = Field(default=None, ge=1)
-    #: Bits in which the model's files hold its weights (bitsandbytes); 0 where they are not quantised.
-    base_bits: Literal[0, 4, 8] = 0
-    #: Memory of the smallest GPU that it may run on, by which the preset is chosen; None where unknown.
-    gpu_memory_bytes: int | None = Field(default=None, ge=1)
+    #: The model's shape, for the weight-sync bucket and the size of passes; None where it is unknown.
+    architecture: Architecture | None = None
+    #: What the model's files hold; None takes what follows from its shape.
+    parameter_count: int | None = None
+    #: Memory of the smallest GPU that it may run on, or of the machine on a CPU platform; None where unknown.
+    #: The preset is chosen by it, and the size of passes.
+    device_memory_bytes: int | None = Field(default=None, ge=1)
     #: Whether flash-attn is installed where the job runs; verl cannot pack sequences without it.
     has_flash_attention: bool = True
     train_path: str
@@ -38,6 +40,19 @@ class ComposeRequest(Strict):
     #: Rows of the training dataset, for checks against batch sizes.
     row_count: int | None = None
     resume_from: str | None = None
+
+    @property
+    def parameters(self) -> int | None:
+        """Parameters of the model, where they are known."""
+        # Quantised files hold two weights in a byte, or one: their number says nothing of the parameters.
+        if self.parameter_count and not self.base_bits:
+            return self.parameter_count
+        return self.architecture.parameters if self.architecture else None
+
+    @property
+    def base_bits(self) -> int:
+        """Bits in which the model's files hold its weights (bitsandbytes); 0 where they are not quantised."""
+        return self.architecture.base_bits if self.architecture else 0
 
 
 class Composition(Strict):
@@ -50,6 +65,8 @@ class Composition(Strict):
     engine: Engine
     preset: str | None = None
     params: dict[str, Any] = Field(default_factory=dict)
+    #: Names of the parameters that were left empty and derived.
+    derived: list[str] = Field(default_factory=list)
     engine_overrides: list[str] = Field(default_factory=list)
     config: dict[str, Any] = Field(default_factory=dict)
     env: dict[str, str] = Field(default_factory=dict)

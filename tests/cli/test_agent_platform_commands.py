@@ -13,7 +13,7 @@ from trellis_api.environments.models import Environment
 from trellis_cli.bench.light_platform import LightPlatform
 from trellis_cli.errors import ExitCode
 from trellis_contracts.states import JobState
-from trellis_testing.commands import trellis
+from trellis_testing.commands import trellis, trellis_process
 from trellis_testing.data_tasks import finish_data_tasks
 from trellis_testing.job_pipelines import PipelineRig
 from trellis_testing.waiting import wait_until
@@ -52,14 +52,14 @@ def read(platform: LightPlatform, *arguments: str) -> Any:
 def test_an_environment_is_made_listed_tried_and_deleted(platform: LightPlatform, database: Database) -> None:
     assert "profiles" in trellis(platform, "environments", "kinds").stdout
     with ThreadPoolExecutor(1) as pool:
-        making = pool.submit(trellis, platform, "environments", "make", "people", *SMALL, "--json")
+        making = pool.submit(trellis_process, platform, "environments", "make", "people", *SMALL, "--json")
         wait_until(lambda: (work(platform, database), making.done())[1], 60, "it is made", pause_s=0.3)
     made = json.loads(making.result().stdout)
     assert (made["state"], made["counts"]["profiles"]) == ("ready", 60)
 
     hostile = ("environments", "call", "people", "search_profile", '{"sql": "DROP TABLE profiles"}')
     with ThreadPoolExecutor(1) as pool:
-        calling = pool.submit(trellis, platform, *hostile, "--json")
+        calling = pool.submit(trellis_process, platform, *hostile, "--json")
         wait_until(lambda: (work(platform, database), calling.done())[1], 30, "it answers", pause_s=0.3)
     assert json.loads(calling.result().stdout)["error"] == "NOT_SELECT"
 
@@ -104,7 +104,7 @@ def test_a_pipeline_is_submitted_by_names_followed_stopped_and_run_again(
     assert made["state"] == "running"
 
     with ThreadPoolExecutor(1) as pool:
-        following = pool.submit(trellis, platform, "job-pipelines", "show", "two stages", "--wait")
+        following = pool.submit(trellis_process, platform, "job-pipelines", "show", "two stages", "--wait")
         rig.look()
         rig.end_stage(made["id"], "first")
         rig.look()
@@ -140,7 +140,7 @@ def test_a_failed_pipeline_ends_the_command_with_the_reason(
     assert made["state"] == "idle"
 
     with ThreadPoolExecutor(1) as pool:
-        following = pool.submit(trellis, platform, "job-pipelines", "start", "fails", "--wait")
+        following = pool.submit(trellis_process, platform, "job-pipelines", "start", "fails", "--wait")
         wait_until(lambda: rig.look() or rig.states(made["id"])["only"] == "running", 30, "it begins")
         rig.end_stage(made["id"], "only", JobState.FAILED, reason="Out of rows.")
         rig.look()

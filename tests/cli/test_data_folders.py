@@ -1,7 +1,5 @@
 """`trellis data` on local files, as scripts use it: exit codes, JSON, and a run that goes on after a kill."""
 
-import contextlib
-import io
 import json
 import signal
 import subprocess
@@ -12,8 +10,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from trellis_cli.main import main
 from trellis_testing.chat_endpoint import running_chat_endpoint
+from trellis_testing.commands import run_here
 
 PIPELINE = """\
 name: clean
@@ -30,21 +28,7 @@ def command(*arguments: object) -> list[str]:
 
 
 def trellis(*arguments: object) -> "subprocess.CompletedProcess[str]":
-    """The command in this process: starting it takes longer than most of these, and is tested elsewhere."""
-    told, said = io.StringIO(), io.StringIO()
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        contextlib.redirect_stdout(told),
-        contextlib.redirect_stderr(said),
-    ):
-        patch.setenv("COLUMNS", "200")
-        patch.setattr(sys, "argv", ["trellis", "data", *map(str, arguments)])
-        try:
-            main()
-            code = 0
-        except SystemExit as end:
-            code = int(end.code or 0)
-    return subprocess.CompletedProcess([], code, told.getvalue(), said.getvalue())
+    return run_here("data", *map(str, arguments), environment={"COLUMNS": "200"})
 
 
 def answer_of(*arguments: object) -> Any:
@@ -106,7 +90,7 @@ def test_a_pipeline_runs_on_a_file_of_any_kind_and_its_rows_become_versions(
     assert trellis("tag", "v1", first["id"][:8], "--store", store).returncode == 0
     assert [each["names"] for each in answer_of("log", "--store", store)] == [["main"], ["v1"]]
     about = ("--from", "v1", "-m", "again", "--branch", "again", "--no-statistics")
-    answer_of("run", pipeline, "-i", f"{store}@v1", "-o", tmp_path / "again")
+    answer_of("run", pipeline, "-i", f"{store}@v1", "-o", tmp_path / "again", "--processes", 1)
     third = answer_of("commit", tmp_path / "again", "--store", store, *about)
     assert (third["provenance"]["inputs"], third["tree"]) == ([first["id"]], second["tree"])
     found = answer_of("diff", "v1", "main", "--store", store, "--key", "id", "--rows", 1)

@@ -12,7 +12,7 @@ from trellis_api.benchmarks.installed import InstalledSource
 from trellis_api.core.database import Database
 from trellis_cli.bench.light_platform import LightPlatform
 from trellis_cli.errors import ExitCode
-from trellis_testing.commands import trellis
+from trellis_testing.commands import trellis, trellis_process
 from trellis_testing.measured_models import answer_problems, finish_evaluation
 from trellis_testing.waiting import wait_until
 
@@ -69,7 +69,7 @@ def test_the_catalogue_is_listed_and_files_are_asked_for(platform: LightPlatform
 
 def test_an_install_waits_and_tells_why_it_failed(platform: LightPlatform, database: Database) -> None:
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(trellis, platform, "benchmarks", "install", "humaneval")
+        running = pool.submit(trellis_process, platform, "benchmarks", "install", "humaneval")
         state = lambda: platform.client.get("/benchmarks/humaneval")["state"]  # noqa: E731
         wait_until(lambda: state() == "pending", 60, "the command asks for the files")
         with database.write() as session:
@@ -188,7 +188,7 @@ def test_two_evaluations_are_compared(platform: LightPlatform, finished: list[st
 def test_waiting_ends_with_the_evaluation(platform: LightPlatform, database: Database) -> None:
     with ThreadPoolExecutor(1) as pool:
         asked = ("--model", "starter", "--benchmarks", "gsm8k", "--name", "awaited", "--wait")
-        running = pool.submit(trellis, platform, "eval", "run", *asked)
+        running = pool.submit(trellis_process, platform, "eval", "run", *asked)
         wait_until(lambda: find(platform, "awaited") or running.done(), 60, "the evaluation")
         evaluation = find(platform, "awaited")
         assert evaluation, running.result().stderr

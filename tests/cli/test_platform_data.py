@@ -10,7 +10,7 @@ from trellis_cli import uploading
 from trellis_cli.bench.light_platform import LightPlatform
 from trellis_cli.client import ApiClient
 from trellis_cli.errors import ExitCode, Problem
-from trellis_testing.commands import cache_of, trellis, trellis_with_workers
+from trellis_testing.commands import cache_of, carry_out_data_tasks, trellis, trellis_with_workers
 
 SUMS = [{"prompt": f"1+{n}=", "answer": str(n + 1)} for n in range(6)]
 CLEAN = """
@@ -49,7 +49,7 @@ def test_rows_are_uploaded_and_read_back(platform: LightPlatform, tmp_path: Path
 
     uploaded = json.loads(trellis(platform, "datasets", "upload", str(file), "--no-wait", "--json").stdout)
     assert uploaded["state"] == "creating"
-    platform.carry_out_data_tasks()
+    carry_out_data_tasks(platform)
     rows = trellis(platform, "datasets", "rows", uploaded["id"], "--limit", "1")
     found = trellis(platform, "datasets", "rows", uploaded["name"], "--text", "1+4")
     shown = trellis(platform, "datasets", "show", uploaded["name"])

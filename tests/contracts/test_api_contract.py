@@ -62,6 +62,8 @@ CHECKS = [
 ]
 #: Logging out twice is no mistake.
 OPEN_PATHS = {f"{API_PREFIX}/auth/login", f"{API_PREFIX}/auth/logout"}
+#: Leave everything as it is.
+READING_METHODS = {"get", "head", "options"}
 
 
 @schemathesis.serializer("application/offset+octet-stream")
@@ -115,9 +117,21 @@ def finished_run(platform: TestClient) -> str:
     return task_id
 
 
+@pytest.fixture(scope="module")
+def ids_to_read(platform: TestClient, finished_run: str) -> dict[str, str | int]:
+    """Ids of things that exist, by the name of the path parameter, for operations that only read."""
+    return _make_known_things(platform, finished_run)
+
+
 @pytest.fixture
-def known_ids(platform: TestClient, finished_run: str) -> dict[str, str | int]:
-    """Ids of things that exist, by the name of the path parameter: made anew, because a test deletes them."""
+def known_ids(operation: AnyOperation, request: pytest.FixtureRequest) -> dict[str, str | int]:
+    """Ids of things that exist: made anew for an operation that may delete or change them."""
+    if operation.method in READING_METHODS:
+        return dict(request.getfixturevalue("ids_to_read"))
+    return _make_known_things(request.getfixturevalue("platform"), request.getfixturevalue("finished_run"))
+
+
+def _make_known_things(platform: TestClient, finished_run: str) -> dict[str, str | int]:
     name = new_id("name")
     dataset_id, version_id = _ready_dataset(platform)
     place = f"{API_PREFIX}/datasets/{dataset_id}"

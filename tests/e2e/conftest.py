@@ -16,8 +16,9 @@ from typing import Any
 import psutil
 import pytest
 from pydantic import TypeAdapter
-from trellis_cli import demo
 from trellis_cli.client import ApiClient
+from trellis_cli.demo import starter as demo
+from trellis_cli.demo import steps
 from trellis_cli.services.platform import REPOSITORY_ROOT, Platform, load_platform
 from trellis_cli.services.ports import pick_free
 from trellis_cli.services.process import marked
@@ -101,10 +102,10 @@ class Rig:
         folder = root / "starter" / f"seed-{SEED}"
         demo.make_starter(folder, SEED)
         source = {"kind": "local", "path": str((folder / "model").relative_to(root))}
-        ids = {"model": demo.ensure_model(self.client, f"starter-seed{SEED}", source)}
+        ids = {"model": steps.ensure_model(self.client, f"starter-seed{SEED}", source)}
         for name in ("sft", "rl_train", "rl_validation"):
             file = folder / "data" / f"{name}.jsonl"
-            ids[name] = demo.ensure_dataset(self.client, file, f"addition-{name}-seed{SEED}")
+            ids[name] = steps.ensure_dataset(self.client, file, f"addition-{name}-seed{SEED}")
         return ids
 
     def upload(self, file: Path, name: str) -> dict[str, Any]:

@@ -7,7 +7,8 @@ import sys
 from typing import Any
 
 import pytest
-from trellis_cli import demo
+from trellis_cli.demo import starter as demo
+from trellis_cli.demo import steps
 from trellis_testing.tool_use import make_tool_use
 
 pytestmark = [pytest.mark.training, pytest.mark.timeout(1500)]
@@ -33,7 +34,7 @@ def add_model(rig: Any) -> str:
     root = rig.platform.settings.data_root
     folder = make_tool_use(root / "starter" / "tools").model
     return str(
-        demo.ensure_model(rig.client, "tool user", {"kind": "local", "path": str(folder.relative_to(root))})
+        steps.ensure_model(rig.client, "tool user", {"kind": "local", "path": str(folder.relative_to(root))})
     )
 
 

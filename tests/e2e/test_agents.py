@@ -5,7 +5,8 @@ import sys
 from typing import Any
 
 import pytest
-from trellis_cli import demo
+from trellis_cli.demo import starter as demo
+from trellis_cli.demo import steps
 from trellis_testing.waiting import wait_until
 
 pytestmark = [pytest.mark.training, pytest.mark.timeout(900)]
@@ -38,8 +39,8 @@ def add_starter(rig: Any, environment: str) -> tuple[str, str]:
     made = ("--rows", str(rows), "--phrases", str(phrases), "--model", str(folder))
     run("trellis_train.agents.starter", *made)
     source = {"kind": "local", "path": str(folder.relative_to(root))}
-    model = demo.ensure_model(rig.client, "agent starter", source)
-    return model, str(demo.ensure_dataset(rig.client, rows, "demonstrations"))
+    model = steps.ensure_model(rig.client, "agent starter", source)
+    return model, str(steps.ensure_dataset(rig.client, rows, "demonstrations"))
 
 
 def run(*command: str) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trellis_cli import demo
+from trellis_cli.demo import starter as demo
 from trellis_testing.benchmark_sets import FOLDER, GSM8K, MATH500, MMLU, needs_sets
 from trellis_testing.waiting import wait_until
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from trellis_cli import demo
+from trellis_cli.demo import starter as demo
 from trellis_testing.benchmark_sets import GSM8K, needs_sets
 
 pytestmark = [pytest.mark.training, pytest.mark.timeout(900)]

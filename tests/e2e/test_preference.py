@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trellis_cli import demo
+from trellis_cli.demo import starter as demo
 from trellis_cli.waiting import wait_for_dataset, wait_for_task
 from trellis_train.starter.preferences import write_preferences
 

@@ -13,10 +13,13 @@ from trellis_contracts.recipe import Engine
 from trellis_recipes.catalogue import get_recipe, list_recipes
 from trellis_recipes.checks import preference
 from trellis_recipes.compose import ComposeRequest, Composition, compose
+from trellis_recipes.memory.architecture import Architecture
+from trellis_recipes.platform_defaults import engine_defaults
 from trellis_recipes.schema import ROOT_CONFIGS, verl_folder
 from trellis_recipes.schemas import schema_of
 
 Build = Callable[..., ComposeRequest]
+BUCKET = "actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes"
 CASES = [
     pytest.param(recipe.id, preset.id, preset.gpus, platform, id=f"{recipe.id}-{preset.id}-{platform}")
     for recipe in list_recipes()
@@ -30,7 +33,7 @@ VERL_CASES = [
     case
     for case in CASES
     if get_recipe(str(case.values[0])).engine in (Engine.VERL_PPO, Engine.VERL_SFT)
-    and (case.values[1] == "cpu-tiny") == (case.values[3] == "cpu")
+    and str(case.values[1]).startswith("cpu-") == (case.values[3] == "cpu")
 ]
 
 
@@ -208,18 +211,22 @@ def test_what_corrects_for_the_sampler_reaches_the_engine(request_for: Build) ->
     [(None, 64), (259 * 128, 64), (49_152 * 576, 108), (64 * 2**18, 64), (64 * 2**18 + 1, 65)],
 )
 def test_the_weight_sync_bucket_on_a_cpu_holds_the_largest_tensor(
-    largest_weight: int | None, expected: int, request_for: Build
+    largest_weight: int | None, expected: int
 ) -> None:
-    composition = compose(request_for(largest_weight=largest_weight))
+    settings = engine_defaults(Engine.VERL_PPO, "cpu", largest_weight)
+
+    assert settings[BUCKET] == expected
+
+
+def test_the_weight_sync_bucket_follows_the_model(request_for: Build, smollm: Architecture) -> None:
+    composition = compose(request_for(architecture=smollm))
 
     engine = composition.config["actor_rollout_ref"]["rollout"]["checkpoint_engine"]
-    assert engine["update_weights_bucket_megabytes"] == expected
+    assert engine["update_weights_bucket_megabytes"] == 108
 
 
-def test_a_bucket_that_a_person_sets_stays(request_for: Build) -> None:
-    key = "actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes"
-
-    composition = compose(request_for(largest_weight=49_152 * 576, overrides={key: 512}))
+def test_a_bucket_that_a_person_sets_stays(request_for: Build, smollm: Architecture) -> None:
+    composition = compose(request_for(architecture=smollm, overrides={BUCKET: 512}))
 
     engine = composition.config["actor_rollout_ref"]["rollout"]["checkpoint_engine"]
     assert engine["update_weights_bucket_megabytes"] == 512

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from trellis_recipes.catalogue import get_recipe
 from trellis_recipes.compose import ComposeRequest, compose
-from trellis_recipes.memory.architecture import find_base_bits
+from trellis_recipes.memory.architecture import Architecture, find_architecture
 from trellis_recipes.memory.estimate import Machine, estimate_memory
 from trellis_recipes.memory.reference_models import reference_models
 from trellis_recipes.preset_sizes import compose_preset
@@ -27,6 +27,10 @@ SHAPE = {
     "head_dim": 128,
     "vocab_size": 151936,
 }
+
+
+def quantised(bits: int) -> Architecture:
+    return dataclasses.replace(reference_models()["1.5B"], base_bits=bits)
 
 
 @pytest.fixture
@@ -52,21 +56,28 @@ def test_the_bits_of_a_model_are_read_from_its_configuration(
 ) -> None:
     (tmp_path / "config.json").write_text(json.dumps({**SHAPE, "quantization_config": quantization}))
 
-    assert find_base_bits(tmp_path) == bits
+    shape = find_architecture(tmp_path)
+
+    assert shape is not None
+    assert shape.base_bits == bits
 
 
 @pytest.mark.usefixtures("with_bitsandbytes")
 @pytest.mark.parametrize("recipe", ["dpo", "orpo", "kto", "simpo", "agent_sft", "agent_dpo"])
 @pytest.mark.parametrize("bits", [4, 8])
 def test_trl_trains_an_adapter_on_a_quantised_model(recipe: str, bits: int, request_for: Build) -> None:
-    composition = compose(request_for(recipe=recipe, platform="cuda", preset="gpu-24gb", base_bits=bits))
+    composition = compose(
+        request_for(recipe=recipe, platform="cuda", preset="gpu-24gb", architecture=quantised(bits))
+    )
 
     assert composition.errors == []
 
 
 @pytest.mark.parametrize("recipe", ["sft", "cpt", "grpo", "ppo", "agent_retrieval"])
 def test_other_trainers_refuse_it_before_the_launch(recipe: str, request_for: Build) -> None:
-    composition = compose(request_for(recipe=recipe, platform="cuda", preset="gpu-24gb", base_bits=4))
+    composition = compose(
+        request_for(recipe=recipe, platform="cuda", preset="gpu-24gb", architecture=quantised(4))
+    )
 
     (error,) = composition.errors
     assert (error.code, error.field) == ("quantised_model_unsupported", "model")
@@ -83,7 +94,7 @@ def test_other_trainers_refuse_it_before_the_launch(recipe: str, request_for: Bu
 def test_what_a_quantised_model_lacks_here_is_said_before_the_launch(
     choices: dict[str, Any], code: str, request_for: Build
 ) -> None:
-    composition = compose(request_for(recipe="dpo", base_bits=4, **choices))
+    composition = compose(request_for(recipe="dpo", architecture=quantised(4), **choices))
 
     assert [(each.code, each.field) for each in composition.errors] == [(code, "model")]
 
@@ -97,7 +108,9 @@ def test_a_quantised_model_is_neither_trained_whole_nor_quantised_again(
     params: dict[str, Any], code: str, request_for: Build
 ) -> None:
     composition = compose(
-        request_for(recipe="dpo", base_bits=4, platform="cuda", preset="gpu-24gb", params=params)
+        request_for(
+            recipe="dpo", architecture=quantised(4), platform="cuda", preset="gpu-24gb", params=params
+        )
     )
 
     assert [each.code for each in composition.errors] == [code]
@@ -108,7 +121,7 @@ def test_the_estimate_of_a_quantised_model_is_that_of_quantising_it() -> None:
     recipe = get_recipe("agent_sft")
     preset = next(each for each in recipe.presets if each.id == "gpu-80gb")
     whole, packed = reference_models()["32B"], 17_000_000_000
-    quantised = dataclasses.replace(whole, base_bits=4)
+    in_four_bits = dataclasses.replace(whole, base_bits=4)
 
     def peak(model: Any, files: int | None = None, **params: Any) -> int:
         composed = compose_preset(recipe, preset, params)
@@ -124,4 +137,4 @@ def test_the_estimate_of_a_quantised_model_is_that_of_quantising_it() -> None:
             parameter_count=files,
         ).per_gpu_bytes
 
-    assert peak(quantised, packed) == peak(whole, quantization="4bit") < 80 * GIB < peak(whole)
+    assert peak(in_four_bits, packed) == peak(whole, quantization="4bit") < 80 * GIB < peak(whole)

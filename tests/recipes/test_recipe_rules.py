@@ -41,7 +41,7 @@ def test_an_on_policy_recipe_makes_one_update_of_a_step(recipe: str, request_for
 
 
 def test_the_critic_goes_with_the_policy_in_what_belongs_to_the_machine(request_for: Build) -> None:
-    critic = compose(request_for(recipe="ppo")).config["critic"]
+    critic = compose(request_for(recipe="ppo", params={"micro_batch_size": 64})).config["critic"]
 
     assert critic["model"]["path"] == "/data/models/starter"
     assert critic["fsdp"]["use_dynamic_bsz"] is False

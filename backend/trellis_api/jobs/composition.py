@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 from trellis_contracts.attempt import PREPARED_FOLDER, TRAIN_FILE, VALIDATION_FILE
 from trellis_recipes.compose import ComposeRequest
-from trellis_recipes.memory.architecture import find_base_bits, find_largest_weight
+from trellis_recipes.memory.architecture import Architecture
 
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.view import DatasetView
+from trellis_api.jobs.memory import find_architecture
 from trellis_api.jobs.models import Job
 from trellis_api.models.models import Model
-from trellis_api.monitoring.machine import find_gpu_memory
+from trellis_api.monitoring.machine import find_gpu_memory, find_memory
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,11 @@ def build_compose_request(settings: Settings, *, job: Job, ingredients: Ingredie
         overrides=job.overrides,
         platform=platform,
         gpus=job.gpus,
-        gpu_memory_bytes=find_gpu_memory() if platform != "cpu" and job.preset is None else None,
+        device_memory_bytes=job.device_memory_bytes,
         model_path=str(model_folder),
-        base_bits=find_base_bits(model_folder),
         has_flash_attention=settings.has_flash_attention,
-        largest_weight=find_largest_weight(model_folder),
+        architecture=_find_architecture(settings, ingredients.model),
+        parameter_count=ingredients.model.parameter_count,
         train_path=str(prepared / TRAIN_FILE),
         validation_path=str(prepared / VALIDATION_FILE) if has_validation else None,
         checkpoint_dir=str(settings.checkpoint_dir(job.id)),
@@ -51,3 +52,19 @@ def build_compose_request(settings: Settings, *, job: Job, ingredients: Ingredie
         row_count=ingredients.dataset.row_count,
         resume_from=job.resume_from,
     )
+
+
+def find_device_memory(settings: Settings) -> int | None:
+    """Memory of the smallest GPU here, or of the machine on a CPU platform; None where it is unknown.
+
+    A job keeps what it was submitted with: its launch, perhaps on another machine, then composes the same.
+    """
+    return find_memory() if settings.resolved_platform == "cpu" else find_gpu_memory()
+
+
+def _find_architecture(settings: Settings, model: Model) -> Architecture | None:
+    """The model's shape; None where its configuration does not say, which the memory estimate explains."""
+    try:
+        return find_architecture(model, settings.data_root)
+    except (OSError, ValueError, RecursionError):
+        return None

@@ -64,6 +64,8 @@ class Job(SQLModel, table=True):
     overrides: dict[str, Any] = Field(default_factory=dict, sa_type=JsonColumn)
     seed: int = Field(default=1, sa_type=BigInteger)
     gpus: int = 1
+    #: Of the smallest GPU, or of the machine on a CPU platform, at submission: passes are sized by it.
+    device_memory_bytes: int | None = Field(default=None, sa_type=BigInteger)
     priority: int = 0
     cloned_from: str | None = None
     #: What an export job writes: an ``ExportOrder``.

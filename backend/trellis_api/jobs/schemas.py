@@ -211,7 +211,8 @@ class JobPreview(BaseModel):
     """What a launch would run; the launch uses the same builder."""
 
     engine: str
-    params: dict[str, Any] = Field(description="All knobs with their values.")
+    params: dict[str, Any] = Field(description="All parameters with their values.")
+    derived: list[str] = Field(description="Names of the parameters that were left empty and derived.")
     config: dict[str, Any] = Field(description="The engine's whole configuration.")
     engine_overrides: list[str]
     env: dict[str, str]

@@ -16,7 +16,7 @@ from trellis_api.datasets.repository import lock_dataset
 from trellis_api.datasets.view import DatasetView
 from trellis_api.environments.resources import find_environment_problems, keep_environment
 from trellis_api.jobs import data_fit, exports, memory, repository, service
-from trellis_api.jobs.composition import Ingredients, build_compose_request
+from trellis_api.jobs.composition import Ingredients, build_compose_request, find_device_memory
 from trellis_api.jobs.disk import check_disk
 from trellis_api.jobs.errors import (
     AdapterNeedsBase,
@@ -95,6 +95,7 @@ def preview(
     return JobPreview(
         engine=composition.engine.value,
         params=composition.params,
+        derived=composition.derived,
         config=composition.config,
         engine_overrides=composition.engine_overrides,
         env=composition.env,
@@ -215,6 +216,7 @@ def _compose(session: Session, *, job: Job, settings: Settings, is_preview: bool
         if not is_preview:
             raise error
         issues.append(Issue(code=error.code, field=field, message=error.message))
+    job.device_memory_bytes = find_device_memory(settings)
     asked = build_compose_request(settings, job=job, ingredients=ingredients)
     composition = compose(asked)
     check_disk(composition, asked, model=ingredients.model, settings=settings)

@@ -98,6 +98,11 @@ def list_gpus() -> list[GpuRead]:
     return parse_gpus(answer.stdout)
 
 
+def find_memory() -> int:
+    """Memory in bytes that this machine has, or the container that this process runs in."""
+    return _memory()[1]
+
+
 @cache
 def find_gpu_memory() -> int | None:
     """Memory of the smallest NVIDIA device in bytes, looked up once; None where none is known."""

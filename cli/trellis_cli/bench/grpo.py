@@ -21,7 +21,7 @@ from trellis_contracts.spec import DataSource, JobSpec, ModelSource
 from trellis_data.json_objects import read_objects
 from trellis_recipes.catalogue import get_recipe
 from trellis_recipes.compose import ComposeRequest, Composition, compose
-from trellis_recipes.memory.architecture import find_largest_weight
+from trellis_recipes.memory.architecture import find_architecture
 from trellis_recipes.platform_defaults import environment
 
 from trellis_cli.bench.grpo_shapes import Shape
@@ -189,7 +189,7 @@ def _compose(shape: Shape, folder: Path, attempt: Path, rows: int, way: Way) -> 
             platform="cpu",
             gpus=way.ranks,
             model_path=str(folder / "model"),
-            largest_weight=find_largest_weight(folder / "model"),
+            architecture=find_architecture(folder / "model"),
             train_path=str(attempt / PREPARED_FOLDER / TRAIN_FILE),
             checkpoint_dir=str(folder / "checkpoints"),
             seed=SEED,

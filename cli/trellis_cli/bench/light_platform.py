@@ -19,13 +19,14 @@ from trellis_api.core.settings import Settings
 from trellis_api.jobs import service
 
 from trellis_cli.client import ApiClient
-from trellis_cli.demo import make_starter
+from trellis_cli.demo.starter import make_starter
 from trellis_cli.errors import Problem
 from trellis_cli.services.platform import python_command
 from trellis_cli.services.ports import pick_free
 from trellis_cli.waiting import wait_for_dataset
 
-START_TIMEOUT_S = 60.0
+#: Of the API and of the first dataset, on a busy machine.
+START_TIMEOUT_S = 180.0
 
 
 @dataclass

@@ -19,7 +19,8 @@ from typing import Any
 
 from trellis_cli.bench.result import Result
 from trellis_cli.client import ApiClient
-from trellis_cli.demo import ensure_dataset, ensure_model, make_starter
+from trellis_cli.demo.starter import make_starter
+from trellis_cli.demo.steps import ensure_dataset, ensure_model
 from trellis_cli.errors import Problem
 from trellis_cli.output import err
 from trellis_cli.services.platform import REPOSITORY_ROOT, load_platform

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from trellis_cli.ci import results
-from trellis_cli.ci.commands import run_side_by_side
+from trellis_cli.ci.commands import pick, run_side_by_side
 from trellis_cli.ci.junit import Case, read_cases
 from trellis_cli.ci.report import show
 from trellis_cli.ci.suites import group_by_suite, pytest_command
-from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.errors import Problem
 from trellis_cli.output import out
 from trellis_cli.services.platform import REPOSITORY_ROOT
 
@@ -35,18 +35,10 @@ def read_features(path: Path = FEATURE_LIST) -> list[dict[str, Any]]:
     return features
 
 
-def select(features: list[dict[str, Any]], wanted: list[str]) -> list[dict[str, Any]]:
-    """The features with these ids; all for none."""
-    unknown = set(wanted) - {feature["id"] for feature in features}
-    if unknown:
-        raise Problem(f"no such feature: {', '.join(sorted(unknown))}", exit_code=ExitCode.USAGE)
-    return [feature for feature in features if not wanted or feature["id"] in wanted]
-
-
 def verify_features(wanted: list[str], path: Path = FEATURE_LIST, cwd: Path = REPOSITORY_ROOT) -> bool:
     """Run all tests of features; write what they show, on which commit and when. True when all pass."""
     features = read_features(path)
-    selected = select(features, wanted)
+    selected = pick({feature["id"]: feature for feature in features}, wanted, "feature")
     cases = run_tests({test for feature in selected for test in feature["tests"]}, cwd)
     verified = {"commit": results.identify_tree(), "date": datetime.now(UTC).date().isoformat()}
     for feature in selected:

@@ -5680,6 +5680,11 @@ export interface components {
             };
             /** @description How the dataset suits; null where the recipe is not known. */
             data: components["schemas"]["DataFit"] | null;
+            /**
+             * Derived
+             * @description Names of the parameters that were left empty and derived.
+             */
+            derived: string[];
             /** Engine */
             engine: string;
             /** Engine Overrides */
@@ -5694,7 +5699,7 @@ export interface components {
             memory: components["schemas"]["MemoryEstimate"] | null;
             /**
              * Params
-             * @description All knobs with their values.
+             * @description All parameters with their values.
              */
             params: {
                 [key: string]: unknown;
@@ -5947,6 +5952,8 @@ export interface components {
              * @default false
              */
             advanced: boolean;
+            /** Auto */
+            auto?: ("batch" | "half_batch" | "passes") | null;
             /**
              * Can Be Empty
              * @default false
@@ -7256,7 +7263,7 @@ export interface components {
              * Id
              * @enum {string}
              */
-            id: "cpu-tiny" | "gpu-24gb" | "gpu-80gb" | "gpu-8x80gb" | "development" | "production";
+            id: "cpu-tiny" | "cpu-small" | "gpu-24gb" | "gpu-80gb" | "gpu-8x80gb" | "development" | "production";
             /** Overrides */
             overrides?: {
                 [key: string]: unknown;
@@ -7902,6 +7909,8 @@ export interface components {
              * @default false
              */
             advanced: boolean;
+            /** Auto */
+            auto?: ("batch" | "half_batch" | "passes") | null;
             /**
              * Can Be Empty
              * @default false

@@ -183,18 +183,10 @@ def read_model_folder(folder: Path) -> Architecture:
     return read_architecture(config)
 
 
-def find_base_bits(folder: Path) -> int:
-    """Bits in which a model's files hold its weights, by bitsandbytes; 0 where they are not quantised so."""
+def find_architecture(folder: Path) -> Architecture | None:
+    """The shape of the model in a folder; None where its configuration does not say."""
     try:
-        return read_model_folder(folder).base_bits
-    except (OSError, ValueError, RecursionError):
-        return 0
-
-
-def find_largest_weight(folder: Path) -> int | None:
-    """Elements of the largest tensor of a model; None where its configuration does not say."""
-    try:
-        return read_model_folder(folder).largest_weight
+        return read_model_folder(folder)
     except (OSError, ValueError, RecursionError):
         return None
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from trellis_recipes.catalogue import list_recipes
 from trellis_recipes.compose import ComposeRequest, Composition, compose
 from trellis_recipes.memory import formulas
-from trellis_recipes.memory.architecture import UnknownArchitecture, find_largest_weight, read_architecture
+from trellis_recipes.memory.architecture import UnknownArchitecture, find_architecture, read_architecture
 from trellis_recipes.memory.estimate import Machine, estimate_memory
 from trellis_recipes.memory.plan import read_plan
 from trellis_recipes.memory.schemas import MemoryEstimate, MemoryPhase
@@ -357,12 +357,15 @@ def test_the_largest_weight_of_a_folder_is_that_of_its_embeddings(tmp_path: Path
     }  # fmt: skip
     (tmp_path / "config.json").write_text(json.dumps(config))
 
-    assert find_largest_weight(tmp_path) == 49_152 * 576
+    architecture = find_architecture(tmp_path)
+
+    assert architecture is not None
+    assert architecture.largest_weight == 49_152 * 576
 
 
 @pytest.mark.parametrize("text", [None, "{", "[]", "[" * 100_000, '{"model_type": "t5"}'])
-def test_a_folder_that_does_not_say_its_shape_has_no_largest_weight(tmp_path: Path, text: str | None) -> None:
+def test_a_folder_that_does_not_say_its_shape_has_no_architecture(tmp_path: Path, text: str | None) -> None:
     if text is not None:
         (tmp_path / "config.json").write_text(text)
 
-    assert find_largest_weight(tmp_path) is None
+    assert find_architecture(tmp_path) is None

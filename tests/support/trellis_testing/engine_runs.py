@@ -18,7 +18,7 @@ from trellis_contracts.spec import EXIT_SUCCEEDED, DataSource, JobSpec, ModelSou
 from trellis_recipes.agents import make_agent_task
 from trellis_recipes.catalogue import get_recipe
 from trellis_recipes.compose import ComposeRequest, compose
-from trellis_recipes.memory.architecture import find_largest_weight
+from trellis_recipes.memory.architecture import find_architecture
 from trellis_train.data.prepare import prepare
 from trellis_train.entrypoint import ENGINE_MODULES
 
@@ -125,7 +125,7 @@ def compose_job(
             platform="cpu",
             gpus=gpus,
             model_path=str(model),
-            largest_weight=find_largest_weight(Path(model)),
+            architecture=find_architecture(Path(model)),
             train_path=str(prepared / TRAIN_FILE),
             validation_path=str(prepared / "validation.parquet") if validation else None,
             checkpoint_dir=str(folder / "checkpoints"),

@@ -120,6 +120,17 @@ def test_the_manifest_tells_how_to_run_again_without_secrets(
     assert platform.log_lines("stdout") == ["my token is ***"]
 
 
+def test_the_engine_computes_on_all_cores_though_ray_gives_its_job_one_thread(
+    start: Any, platform: Any, spec: JobSpec
+) -> None:
+    assert (spec.platform, spec.gpus) == ("cpu", 1)
+    engine = "import os; print(os.environ['OMP_NUM_THREADS'])"
+
+    start(engine, environment={"OMP_NUM_THREADS": "1"}).wait(20)
+
+    assert platform.log_lines("stdout") == [str(len(os.sched_getaffinity(0)))]
+
+
 def test_a_failed_run_reports_its_cause(start: Any, platform: Any) -> None:
     parent = start("raise KeyError('reward_model')")
 

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from trellis_recipes.memory.architecture import find_base_bits
+from trellis_recipes.memory.architecture import find_architecture
 
 from trellis_train.preference.settings import Settings
 
@@ -39,7 +39,8 @@ def load_model(settings: Settings) -> Any:
     quantization = get_quantization_config(chosen)
     if quantization is not None:
         arguments["quantization_config"] = quantization
-    if quantization is not None or find_base_bits(Path(chosen.model_name_or_path)):
+    shape = find_architecture(Path(chosen.model_name_or_path))
+    if quantization is not None or (shape is not None and shape.base_bits):
         # Quantised weights cannot be moved afterwards: each rank loads them onto its own GPU.
         arguments["device_map"] = {"": int(os.environ.get("LOCAL_RANK", "0"))}
     if settings.recipe == "reward_model":

@@ -1,4 +1,4 @@
-"""Makes the starter model and its data: ``python -m trellis_train.starter --model DIR --data DIR``."""
+"""Writes the starter model and the demonstrations' data: ``python -m trellis_train.starter --data DIR``."""
 
 import argparse
 import json
@@ -7,6 +7,7 @@ from pathlib import Path
 
 from trellis_train.starter.addition import write_sets
 from trellis_train.starter.preferences import write_preferences
+from trellis_train.starter.tickets import write_tickets
 
 
 def main(arguments: list[str]) -> int:
@@ -14,15 +15,18 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m trellis_train.starter", description=__doc__)
     parser.add_argument("--model", type=Path, help="folder for the model, in Hugging Face format")
     parser.add_argument("--data", type=Path, help="folder for JSON Lines: supervised, RL, preferences")
+    parser.add_argument("--tickets", type=Path, help="folder for customer messages to sort, as JSON Lines")
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same bytes")
     parser.add_argument("--size", choices=["starter", "20m"], default="starter", help="of the model")
     options = parser.parse_args(arguments)
-    if options.model is None and options.data is None:
-        parser.error("give --model, --data or both")
+    if options.model is None and options.data is None and options.tickets is None:
+        parser.error("give --model, --data or --tickets")
     written: dict[str, str] = {}
     if options.data is not None:
         paths = write_sets(options.data, options.seed) | write_preferences(options.data, options.seed)
         written |= {name: str(path) for name, path in paths.items()}
+    if options.tickets is not None:
+        written |= {name: str(path) for name, path in write_tickets(options.tickets, options.seed).items()}
     if options.model is not None:
         from trellis_train.starter.model import write_model
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TEAMS = ("billing", "delivery", "technical", "account")
-#: Without whitespace, so that the shortest correct answer is the one in the worked examples.
+#: What an answer looks like, for the reward.
 SCHEMA = {
     "type": "object",
     "properties": {"team": {"enum": list(TEAMS)}, "urgent": {"type": "boolean"}},
@@ -114,9 +114,10 @@ SFT_ROWS, TRAIN_ROWS, VALIDATION_ROWS = 64, 512, 96
 
 @dataclass(frozen=True)
 class Ticket:
-    """A message, its team and its urgency."""
+    """A message, the wording of its problem, its team and its urgency."""
 
     message: str
+    problem: str
     team: str
     is_urgent: bool
 
@@ -150,21 +151,24 @@ def _draw(generator: random.Random, problems: dict[str, tuple[str, ...]], count:
     while len(found) < count:
         team = TEAMS[len(found) % len(TEAMS)]
         is_urgent = len(found) // len(TEAMS) % 2 == 0
-        problem = generator.choice(problems[team]).format(item=generator.choice(_ITEMS))
+        problem = generator.choice(problems[team])
+        told = problem.format(item=generator.choice(_ITEMS))
         ending = generator.choice(_URGENT if is_urgent else _CALM)
-        message = f"{generator.choice(_OPENINGS)} {problem} {ending}".strip()
-        found.setdefault(message, Ticket(message, team, is_urgent))
+        message = f"{generator.choice(_OPENINGS)} {told} {ending}".strip()
+        found.setdefault(message, Ticket(message, problem, team, is_urgent))
     tickets = list(found.values())
     generator.shuffle(tickets)
     return tickets
 
 
 def write_tickets(folder: Path, seed: int) -> dict[str, Path]:
-    """Write the sets as JSON Lines with ``prompt`` and ``answer``; their paths by name."""
+    """Write the sets as JSON Lines (``prompt``, ``answer``) and the answers' schema; their paths by name."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = {}
     for name, tickets in make_tickets(seed).items():
         paths[name] = folder / f"{name}.jsonl"
         lines = [json.dumps({"prompt": each.prompt, "answer": each.answer}) for each in tickets]
         paths[name].write_text("\n".join(lines) + "\n", encoding="utf-8")
+    paths["schema"] = folder / "schema.json"
+    paths["schema"].write_text(json.dumps(SCHEMA), encoding="utf-8")
     return paths

@@ -17,6 +17,7 @@ from trellis_train.agents.unusable import AgentUnusable
 from trellis_train.hooks.checkpoints import find_step
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE, Spool, is_stop_requested
+from trellis_train.platform.activation import THREADS_VARIABLE, threads_of_slot
 from trellis_train.rewards.resources import read_keys
 from trellis_train.rewards.scorer import RewardUnusable
 from trellis_train.supervise.alone import NoHeartbeat, NoShipper
@@ -41,6 +42,16 @@ _HURRIED_DRAIN_TIMEOUT_S = 3.0
 _POLL_INTERVAL_S = 0.2
 
 
+def _build_environment(spec: JobSpec) -> dict[str, str]:
+    """What the engine's process inherits.
+
+    Ray gives the job's own process one thread, whatever the machine has: on a CPU the engine would
+    compute on one core.
+    """
+    threads = {THREADS_VARIABLE: str(threads_of_slot(spec.gpus))} if spec.platform == "cpu" else {}
+    return {**os.environ, **threads, **spec.env, ATTEMPT_DIR_VARIABLE: spec.attempt_dir}
+
+
 class SupervisedRun:
     """Everything that the parent of one attempt does. ``execute`` must run in the main thread."""
 
@@ -57,7 +68,7 @@ class SupervisedRun:
         self._attempt_dir = Path(spec.attempt_dir)
         self._engine_command = engine_command
         self._drain_timeout_s = drain_timeout_s
-        self._environment = {**os.environ, **spec.env, ATTEMPT_DIR_VARIABLE: spec.attempt_dir}
+        self._environment = _build_environment(spec)
         secrets = [*read_keys(self._attempt_dir).values()] + ([] if token is None else [token])
         self._redactor = Redactor(self._environment, extra_secrets=secrets)
         self._ending = Ending()

@@ -166,6 +166,7 @@ export default {
     turned: '{count} changed',
     default: 'Default: {value}',
     empty: 'empty',
+    automatic: 'auto',
     between: '{low} to {high}.',
     above: 'Above {low}.',
     aboveTo: 'Above {low}, up to {high}.',

@@ -165,6 +165,7 @@ export default {
     turned: '已修改 {count} 项',
     default: '默认：{value}',
     empty: '空',
+    automatic: '自动',
     between: '{low} 至 {high}。',
     above: '大于 {low}。',
     aboveTo: '大于 {low}，不超过 {high}。',

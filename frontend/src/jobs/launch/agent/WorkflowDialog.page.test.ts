@@ -1,4 +1,3 @@
-// @vitest-environment jsdom
 import { NMessageProvider } from 'naive-ui'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { h } from 'vue'

@@ -1,0 +1,96 @@
+"""What the demonstrations have in common: data, models and jobs through the public API."""
+
+import hashlib
+import json
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from trellis_cli.client import ApiClient
+from trellis_cli.errors import Problem
+from trellis_cli.output import err
+from trellis_cli.services.platform import REPOSITORY_ROOT, python_command
+from trellis_cli.task_bar import FetchBar
+from trellis_cli.waiting import wait_for_dataset, wait_for_model
+from trellis_cli.watch import watch_job
+
+TAG = "demo"
+
+
+def say(line: str) -> None:
+    """Tell what happens, on stderr."""
+    err.print(f"[bold]·[/bold] {line}", highlight=False)
+
+
+def write_once(folder: Path, arguments: Sequence[str]) -> None:
+    """Have ``trellis_train.starter`` write files below a folder, unless an earlier run completed them."""
+    done = folder / "complete"
+    if done.exists():
+        return
+    command = python_command("-m", "trellis_train.starter", *arguments)
+    env = {**os.environ, "TOKENIZERS_PARALLELISM": "false"}
+    made = subprocess.run(command, cwd=REPOSITORY_ROOT, env=env, capture_output=True, text=True, check=False)  # noqa: S603
+    if made.returncode:
+        raise Problem(
+            "the demonstration's files were not written: " + "\n".join(made.stderr.splitlines()[-5:])
+        )
+    done.parent.mkdir(parents=True, exist_ok=True)
+    done.write_text(made.stdout)
+
+
+def ensure_dataset(client: ApiClient, file: Path, name: str) -> str:
+    """The id of the dataset with this very file, uploaded if need be."""
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    for dataset in client.pages("/datasets"):
+        if dataset["name"] == name and dataset["source"]["sha256"] == digest:
+            return str(wait_for_dataset(client, dataset["id"])["id"])
+    made = client.upload("/datasets", file, {"name": name})
+    dataset = wait_for_dataset(client, made["id"])
+    say(f"uploaded {name}: {dataset['row_count']} rows, recognised as {dataset['format']}")
+    return str(dataset["id"])
+
+
+def ensure_model(client: ApiClient, name: str, source: dict[str, Any]) -> str:
+    """The id of the model with this name, registered if need be."""
+    for model in client.pages("/models"):
+        if model["name"] == name and model["state"] == "ready":
+            return str(model["id"])
+    made = client.post("/models", {"name": name, "source": source})
+    with FetchBar() as bar:
+        return str(wait_for_model(client, made["id"], look=bar.show)["id"])
+
+
+def last_checkpoint(client: ApiClient, job: str) -> dict[str, Any]:
+    """The newest checkpoint of a job, as the source of a model."""
+    checkpoints = list(client.pages(f"/jobs/{job}/checkpoints"))
+    if not checkpoints:
+        raise Problem(f"job {job} succeeded but left no checkpoint")
+    step = max(int(checkpoint["step"]) for checkpoint in checkpoints)
+    return {"kind": "checkpoint", "job_id": job, "step": step}
+
+
+def run_job(client: ApiClient, request: dict[str, Any]) -> str:
+    """Launch a job, show it to its end, and insist that it succeeded."""
+    job = client.post("/jobs", request)
+    say(f"{request['name']}: {client.url}/jobs/{job['id']}")
+    ended = watch_job(client, job["id"])
+    if ended["state"] != "succeeded":
+        failure = ended.get("failure") or {}
+        lines = "\n  ".join(failure.get("last_lines", [])[-15:])
+        raise Problem(f"job {job['id']} {ended['state']}: {failure.get('reason')}\n  {lines}")
+    return str(job["id"])
+
+
+def measured_accuracies(client: ApiClient, job: str) -> tuple[float, float]:
+    """Validation accuracy at the first and at the last measurement of a GRPO job."""
+    keys = [each["key"] for each in client.get(f"/jobs/{job}/metric-keys")]
+    key = next((key for key in keys if key.startswith("val-core/") and "/acc/" in key), None)
+    if key is None:
+        raise Problem(f"job {job} measured no validation accuracy; it reported {json.dumps(keys)}")
+    (series,) = client.get(f"/jobs/{job}/metrics", keys=key)["series"]
+    values = [value for value in series["values"] if value is not None]
+    if len(values) < 2:
+        raise Problem(f"job {job} measured {key} only {len(values)} time(s)")
+    return float(values[0]), float(values[-1])

@@ -1,0 +1,148 @@
+"""Derives the batch parameters that a person left empty from batch, group, lengths and memory.
+
+A change of one parameter then never makes another one invalid. Values that were given stay, and are
+checked like any other.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+
+from trellis_contracts.recipe import Engine, Knob, Recipe
+
+from trellis_recipes.knobs import Value
+from trellis_recipes.request import ComposeRequest
+
+#: Bytes of memory that a run needs with these values, on one GPU or on the CPU platform's machine; None
+#: where that cannot be told.
+Measure = Callable[[dict[str, Value]], int | None]
+
+#: Of the memory that there is, what a pass may fill by the estimate: other programs need some, too.
+_SHARE = 0.75
+#: Passes larger than this gain no speed.
+_MOST_TOKENS = {"cuda": 32_768, "cpu": 65_536}
+#: On a CPU a pass gains nothing once its matrices are some hundred rows high, and the scores of the
+#: vocabulary, a few copies of which dominate its memory, stay within this size.
+_CPU_LOGITS_BYTES = 256 * 1024**2
+_FLOAT_BYTES = 4
+#: Without knowledge of model or memory: what most models on most GPUs bear.
+_CAUTIOUS_ROWS, _CAUTIOUS_TOKENS = 8, 16_384
+
+
+def fill_automatic(
+    recipe: Recipe, request: ComposeRequest, knobs: dict[str, Value], measure: Measure
+) -> tuple[dict[str, Value], list[str]]:
+    """All values, and the names of those that were derived."""
+    empty = {knob.name: knob for knob in recipe.knobs if knob.auto and knobs.get(knob.name) is None}
+    filled = dict(knobs)
+    for knob in empty.values():
+        if knob.auto != "passes":
+            filled[knob.name] = _updates(knob, request, filled)
+    passes = [knob.name for knob in empty.values() if knob.auto == "passes"]
+    if passes:
+        filled |= _passes(recipe, request, filled, passes, measure)
+    return filled, sorted(empty)
+
+
+def divisors(number: int) -> list[int]:
+    """All divisors, smallest first."""
+    return [candidate for candidate in range(1, number + 1) if number % candidate == 0]
+
+
+def _updates(knob: Knob, request: ComposeRequest, knobs: dict[str, Value]) -> int:
+    """Prompts of an update: all of a step, or half of them; over the GPUs they come out even."""
+    batch = _whole(knobs.get("batch_size"), 1)
+    group = _whole(knobs.get("group_size"), 1)
+    most = max(1, batch // 2) if knob.auto == "half_batch" else batch
+    even = [size for size in divisors(batch) if size <= most and (size * group) % request.gpus == 0]
+    return even[-1] if even else batch
+
+
+def _passes(
+    recipe: Recipe,
+    request: ComposeRequest,
+    knobs: dict[str, Value],
+    names: list[str],
+    measure: Measure,
+) -> dict[str, Value]:
+    """The largest passes that fit; of two knobs that mean the same, the one in use is searched."""
+    longest = _longest(knobs)
+    most = _most_tokens(request)
+    rows = _rows_of_an_update(recipe, request, knobs)
+    searches = request.architecture is not None and request.device_memory_bytes is not None
+    # On a CPU the bound by the vocabulary is cautious enough.
+    known = searches or (request.platform == "cpu" and request.architecture is not None)
+    choices: dict[str, list[int]] = {}
+    if "micro_batch_size" in names:
+        knob = recipe.knob("micro_batch_size")
+        least = int(knob.minimum or 1) if knob else 1
+        sizes = [size for size in divisors(rows) if size >= least] or [least]
+        bounded = [size for size in sizes if size * longest * _texts(recipe) <= most] or sizes[:1]
+        choices["micro_batch_size"] = (
+            bounded if known else [size for size in bounded if size <= _CAUTIOUS_ROWS] or bounded[:1]
+        )
+    if "max_tokens_per_gpu" in names:
+        most = most if known else min(most, _CAUTIOUS_TOKENS)
+        choices["max_tokens_per_gpu"] = _doubled(longest, max(most, longest))
+    filled: dict[str, Value] = {name: sizes[-1] for name, sizes in choices.items()}
+    searched = _name_in_use(recipe, knobs)
+    if searches and searched in choices:
+        limit = int(_SHARE * (request.device_memory_bytes or 0))
+
+        def fits(size: int) -> bool:
+            needed = measure({**knobs, **filled, searched: size})
+            return needed is None or needed <= limit
+
+        filled[searched] = _largest_that_fits(choices[searched], fits)
+    return filled
+
+
+def _largest_that_fits(sizes: Sequence[int], fits: Callable[[int], bool]) -> int:
+    """The largest size that fits, else the smallest: the estimate then says that nothing does."""
+    index = bisect_right(sizes, 0, key=lambda size: 0 if fits(size) else 1)
+    return sizes[max(0, index - 1)]
+
+
+def _doubled(smallest: int, largest: int) -> list[int]:
+    sizes = [smallest]
+    while 2 * sizes[-1] <= largest:
+        sizes.append(2 * sizes[-1])
+    return sizes
+
+
+def _most_tokens(request: ComposeRequest) -> int:
+    most = _MOST_TOKENS[request.platform]
+    if request.platform != "cpu" or request.architecture is None:
+        return most
+    return min(most, _CPU_LOGITS_BYTES // (_FLOAT_BYTES * request.architecture.vocabulary))
+
+
+def _rows_of_an_update(recipe: Recipe, request: ComposeRequest, knobs: dict[str, Value]) -> int:
+    """Rows of an update on one GPU."""
+    batch = _whole(knobs.get("batch_size"), 1)
+    if recipe.engine is Engine.VERL_PPO:
+        batch = _whole(knobs.get("mini_batch_size"), batch) * _whole(knobs.get("group_size"), 1)
+    return max(1, batch // request.gpus)
+
+
+def _longest(knobs: dict[str, Value]) -> int:
+    """Tokens of the longest row."""
+    if "max_length" in knobs:
+        return _whole(knobs["max_length"], 1024)
+    return _whole(knobs.get("max_prompt_length"), 512) + _whole(knobs.get("max_response_length"), 512)
+
+
+def _texts(recipe: Recipe) -> int:
+    """Texts of one row that go through the model together: a preference has two."""
+    return 2 if recipe.engine is Engine.TRL and recipe.trains_on == "preference" else 1
+
+
+def _name_in_use(recipe: Recipe, knobs: dict[str, Value]) -> str:
+    """The knob that sizes the passes: by rows, or by tokens where they are packed."""
+    if recipe.engine is Engine.TRL:
+        return "micro_batch_size"
+    is_packed = knobs.get("dynamic_batch", knobs.get("packing", True))
+    return "max_tokens_per_gpu" if is_packed else "micro_batch_size"
+
+
+def _whole(value: Value, fallback: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else fallback

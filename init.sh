@@ -173,6 +173,65 @@ install_cpu_torch() { # version
 
 pin() { grep "^$1==" "$lock"; }
 
+# -- flash-attn has no wheel: it is compiled, for this machine's GPUs alone, where the machine has what that takes
+find_flash_archs() { # compute capabilities of nvidia-smi as flash-attn names architectures, such as 80;90
+  local capability archs=""
+  command -v nvidia-smi >/dev/null || return 0
+  while IFS= read -r capability; do
+    # Ampere and Ada run one code; what is older flash-attn does not support.
+    case "$capability" in
+      8.*) archs="$archs 80" ;;
+      9.* | 1[0-9].*) archs="$archs ${capability%%.*}0" ;;
+    esac
+  done < <(nvidia-smi --query-gpu=compute_cap --format=csv,noheader)
+  printf '%s\n' $archs | sort -un | paste -sd ';' -
+}
+
+missing_for_build() { # what a CUDA extension of PyTorch needs and is not here, each with how to get it
+  command -v nvcc >/dev/null || [ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ] ||
+    echo "nvcc (NVIDIA's CUDA toolkit 13: apt-get install -y cuda-toolkit-13-0, then put /usr/local/cuda/bin on PATH)"
+  command -v g++ >/dev/null || command -v c++ >/dev/null || echo "a C++ compiler (apt-get install -y build-essential)"
+  "$python" -c 'import pathlib, sys, sysconfig; sys.exit(not pathlib.Path(sysconfig.get_path("include"), "Python.h").is_file())' ||
+    echo "Python.h (apt-get install -y python3-dev, of the version that made $venv)"
+}
+
+without_flash_attn() {
+  say "flash-attn is not installed: $1"
+  say "the platform works without it, on PyTorch's attention (SDPA) and without packing, which is slower"
+  say "to try again: rm $venv/trellis-lock && ./init.sh"
+}
+
+install_flash_attn() {
+  local archs missing jobs log="$venv/trellis-flash-attn.log"
+  archs=$(find_flash_archs)
+  [ -n "$archs" ] || { without_flash_attn "nvidia-smi names no GPU of compute capability 8.0 or newer"; return 0; }
+  missing=$(missing_for_build)
+  [ -z "$missing" ] || { without_flash_attn "its build needs ${missing//$'\n'/ and }"; return 0; }
+  # A compiler process of it takes 6 GB and more; together they end a build for want of memory.
+  jobs=$(awk -v cores="$(nproc)" '/^MemAvailable/ { fit = int($2 / 6291456); print fit < 1 ? 1 : fit < cores ? fit : cores }' /proc/meminfo)
+  say "compiling flash-attn for architecture $archs with $jobs processes: about $((120 / jobs + 5)) minutes, depending on the cores"
+  build_flash_attn "$archs" "$jobs" "$log" || without_flash_attn "it could not be built; the end of $log says why"
+}
+
+build_flash_attn() { # architectures, processes, log
+  local started=$SECONDS builder told="" progress
+  FLASH_ATTN_CUDA_ARCHS=$1 TORCH_CUDA_ARCH_LIST=$(sed 's/0\>/.0/g' <<<"$1") MAX_JOBS=$2 FLASH_ATTENTION_FORCE_BUILD=TRUE \
+    "$python" -m pip install --verbose --disable-pip-version-check --no-deps --no-build-isolation "$(pin flash-attn)" >"$3" 2>&1 &
+  builder=$!
+  while kill -0 "$builder" 2>/dev/null; do
+    sleep "${TRELLIS_PROGRESS_S:-30}"
+    progress=$(grep -oE '\[[0-9]+/[0-9]+\]' "$3" | tail -n 1 || true)
+    [ "$progress" = "$told" ] || say_progress "${progress:1:-1}" "$((SECONDS - started))"
+    told=$progress
+  done
+  wait "$builder"
+}
+
+say_progress() { # done/all, seconds
+  local ready=${1%/*} all=${1#*/}
+  say "flash-attn: $ready of $all files compiled, about $(((all - ready) * $2 / ready / 60 + 1)) minutes left"
+}
+
 setup_python() {
   local name packages tool=uv
   name=$(basename "$lock")
@@ -189,11 +248,7 @@ setup_python() {
     install_packages "$(pin torch)"
   fi
   install_packages "${packages[@]}"
-  if [ "$name" = gpu.lock ]; then
-    say "installing flash-attn; where it is compiled, that takes long"
-    if [ "$uv" = none ]; then pip_install --no-build-isolation "$(pin flash-attn)"; else uv_pip --no-build-isolation "$(pin flash-attn)"; fi ||
-      die "flash-attn could not be built" "it needs the CUDA toolkit that fits the installed torch (nvcc on PATH) and a C++ compiler"
-  fi
+  if [ "$name" = gpu.lock ]; then install_flash_attn; fi
   install_packages --no-build-isolation -e "$here"
   describe_lock >"$venv/trellis-lock"
 }

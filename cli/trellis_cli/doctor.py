@@ -3,7 +3,6 @@
 import os
 import platform as python_platform
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,8 @@ from typing import Literal
 
 import psutil
 from trellis_api.core.settings import Settings
+
+from trellis_cli.gpu_tools import examine_tools, query
 
 GIB = 1024**3
 MIN_SHARED_MEMORY_BYTES = 512 * 1024**2
@@ -37,6 +38,7 @@ def examine(settings: Settings) -> list[Check]:
         check_frontend(settings),
         check_sandbox(),
         check_gpus(settings),
+        *check_gpu_tools(settings),
     ]
 
 
@@ -136,19 +138,13 @@ def check_gpus(settings: Settings) -> Check:
     return Check("gpus", "ok", f"{count} x {names[0]}, {settings.total_slots} slot(s)")
 
 
+def check_gpu_tools(settings: Settings) -> list[Check]:
+    """What jobs need beside the devices. A platform starts without; its jobs are slower, or fail."""
+    if settings.resolved_platform == "cpu" or settings.ray_address is not None:
+        return []
+    return [Check(tool.name, "ok" if tool.is_found else "warning", tool.detail) for tool in examine_tools()]
+
+
 def gpu_names() -> list[str]:
     """Names as the driver's own tool tells them; empty without the tool."""
-    tool = shutil.which("nvidia-smi")
-    if tool is None:
-        return []
-    try:
-        done = subprocess.run(  # noqa: S603
-            [tool, "--query-gpu=name", "--format=csv,noheader"],
-            capture_output=True,
-            text=True,
-            timeout=20,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return []
-    return [line.strip() for line in done.stdout.splitlines() if line.strip()] if done.returncode == 0 else []
+    return query("name")

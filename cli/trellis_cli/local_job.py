@@ -1,6 +1,7 @@
 """Jobs of this machine alone: composed as the platform composes them, with files for datasets."""
 
 import hashlib
+import importlib.util
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -88,6 +89,7 @@ def write_spec(job: LocalJob) -> JobSpec:
             platform=platform,
             gpus=job.gpus,
             model_path=job.model,
+            has_flash_attention=importlib.util.find_spec("flash_attn") is not None,
             architecture=find_architecture(Path(job.model)),
             device_memory_bytes=_find_memory(platform),
             train_path=str(prepared / TRAIN_FILE),

@@ -147,7 +147,12 @@ def _settings(
         **mapping.algorithm_settings(knobs),
         **mapping.run_settings(recipe.engine, knobs, validation_path is not None),
         **(preset.overrides if preset else {}),
-        **platform_defaults.engine_defaults(recipe.engine, request.platform, _largest_weight(request)),
+        **platform_defaults.engine_defaults(
+            recipe.engine,
+            request.platform,
+            _largest_weight(request),
+            has_flash_attention=request.has_flash_attention,
+        ),
         **own,
     }
     derived = mapping.derived_settings(recipe.engine, settings)

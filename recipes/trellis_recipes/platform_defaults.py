@@ -52,6 +52,19 @@ _CPU_SFT: dict[str, Any] = {
     "engine.use_torch_compile": False,
     "model.override_config.attn_implementation": "sdpa",
 }
+#: PyTorch's own attention on a GPU. It knows no boundaries inside a row, so sequences are padded, not packed.
+_WITHOUT_FLASH_ATTENTION: dict[Engine, dict[str, Any]] = {
+    Engine.VERL_PPO: {
+        "actor_rollout_ref.model.override_config.attn_implementation": "sdpa",
+        "actor_rollout_ref.model.use_remove_padding": False,
+        "critic.model.override_config.attn_implementation": "sdpa",
+        "critic.model.use_remove_padding": False,
+    },
+    Engine.VERL_SFT: {
+        "model.override_config.attn_implementation": "sdpa",
+        "model.use_remove_padding": False,
+    },
+}
 # Trainer, sampler and their helpers share the cores. OpenMP's idle threads spin by default, which
 # keeps the others from working: a step of a tiny model was seen to take ten times as long.
 _SHARED_CORES = {"OMP_WAIT_POLICY": "PASSIVE"}
@@ -85,12 +98,20 @@ _CPU_EVALUATION_ENVIRONMENT = {
 }
 
 
-def engine_defaults(engine: Engine, platform: str, largest_weight: int | None = None) -> dict[str, Any]:
+def engine_defaults(
+    engine: Engine,
+    platform: str,
+    largest_weight: int | None = None,
+    *,
+    has_flash_attention: bool = True,
+) -> dict[str, Any]:
     """Engine settings by dotted key; a person's own settings come after them.
 
     ``largest_weight`` is the number of elements of the model's largest tensor.
     """
-    if platform != "cpu" or engine in (Engine.TRL, Engine.EVALUATE, Engine.RETRIEVAL):
+    if platform != "cpu":
+        return {} if has_flash_attention else dict(_WITHOUT_FLASH_ATTENTION.get(engine, {}))
+    if engine in (Engine.TRL, Engine.EVALUATE, Engine.RETRIEVAL):
         return {}
     if engine is not Engine.VERL_PPO:
         return dict(_CPU_SFT)

@@ -33,6 +33,8 @@ class ComposeRequest(Strict):
     #: Memory of the smallest GPU that it may run on, or of the machine on a CPU platform; None where unknown.
     #: The preset is chosen by it, and the size of passes.
     device_memory_bytes: int | None = Field(default=None, ge=1)
+    #: Whether flash-attn is installed where the job runs; verl cannot pack sequences without it.
+    has_flash_attention: bool = True
     train_path: str
     validation_path: str | None = None
     checkpoint_dir: str
@@ -44,7 +46,15 @@ class ComposeRequest(Strict):
     @property
     def parameters(self) -> int | None:
         """Parameters of the model, where they are known."""
-        return self.parameter_count or (self.architecture.parameters if self.architecture else None)
+        # Quantised files hold two weights in a byte, or one: their number says nothing of the parameters.
+        if self.parameter_count and not self.base_bits:
+            return self.parameter_count
+        return self.architecture.parameters if self.architecture else None
+
+    @property
+    def base_bits(self) -> int:
+        """Bits in which the model's files hold its weights (bitsandbytes); 0 where they are not quantised."""
+        return self.architecture.base_bits if self.architecture else 0
 
 
 class Composition(Strict):

@@ -90,6 +90,7 @@ def has_bitsandbytes(monkeypatch: pytest.MonkeyPatch) -> None:
 def gpus(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Makes this a machine with so many GPUs."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(check, "examine_tools", list)
     monkeypatch.setattr(check, "make_starter", lambda ground: Row("starter model", "ok", "made"))
 
     def have(count: int) -> None:

@@ -266,13 +266,36 @@ def test_a_given_index_of_pytorch_is_the_one_that_is_asked(checkout: Path, progr
     assert "--extra-index-url https://example.org/cpu torch==" in asked
 
 
+def add_cuda(programs: Path, *capabilities: str) -> None:
+    """A machine with NVIDIA GPUs, and with what compiles for them."""
+    lines = "".join(f"echo {each}\n" for each in capabilities)
+    write_program(programs, "nvidia-smi", f'case "$*" in *compute_cap*) :; {lines};; esac\n')
+    for name in ("nvcc", "g++"):
+        write_program(programs, name, "exit 0\n")
+    for tool in ("awk", "nproc", "paste"):
+        found = shutil.which(tool)
+        assert found
+        (programs / tool).symlink_to(found)
+
+
+#: Of the stand-in for Python: what the build of flash-attn is given and writes.
+BUILD = """*flash-attn==*) echo "$FLASH_ATTN_CUDA_ARCHS | $TORCH_CUDA_ARCH_LIST | $MAX_JOBS" >"$0.build"
+    echo "[3/73] nvcc flash_fwd.cu"; sleep 2; exit %d ;;"""
+
+
+def read_build(programs: Path) -> list[str]:
+    (written,) = programs.parent.rglob("python*.build")
+    return [each.strip() for each in written.read_text().split("|")]
+
+
 @pytest.mark.parametrize("has_uv", [True, False])
 def test_flash_attn_is_built_last_against_the_installed_torch(
     checkout: Path, programs: Path, has_uv: bool
 ) -> None:
+    add_cuda(programs, "9.0")
     log = write_python(programs, has_uv=has_uv)
 
-    done = run(checkout, programs, "--gpu", "status")
+    done = run(checkout, programs, "--gpu", "status", TRELLIS_PROGRESS_S="0.2")
 
     calls = log.read_text().splitlines()
     [flash] = [line for line in calls if "flash-attn==" in line]
@@ -282,14 +305,74 @@ def test_flash_attn_is_built_last_against_the_installed_torch(
     assert "+cpu" not in log.read_text()
 
 
-def test_a_flash_attn_that_cannot_be_built_says_what_it_needs(checkout: Path, programs: Path) -> None:
-    write_python(programs, cases="*flash-attn==*) exit 1 ;;")
+@pytest.mark.parametrize(
+    ("capabilities", "archs", "torch_archs"),
+    [
+        (["9.0"], "90", "9.0"),
+        (["8.6", "8.6"], "80", "8.0"),
+        (["12.0", "8.9"], "80;120", "8.0;12.0"),
+        (["7.5", "10.0"], "100", "10.0"),
+    ],
+)
+def test_flash_attn_is_built_for_the_gpus_of_this_machine_alone(
+    checkout: Path, programs: Path, capabilities: list[str], archs: str, torch_archs: str
+) -> None:
+    add_cuda(programs, *capabilities)
+    write_python(programs, cases=BUILD % 0)
+
+    done = run(checkout, programs, "--gpu", "status", TRELLIS_PROGRESS_S="0.2")
+
+    assert done.returncode == 0, done.stderr
+    built_for, torch_builds_for, jobs = read_build(programs)
+    assert (built_for, torch_builds_for) == (archs, torch_archs)
+    assert int(jobs) >= 1
+    assert f"compiling flash-attn for architecture {archs} with {jobs} processes: about" in done.stderr
+    assert "flash-attn: 3 of 73 files compiled, about" in done.stderr
+
+
+def test_a_flash_attn_that_cannot_be_built_leaves_a_platform_that_works(
+    checkout: Path, programs: Path
+) -> None:
+    add_cuda(programs, "9.0")
+    write_python(programs, cases=BUILD % 1)
+
+    done = run(checkout, programs, "--gpu", "status", TRELLIS_PROGRESS_S="0.2")
+
+    assert done.returncode == 0, done.stderr
+    assert "it could not be built; the end of" in done.stderr
+    assert "without packing" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("missing", "named"),
+    [("nvcc", "cuda-toolkit"), ("g++", "build-essential"), ("nvidia-smi", "names no GPU")],
+)
+def test_what_the_build_of_flash_attn_lacks_is_named_and_not_tried(
+    checkout: Path, programs: Path, missing: str, named: str
+) -> None:
+    add_cuda(programs, "9.0")
+    (programs / missing).unlink()
+    log = write_python(programs)
+
+    done = run(checkout, programs, "--gpu", "status", CUDA_HOME="/nowhere")
+
+    assert done.returncode == 0, done.stderr
+    assert named in done.stderr
+    assert "without packing" in done.stderr
+    assert "flash-attn==" not in log.read_text()
+
+
+def test_without_the_headers_of_python_the_build_of_flash_attn_is_not_tried(
+    checkout: Path, programs: Path
+) -> None:
+    add_cuda(programs, "9.0")
+    log = write_python(programs, cases="*Python.h*) exit 1 ;;")
 
     done = run(checkout, programs, "--gpu", "status")
 
-    assert done.returncode != 0
-    assert "flash-attn could not be built" in done.stderr
-    assert "nvcc" in done.stderr
+    assert done.returncode == 0, done.stderr
+    assert "python3-dev" in done.stderr
+    assert "flash-attn==" not in log.read_text()
 
 
 def test_what_the_parts_print_stays_off_standard_output(checkout: Path, programs: Path) -> None:

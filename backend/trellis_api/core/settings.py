@@ -1,5 +1,6 @@
 """Every setting of the platform, read from ``TRELLIS_*`` at start-up by the API and the workers."""
 
+import importlib.util
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -79,6 +80,11 @@ class Settings(BaseSettings):
         False, description="Send the session cookie over HTTPS only; set it behind a TLS proxy."
     )
 
+    flash_attention: bool | None = Field(
+        None,
+        description="Whether flash-attn is installed where jobs run on GPUs; default: whether it is here. "
+        "Without it jobs run on PyTorch's attention, without packing.",
+    )
     judges: dict[str, JudgeEndpoint] = Field(
         {},
         description='Chat endpoints that may judge responses, as JSON: {"name": {"base_url": "https://...", '
@@ -123,6 +129,13 @@ class Settings(BaseSettings):
     def base_url(self) -> str:
         """Where jobs and browsers on this machine reach the API, without a trailing slash."""
         return self.public_url or f"http://127.0.0.1:{self.port}"
+
+    @cached_property
+    def has_flash_attention(self) -> bool:
+        """``flash_attention``, or whether the package is beside this one."""
+        if self.flash_attention is not None:
+            return self.flash_attention
+        return importlib.util.find_spec("flash_attn") is not None
 
     @cached_property
     def gpu_count(self) -> int:

@@ -45,6 +45,7 @@ def build_compose_request(settings: Settings, *, job: Job, ingredients: Ingredie
         device_memory_bytes=job.device_memory_bytes,
         node_gpus=None if nodes is None else [node.gpus for node in nodes],
         model_path=str(model_folder),
+        has_flash_attention=settings.has_flash_attention,
         architecture=_find_architecture(settings, ingredients.model),
         parameter_count=ingredients.model.parameter_count,
         train_path=str(prepared / TRAIN_FILE),

@@ -19,8 +19,9 @@ from trellis_cli.gpu_check.probes import (
     Probe,
 )
 from trellis_cli.gpu_check.process import run_limited
-from trellis_cli.gpu_check.rows import Check, Ground, Row
+from trellis_cli.gpu_check.rows import Check, Ground, Row, State
 from trellis_cli.gpu_check.training import RUNS, SEED
+from trellis_cli.gpu_tools import Tool, examine_tools
 from trellis_cli.output import err, print_json, print_table, styled
 from trellis_cli.services.platform import python_command
 
@@ -35,7 +36,8 @@ def run_gpu_check(*, is_quick: bool, as_json: bool) -> bool:
     ground = Ground(Path(tempfile.mkdtemp(prefix="trellis-gpu-check-")), PLATFORM)
     rows: list[Row] = []
     try:
-        for row in examine(ground, libraries=LIBRARIES, checks=() if is_quick else CHECKS):
+        checks = () if is_quick else CHECKS
+        for row in examine(ground, libraries=LIBRARIES, checks=checks, tools=examine_tools()):
             err.print(f"{row.check}: {row.state}", style="dim")
             rows.append(row)
     finally:
@@ -46,13 +48,19 @@ def run_gpu_check(*, is_quick: bool, as_json: bool) -> bool:
     return is_passed
 
 
-def examine(ground: Ground, *, libraries: Sequence[Probe], checks: Sequence[Check]) -> Iterator[Row]:
-    """The rows of all checks as they end: driver, libraries, then what takes a GPU to run."""
+def examine(
+    ground: Ground, *, libraries: Sequence[Probe], checks: Sequence[Check], tools: Sequence[Tool] = ()
+) -> Iterator[Row]:
+    """The rows of all checks as they end: driver, tools, libraries, then what takes a GPU to run."""
     names = gpu_names()
     yield Row(DRIVER, "ok" if names else "failing", ", ".join(names) or "nvidia-smi names no GPU")
     obstacle = None if names else "there is no GPU"
+    for tool in tools:
+        yield Row(tool.name, _state_of(tool), tool.detail)
     for probe in libraries:
-        row = probe.run(ground)
+        # A platform without flash-attn works; a foundation that is missing must fail.
+        reason = find_obstacle(probe, probe.gpus) if probe.package else None
+        row = Row(probe.name, "skipped", reason) if reason else probe.run(ground)
         yield row
         if row.check == FOUNDATION and row.state != "ok":
             obstacle = obstacle or f"{FOUNDATION} fails"
@@ -65,6 +73,12 @@ def examine(ground: Ground, *, libraries: Sequence[Probe], checks: Sequence[Chec
     for check in checks:
         reason = obstacle or find_obstacle(check, gpus)
         yield Row(check.name, "skipped", reason) if reason else check.run(ground)
+
+
+def _state_of(tool: Tool) -> State:
+    if tool.is_found:
+        return "ok"
+    return "skipped" if tool.is_optional else "failing"
 
 
 def find_obstacle(check: Check, gpus: int) -> str | None:

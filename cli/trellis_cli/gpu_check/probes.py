@@ -151,7 +151,7 @@ def _environment(platform: str) -> Mapping[str, str]:
 LIBRARIES = (
     Probe("PyTorch", TORCH),
     Probe("NCCL", NCCL),
-    Probe("flash attention", FLASH_ATTENTION),
+    Probe("flash attention", FLASH_ATTENTION, package="flash_attn"),
     Probe("vLLM", VLLM),
     Probe("verl", VERL),
     Probe("TRL", TRL),

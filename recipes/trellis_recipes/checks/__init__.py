@@ -10,9 +10,10 @@ from trellis_contracts.recipe import Engine
 from trellis_recipes.catalogue import get_recipe
 from trellis_recipes.checks.agent import check_agent
 from trellis_recipes.checks.algorithm import check_algorithm
+from trellis_recipes.checks.attention import check_attention
 from trellis_recipes.checks.batches import check_batches, check_lengths
 from trellis_recipes.checks.model import check_rl_model
-from trellis_recipes.checks.preference import check_preference
+from trellis_recipes.checks.preference import check_base, check_preference
 from trellis_recipes.checks.retrieval import check_retrieval
 from trellis_recipes.checks.reward import check_reward
 from trellis_recipes.checks.rows import check_rows
@@ -42,6 +43,8 @@ def check_config(
         batch = config["batch_size"] if engine is Engine.RETRIEVAL else config["data"]["train_batch_size"]
     if isinstance(batch, int):
         check_rows(findings, request, batch=batch, held_out=held_out if isinstance(held_out, int) else 0)
+    check_base(findings, engine, request)
+    check_attention(findings, engine, config, request)
     if engine is Engine.VERL_PPO:
         check_batches(findings, config, request.gpus)
         check_lengths(findings, config)

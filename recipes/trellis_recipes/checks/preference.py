@@ -3,6 +3,8 @@
 import importlib.util
 from typing import Any
 
+from trellis_contracts.recipe import Engine
+
 from trellis_recipes.checks.rows import check_split
 from trellis_recipes.findings import Findings, warn_of_adapter
 from trellis_recipes.knobs import Value
@@ -102,13 +104,30 @@ def _check_model(
                 "all-linear",
             )
     if bits := bits_of_base(knobs):
-        _check_quantisation(findings, bits, knobs, request)
+        field = "params.quantization" if "quantization" in knobs else "params.quantize_base"
+        _check_quantisation(findings, bits, knobs, request, field)
+        if request.base_bits:
+            message = f"The model's files hold {request.base_bits} bits a weight already."
+            findings.error("quantised_twice", field, message)
+    elif request.base_bits:
+        _check_quantisation(findings, request.base_bits, knobs, request, "model")
+
+
+def check_base(findings: Findings, engine: Engine, request: ComposeRequest) -> None:
+    """Refuse a model whose files are quantised where the trainer cannot hold it; TRL's can."""
+    if request.base_bits and engine is not Engine.TRL:
+        findings.error(
+            "quantised_model_unsupported",
+            "model",
+            f"The model's files hold its weights in {request.base_bits} bits, and the trainer of "
+            f"'{request.recipe}' cannot train on those. Take it in 16 bits, or a recipe that trains an "
+            "adapter on such a base: agent_sft, dpo, orpo, kto, simpo.",
+        )
 
 
 def _check_quantisation(
-    findings: Findings, bits: int, knobs: dict[str, Value], request: ComposeRequest
+    findings: Findings, bits: int, knobs: dict[str, Value], request: ComposeRequest, field: str
 ) -> None:
-    field = "params.quantization" if "quantization" in knobs else "params.quantize_base"
     if not knobs["lora_rank"]:
         findings.error(
             "quantization_needs_adapter",

@@ -69,6 +69,8 @@ class Architecture:
     has_mlp_bias: bool = False
     has_qk_norm: bool = False
     experts: Experts | None = None
+    #: In which its files hold the linear layers; 0 where they are not quantised.
+    base_bits: int = 0
     #: Whether the family's modules are known exactly.
     is_known: bool = True
 
@@ -217,8 +219,18 @@ def read_architecture(config: dict[str, Any]) -> Architecture:
         has_mlp_bias=bool(config.get("mlp_bias", False)),
         has_qk_norm=family in _QK_NORM,
         experts=_read_experts(config, layers),
+        base_bits=_read_bits(config.get("quantization_config")),
         is_known=family in KNOWN_FAMILIES,
     )
+
+
+def _read_bits(quantization: Any) -> int:
+    if (
+        not isinstance(quantization, dict)
+        or quantization.get("quant_method", "bitsandbytes") != "bitsandbytes"
+    ):
+        return 0
+    return 4 if quantization.get("load_in_4bit") else 8 if quantization.get("load_in_8bit") else 0
 
 
 def _read_experts(config: dict[str, Any], layers: int) -> Experts | None:

@@ -1,6 +1,6 @@
 """The estimate of a run's memory: which parts lie side by side in which phase, and which phase needs most."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trellis_contracts.recipe import Engine, Text
@@ -51,6 +51,10 @@ def estimate_memory(
     """
     machine = machine or Machine()
     plan = read_plan(engine, config, recipe=recipe, platform=platform, gpus=gpus, env=env)
+    if architecture.base_bits:
+        # Its files hold two weights in a byte, or one: their number says nothing of the parameters.
+        parameter_count = None
+        plan = replace(plan, training=replace(plan.training, base_bits=architecture.base_bits))
     parameters = parameter_count or architecture.parameters
     run = _Run(architecture, plan, parameters, machine)
     phases = run.phases()

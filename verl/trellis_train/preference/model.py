@@ -1,7 +1,10 @@
 """The model that is trained, and its tokenizer."""
 
 import os
+from pathlib import Path
 from typing import Any
+
+from trellis_recipes.memory.architecture import find_architecture
 
 from trellis_train.preference.settings import Settings
 
@@ -35,10 +38,11 @@ def load_model(settings: Settings) -> Any:
         arguments["attn_implementation"] = chosen.attn_implementation
     quantization = get_quantization_config(chosen)
     if quantization is not None:
-        arguments |= {
-            "quantization_config": quantization,
-            "device_map": {"": int(os.environ.get("LOCAL_RANK", "0"))},
-        }
+        arguments["quantization_config"] = quantization
+    shape = find_architecture(Path(chosen.model_name_or_path))
+    if quantization is not None or (shape is not None and shape.base_bits):
+        # Quantised weights cannot be moved afterwards: each rank loads them onto its own GPU.
+        arguments["device_map"] = {"": int(os.environ.get("LOCAL_RANK", "0"))}
     if settings.recipe == "reward_model":
         from trl.trainer.reward_trainer import suppress_seqcls_warning
 

@@ -22,6 +22,7 @@ const recipe: Recipe = {
   presets: [
     { id: 'cpu-tiny', title: text, gpus: 1, params: { group_size: 4 }, overrides: {} },
     { id: 'gpu-24gb', title: text, gpus: 1, params: {}, overrides: {} },
+    { id: 'gpu-80gb', title: text, gpus: 1, params: {}, overrides: {} },
     { id: 'gpu-8x80gb', title: text, gpus: 8, params: {}, overrides: {} },
   ],
 }
@@ -85,11 +86,16 @@ describe('knobs', () => {
 
 describe('the preset for a machine', () => {
   it.each([
-    ['cpu', 1, 'cpu-tiny'],
-    ['cuda', 1, 'gpu-24gb'],
-    ['cuda', 8, 'gpu-8x80gb'],
-  ])('on %s with %d slots is %s', (platform, slots, preset) => {
-    expect(presetForMachine(recipe, platform, slots)).toBe(preset)
+    ['cpu', 1, null, 'cpu-tiny'],
+    ['cuda', 1, null, 'gpu-24gb'],
+    ['cuda', 1, 24, 'gpu-24gb'],
+    ['cuda', 1, 80, 'gpu-80gb'],
+    ['cuda', 8, null, 'gpu-8x80gb'],
+    ['cuda', 8, 80, 'gpu-8x80gb'],
+    ['cuda', 8, 24, 'gpu-24gb'],
+  ])('on %s with %d slots of %s GB is %s', (platform, slots, gigabytes, preset) => {
+    const bytes = gigabytes === null ? null : gigabytes * 1024 ** 3
+    expect(presetForMachine(recipe, platform, slots, bytes)).toBe(preset)
   })
 })
 

@@ -163,9 +163,15 @@ export function inheritedValue(knob: Knob, preset: Preset | null): KnobValue {
   return fromPreset !== undefined && isKnobValue(fromPreset) ? fromPreset : knob.default
 }
 
-/** The preset that suits the machine: on a CPU the tiny one, else the largest that its GPUs carry. */
-export function presetForMachine(recipe: Recipe, platform: string, slots: number): string | null {
-  const fitting = recipe.presets.filter((preset) => (preset.id === 'cpu-tiny') === (platform === 'cpu') && preset.gpus <= Math.max(1, slots))
+/** The presets for 80 GB suit no smaller card, as the server has it. */
+const LARGE_GPU_BYTES = 79 * 1024 ** 3
+
+/** The preset that suits the machine: on a CPU the tiny one, else the largest that its GPUs carry and have memory for. */
+export function presetForMachine(recipe: Recipe, platform: string, slots: number, gpuBytes: number | null): string | null {
+  const isLarge = gpuBytes === null ? slots >= 8 : gpuBytes >= LARGE_GPU_BYTES
+  const tooLarge = isLarge ? ['gpu-24gb'] : ['gpu-80gb', 'gpu-8x80gb']
+  const fitting = recipe.presets.filter((preset) => (preset.id === 'cpu-tiny') === (platform === 'cpu')
+    && !tooLarge.includes(preset.id) && preset.gpus <= Math.max(1, slots))
   const largest = fitting.reduce<Preset | null>((best, preset) => (best === null || preset.gpus > best.gpus ? preset : best), null)
   return largest?.id ?? recipe.presets[0]?.id ?? null
 }

@@ -98,7 +98,9 @@ export function useLaunchDraft() {
     if (machine === null || hasChosenPreset.value) return
     // A copied job keeps its size: the preset is what the platform took for it unasked.
     const isCopy = source.value !== null && source.value.recipe === of.id
-    draft.preset = presetForMachine(of, machine.platform, isCopy ? draft.gpus : machine.slots.total)
+    const sizes = machine.resources.gpus.flatMap((gpu) => gpu.memory_total_bytes ?? [])
+    const gpuBytes = sizes.length === 0 ? null : Math.min(...sizes)
+    draft.preset = presetForMachine(of, machine.platform, isCopy ? draft.gpus : machine.slots.total, gpuBytes)
     if (!isCopy) draft.gpus = presetOf(of, draft.preset)?.gpus ?? 1
   }
 

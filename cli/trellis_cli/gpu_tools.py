@@ -1,0 +1,115 @@
+"""What a machine with NVIDIA GPUs needs beside Python packages: driver, compiler, headers, nvcc, flash-attn.
+
+Looked for without loading a library: ``doctor`` runs before every start.
+"""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+#: The first driver of CUDA 13, for which the wheels of gpu.lock are built.
+MIN_DRIVER = 580
+_TIMEOUT_S = 20
+_AGAIN = "then: rm .venv/trellis-lock && ./init.sh"
+_JIT = "Triton and vLLM compile kernels with it while a job runs"
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One thing that was looked for."""
+
+    name: str
+    is_found: bool
+    #: What was found, or what is missing, what for, and how to get it.
+    detail: str
+    #: Whether jobs run without it.
+    is_optional: bool = False
+
+
+def examine_tools() -> list[Tool]:
+    """Look for all of them."""
+    return [find_driver(), find_compiler(), find_headers(), *find_flash_attention()]
+
+
+def query(field: str) -> list[str]:
+    """A property of each GPU, as nvidia-smi tells it; empty where that does not answer."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return []
+    command = [program, f"--query-gpu={field}", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(  # noqa: S603
+            command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return [line.strip() for line in done.stdout.splitlines() if line.strip()] if done.returncode == 0 else []
+
+
+def find_driver() -> Tool:
+    """NVIDIA's driver, new enough for the CUDA that PyTorch brings."""
+    name = "nvidia driver"
+    package = f"nvidia-driver-{MIN_DRIVER}-server"
+    get = f"install NVIDIA's driver {MIN_DRIVER} or newer (Ubuntu: apt-get install -y {package})"
+    if shutil.which("nvidia-smi") is None:
+        return Tool(name, False, f"there is no nvidia-smi: {get}")
+    versions = query("driver_version")
+    if not versions:
+        return Tool(
+            name, False, f"nvidia-smi does not answer: reboot after an update of the driver, or {get}"
+        )
+    found = re.match(r"\d+", versions[0])
+    if found is None or int(found.group()) < MIN_DRIVER:
+        return Tool(name, False, f"{versions[0]} is too old for CUDA 13: {get}")
+    return Tool(name, True, versions[0])
+
+
+def find_compiler() -> Tool:
+    """A C compiler, which Triton starts for its launchers."""
+    found = next(filter(None, map(shutil.which, ("gcc", "cc", "clang"))), None)
+    if found is None:
+        return Tool("compiler", False, f"there is none; {_JIT}: apt-get install -y build-essential")
+    return Tool("compiler", True, found)
+
+
+def find_headers() -> Tool:
+    """The headers of this Python."""
+    header = Path(sysconfig.get_path("include"), "Python.h")
+    if header.is_file():
+        return Tool("Python.h", True, str(header))
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return Tool("Python.h", False, f"{header} is missing; {_JIT}: apt-get install -y python{version}-dev")
+
+
+def find_flash_attention() -> Iterator[Tool]:
+    """flash-attn, or what its build lacks."""
+    name = "flash-attn"
+    if importlib.util.find_spec("flash_attn") is not None:
+        yield Tool(name, True, "installed")
+        return
+    without = "not installed: jobs run on PyTorch's attention (SDPA), without packing, which is slower"
+    yield Tool(name, False, f"{without}; to build it, install what is missing, {_AGAIN}", is_optional=True)
+    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path=str(_cuda_home() / "bin"))
+    if nvcc is None:
+        get = "apt-get install -y cuda-toolkit-13-0, and put /usr/local/cuda/bin on PATH"
+        yield Tool(
+            "nvcc", False, f"there is none, and the build of flash-attn needs it: {get}", is_optional=True
+        )
+    else:
+        yield Tool("nvcc", True, nvcc)
+    if shutil.which("g++") is None and shutil.which("c++") is None:
+        get = "apt-get install -y build-essential"
+        yield Tool(
+            "g++", False, f"there is none, and the build of flash-attn needs it: {get}", is_optional=True
+        )
+
+
+def _cuda_home() -> Path:
+    return Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))

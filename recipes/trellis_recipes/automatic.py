@@ -20,9 +20,9 @@ Measure = Callable[[dict[str, Value]], int | None]
 _SHARE = 0.75
 #: Passes larger than this gain no speed.
 _MOST_TOKENS = {"cuda": 32_768, "cpu": 65_536}
-#: On a CPU a pass gains nothing once its matrices are some hundred rows high, and the scores of the
+#: On a CPU a pass gains nothing once its matrices are a thousand rows high, and the scores of the
 #: vocabulary, a few copies of which dominate its memory, stay within this size.
-_CPU_LOGITS_BYTES = 256 * 1024**2
+_CPU_LOGITS_BYTES = 1024**3
 _FLOAT_BYTES = 4
 #: Without knowledge of model or memory: what most models on most GPUs bear.
 _CAUTIOUS_ROWS, _CAUTIOUS_TOKENS = 8, 16_384

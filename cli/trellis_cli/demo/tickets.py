@@ -34,10 +34,13 @@ SFT_PARAMS: dict[str, Any] = {
 GRPO_PARAMS: dict[str, Any] = {
     "total_steps": 24,
     "batch_size": 8,
+    # One update of a step, on responses of the policy itself: the sampler's log-probabilities are its own.
+    "mini_batch_size": 8,
+    "old_log_probs": "sampler",
     "group_size": 4,
     "max_prompt_length": 128,
     "max_response_length": 24,
-    "learning_rate": 1.0e-5,
+    "learning_rate": 2.0e-5,
     "validate_before": True,
     "validate_every": 8,
 }

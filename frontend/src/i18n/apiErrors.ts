@@ -80,6 +80,7 @@ export const zhByCode: Readonly<Record<string, string>> = {
   model_not_found: '没有这个模型，可能已被删除。',
   model_not_ready: '模型的权重尚未就绪。',
   model_not_retryable: '只有下载失败的模型可以重新下载。',
+  model_not_in_catalogue: '模型目录中没有这个名称。',
   model_path_outside: '路径超出了平台的数据目录。',
   model_without_chat_template: '该模型没有对话模板，不能用来生成数据。',
   move_not_allowed: '任务当前的状态不允许此操作。',

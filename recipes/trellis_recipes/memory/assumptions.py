@@ -50,6 +50,13 @@ def list_assumptions(
                 zh="权重与优化器在其他阶段移至主机内存；未计入主机内存。",
             )
         )
+    if training.logits_tokens is not None:
+        found.append(
+            Text(
+                en="The responses to a prompt are in one pass, which computes the prompt once.",
+                zh="同一提示的回答在同一次计算中，提示只计算一次。",
+            )
+        )
     if plan.platform == "cpu":
         found.append(
             Text(

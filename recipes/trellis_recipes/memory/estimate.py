@@ -140,14 +140,14 @@ class _Run:
             parts.gathered(self._model, training),
             parts.gradients(self._model, training, self._count),
             parts.activations(self._model, training, training.tokens),
-            parts.logits(self._model, training, training.tokens, is_training=True),
+            parts.logits(self._model, training, _scored(training, training.tokens), is_training=True),
         )
 
     def _forward(self, training: Training, tokens: int) -> list[MemoryPart]:
         return _present(
             parts.gathered(self._model, training),
             parts.forward_activations(self._model, training, tokens),
-            parts.logits(self._model, training, tokens, is_training=False),
+            parts.logits(self._model, training, _scored(training, tokens), is_training=False),
         )
 
     def _log_probs(self) -> list[MemoryPart]:
@@ -187,6 +187,13 @@ class _Run:
             self._model, sampler, weight_bytes=own.bytes, available=self._machine.memory_bytes
         )
         return [own, cache, parts.bucket(sampler, self._count)]
+
+
+def _scored(training: Training, tokens: int) -> int:
+    """Tokens of a pass whose scores of the vocabulary are computed."""
+    if training.logits_tokens is None:
+        return tokens
+    return -(-tokens * training.logits_tokens // max(1, training.tokens))
 
 
 def _as_critic(part: MemoryPart) -> MemoryPart:

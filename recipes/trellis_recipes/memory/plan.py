@@ -1,6 +1,6 @@
 """What an engine's composed configuration means for memory, in terms that all engines share."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trellis_contracts.recipe import Engine
@@ -41,6 +41,8 @@ class Training:
     #: Tokens of one forward and backward pass.
     tokens: int
     is_checkpointed: bool
+    #: Tokens of a pass whose scores of the vocabulary are computed; None for all of them.
+    logits_tokens: int | None = None
     lora_rank: int = 0
     #: Modules with an adapter; None for all linear ones.
     lora_targets: frozenset[str] | None = None
@@ -190,6 +192,10 @@ def _read_ppo(config: Tree, platform: str, gpus: int, env: dict[str, str]) -> Pl
         rollout, "log_prob_micro_batch_size_per_gpu", "log_prob_max_token_len_per_gpu", length, batch
     )
     training = _verl_training(parts["model"], actor["fsdp_config"], gpus=gpus, tokens=tokens)
+    shared = _share_prompts(config, tokens=tokens, length=length) if platform == "cpu" else None
+    if shared is not None:
+        training = replace(training, tokens=shared.tokens, logits_tokens=shared.response_tokens)
+        log_prob_tokens = shared.tokens * max(1, log_prob_tokens // max(1, tokens))
     reference = None
     # With an adapter, the reference is the base under it.
     if has_reference(config) and not training.lora_rank:
@@ -210,6 +216,26 @@ def _read_ppo(config: Tree, platform: str, gpus: int, env: dict[str, str]) -> Pl
         has_reward_model=_has_reward_model(config["reward"]),
         processes=4 + 3 * gpus,
     )
+
+
+@dataclass(frozen=True)
+class _SharedPass:
+    """A pass in which the prompt of a group is computed once (docs/adr/0021-prompts-once-a-pass.md)."""
+
+    tokens: int
+    response_tokens: int
+
+
+def _share_prompts(config: Tree, *, tokens: int, length: int) -> _SharedPass | None:
+    """The tokens of a pass on a CPU, where prompts are shared; None where rows pass whole."""
+    parts, data = config["actor_rollout_ref"], config["data"]
+    group, model = _whole(parts["rollout"].get("n"), 1), parts["model"]
+    if group == 1 or model.get("enable_gradient_checkpointing") or model.get("use_remove_padding"):
+        return None
+    rows = max(1, tokens // length)
+    prompts = -(-rows // group)
+    response_tokens = rows * int(number(data, "max_response_length"))
+    return _SharedPass(prompts * int(number(data, "max_prompt_length")) + response_tokens, response_tokens)
 
 
 def _has_reward_model(reward: Tree) -> bool:

@@ -299,7 +299,7 @@ def test_a_healthy_run_raises_nothing() -> None:
 
 
 def test_every_alarm_has_texts_and_a_severity_and_nothing_else_has() -> None:
-    assert set(TEXTS) == set(SEVERITIES) == {rule.code for rule in RULES} | {"stalled"}
+    assert set(TEXTS) == set(SEVERITIES) == {rule.code for rule in RULES} | {"stalled", "not_placed"}
     for texts in TEXTS.values():
         assert all([texts.title.en, texts.title.zh, texts.advice.en, texts.advice.zh])
 

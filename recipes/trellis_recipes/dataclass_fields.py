@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from trellis_recipes.syntax import parse_python
+
 
 @dataclass(frozen=True)
 class FieldType:
@@ -42,7 +44,7 @@ class ConfigClasses:
     def __init__(self, files: Iterable[Path]) -> None:
         self._classes: dict[str, ast.ClassDef] = {}
         for path in files:
-            for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            for node in parse_python(path.read_text(encoding="utf-8")).body:
                 if isinstance(node, ast.ClassDef):
                     self._classes.setdefault(node.name, node)
 

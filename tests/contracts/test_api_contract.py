@@ -43,6 +43,7 @@ from trellis_api.reports.schemas import ReportProblem
 from trellis_contracts.attempt import locate_checkpoints
 from trellis_contracts.data_tasks import DataTaskState, ImportTask, PathSource
 from trellis_contracts.states import JobState
+from trellis_recipes.schemas import load_schemas
 from trellis_testing.data_tasks import finish_data_tasks
 from trellis_testing.datasets import add_dataset
 from trellis_testing.evaluations import leave_results
@@ -93,6 +94,8 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
         max_upload_bytes=1_000_000,
     )
     upgrade(settings)
+    # A thread of the app would parse Python beside hypothesis, which does so too (trellis_recipes.syntax).
+    load_schemas()
     app = create_app(settings)
     # Schemathesis runs the application's start and end around its calls; here it is not started twice.
     client = TestClient(app)

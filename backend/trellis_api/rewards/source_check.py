@@ -3,6 +3,7 @@
 import ast
 
 from trellis_recipes.reward_parts import BadParts, find_parts
+from trellis_recipes.syntax import parse_python
 
 #: ``score(prompt, response, answer, row)``.
 FUNCTION = "score"
@@ -12,7 +13,7 @@ PARAMETERS = ("prompt", "response", "answer", "row")
 def find_problem(code: str) -> str | None:
     """Why the file cannot be a reward, or None."""
     try:
-        tree = ast.parse(code)
+        tree = parse_python(code)
     except SyntaxError as error:
         return f"Line {error.lineno}: {error.msg}."
     except (ValueError, RecursionError, MemoryError) as error:

@@ -2,6 +2,8 @@
 
 import ast
 
+from trellis_recipes.syntax import parse_python
+
 #: ``async def workflow(task, model)``; where it gives no reward itself, ``async def judge(task, response)``.
 WORKFLOW, JUDGE = "workflow", "judge"
 PARAMETERS = {WORKFLOW: ("task", "model"), JUDGE: ("task", "response")}
@@ -51,7 +53,7 @@ def _choose(functions: dict[str, Function], wanted: str | None) -> str:
 def _list_functions(code: str) -> dict[str, Function]:
     """The file's functions by name; of several with one name the last counts, as in Python."""
     try:
-        tree = ast.parse(code)
+        tree = parse_python(code)
     except SyntaxError as error:
         raise NoWorkflow(f"Line {error.lineno}: {error.msg}.") from None
     except (ValueError, RecursionError, MemoryError) as error:

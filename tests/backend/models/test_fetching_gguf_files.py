@@ -163,6 +163,7 @@ def test_an_entry_that_left_the_catalogue_fails_the_fetch(
     assert read(database, model_id).state_reason == "The catalogue has no model 'gone' any more."
 
 
+@pytest.mark.slow  # converted as the one above
 def test_a_gguf_file_of_the_hub_is_converted(
     settings: Settings, database: Database, add_model: Add, hub: StandInHub
 ) -> None:
@@ -176,6 +177,7 @@ def test_a_gguf_file_of_the_hub_is_converted(
     assert hub.downloaded == ["tiny.Q8_0.gguf"]
 
 
+@pytest.mark.slow  # converted as the one above
 def test_a_gguf_file_of_the_data_root_is_converted_and_stays(
     settings: Settings, database: Database, add_model: Add
 ) -> None:

@@ -23,7 +23,11 @@ GRPO = {
 }
 SFT = {"batch_size": 8, "max_length": 192, "max_tokens_per_gpu": 768}
 #: Recipe, parameters and the peak in GiB.
-MEASURED = [("sft", SFT, 4.57), ("grpo", GRPO, 8.04)]
+MEASURED = [
+    ("sft", SFT, 4.57),
+    ("grpo", GRPO, 8.04),
+    ("grpo", {**GRPO, "mini_batch_size": 8, "micro_batch_size": 32, "old_log_probs": "sampler"}, 10.11),
+]
 
 
 @pytest.mark.parametrize(("recipe", "params", "peak"), MEASURED)

@@ -25,10 +25,10 @@ from trellis_cli.services.platform import Platform
 SHOWN = 3
 #: Enough to answer in the form that is asked for, and to be right now and then.
 SFT_PARAMS: dict[str, Any] = {
-    "total_steps": 8,
+    "total_steps": 16,
     "batch_size": 8,
     "max_length": 192,
-    "learning_rate": 2.0e-5,
+    "learning_rate": 5.0e-5,
     "validation_rows": 0,
 }
 GRPO_PARAMS: dict[str, Any] = {
@@ -40,7 +40,7 @@ GRPO_PARAMS: dict[str, Any] = {
     "group_size": 4,
     "max_prompt_length": 128,
     "max_response_length": 24,
-    "learning_rate": 2.0e-5,
+    "learning_rate": 1.0e-5,
     "validate_before": True,
     "validate_every": 8,
 }

@@ -69,6 +69,7 @@ def locate_checkpoints(folder: Path) -> Path:
 
 def write_spec(job: LocalJob) -> JobSpec:
     """Compose the next attempt and write its spec; ``Problem`` says all that is wrong with the choices."""
+    from trellis_api.monitoring.machine import find_device_memory
     from trellis_recipes.catalogue import get_recipe
     from trellis_recipes.compose import ComposeRequest, compose
     from trellis_recipes.memory.architecture import find_architecture
@@ -91,7 +92,7 @@ def write_spec(job: LocalJob) -> JobSpec:
             model_path=job.model,
             has_flash_attention=importlib.util.find_spec("flash_attn") is not None,
             architecture=find_architecture(Path(job.model)),
-            device_memory_bytes=_find_memory(platform),
+            device_memory_bytes=find_device_memory(platform),
             train_path=str(prepared / TRAIN_FILE),
             validation_path=str(prepared / VALIDATION_FILE) if validation else None,
             checkpoint_dir=str(locate_checkpoints(folder)),
@@ -152,12 +153,6 @@ def _platform_of_machine() -> str:
     from trellis_api.core.settings import Settings
 
     return Settings().resolved_platform
-
-
-def _find_memory(platform: str) -> int | None:
-    from trellis_api.monitoring.machine import find_gpu_memory, find_memory
-
-    return find_memory() if platform == "cpu" else find_gpu_memory()
 
 
 def _as_source(rows: LocalRows, folder: Path) -> DataSource:

@@ -12,7 +12,6 @@ from trellis_api.datasets.view import DatasetView
 from trellis_api.jobs.memory import find_architecture
 from trellis_api.jobs.models import Job
 from trellis_api.models.models import Model
-from trellis_api.monitoring.machine import find_gpu_memory, find_memory, list_cluster_gpus
 
 
 @dataclass(frozen=True)
@@ -55,19 +54,6 @@ def build_compose_request(settings: Settings, *, job: Job, ingredients: Ingredie
         row_count=ingredients.dataset.row_count,
         resume_from=job.resume_from,
     )
-
-
-def find_device_memory(settings: Settings) -> int | None:
-    """Memory of the smallest GPU of the cluster or of this machine, or of the machine on a CPU platform.
-
-    None where it is unknown.
-
-    A job keeps what it was submitted with: its launch, perhaps on another machine, then composes the same.
-    """
-    if settings.resolved_platform == "cpu":
-        return find_memory()
-    gpus = list_cluster_gpus(find_nodes(settings) or ())
-    return min((gpu.memory_total_bytes for gpu in gpus if gpu.memory_total_bytes), default=find_gpu_memory())
 
 
 def _find_architecture(settings: Settings, model: Model) -> Architecture | None:

@@ -6,13 +6,12 @@ from trellis_contracts.recipe import DataFormat, Engine
 from trellis_recipes.catalogue import get_recipe
 from trellis_recipes.compose import ComposeRequest, Composition
 from trellis_recipes.issues import Issue
-from trellis_recipes.knobs import Value
+from trellis_recipes.memory.architecture import Architecture
 from trellis_recipes.memory.disk import DiskUse, count_saves, count_steps, estimate_disk
-from trellis_recipes.trl_mapping import rows_per_step
+from trellis_recipes.memory.settings import IncompleteConfiguration
+from trellis_recipes.trl_mapping import rows_per_step, whole
 
 from trellis_api.core.settings import Settings
-from trellis_api.jobs.memory import find_architecture
-from trellis_api.models.models import Model
 
 _GIB = 1024**3
 _KEEP = "keep_checkpoints"
@@ -20,16 +19,17 @@ _KEEP = "keep_checkpoints"
 _AT_LEAST = 2
 
 
-def check_disk(
-    composition: Composition, request: ComposeRequest, *, model: Model, settings: Settings
-) -> None:
-    """Add to the composition what is wrong with the room for its checkpoints."""
-    if composition.errors or not composition.config:
+def check_disk(composition: Composition, request: ComposeRequest, settings: Settings) -> None:
+    """Add to the composition what is wrong with the room for its checkpoints.
+
+    What stands in the way of an estimate is said with the memory's.
+    """
+    if composition.errors or not composition.config or request.architecture is None:
         return
     try:
-        use = _estimate(composition, request, model, settings)
-    except (OSError, ValueError, RecursionError):
-        return  # what stands in the way is said with the memory's estimate
+        use = _estimate(composition, request, request.architecture)
+    except IncompleteConfiguration:
+        return
     room = max(0, shutil.disk_usage(settings.data_root).free - settings.min_free_disk_bytes)
     count = _AT_LEAST if use.checkpoints is None else use.checkpoints
     size, there = f"{use.checkpoint_bytes / _GIB:.1f} GiB", f"{room / _GIB:.1f} GiB are free for it"
@@ -45,8 +45,8 @@ def check_disk(
         composition.warnings.append(issue)
 
 
-def _estimate(composition: Composition, request: ComposeRequest, model: Model, settings: Settings) -> DiskUse:
-    architecture, params = find_architecture(model, settings.data_root), composition.params
+def _estimate(composition: Composition, request: ComposeRequest, architecture: Architecture) -> DiskUse:
+    params = composition.params
     return estimate_disk(
         architecture,
         engine=composition.engine,
@@ -55,11 +55,11 @@ def _estimate(composition: Composition, request: ComposeRequest, model: Model, s
         platform=request.platform,
         gpus=request.gpus,
         env=composition.env,
-        parameters=model.parameter_count or architecture.parameters,
+        parameters=request.parameter_count or architecture.parameters,
         saves=count_saves(
-            total_steps=_count_steps(composition, request), save_every=_whole(params.get("save_every"))
+            total_steps=_count_steps(composition, request), save_every=whole(params.get("save_every"), 0)
         ),
-        keep=_whole(params.get(_KEEP)) or None,
+        keep=whole(params.get(_KEEP), 0) or None,
     )
 
 
@@ -68,11 +68,7 @@ def _count_steps(composition: Composition, request: ComposeRequest) -> int | Non
     if composition.engine is Engine.TRL:
         batch = rows_per_step(request, params)
     else:
-        batch = _whole(params.get("batch_size"))
+        batch = whole(params.get("batch_size"), 0)
     # One document may fill many blocks: only the tokenizer can tell.
     is_text = get_recipe(request.recipe).trains_on is DataFormat.TEXT
     return count_steps(params, rows=None if is_text else request.row_count, batch=batch)
-
-
-def _whole(value: Value) -> int:
-    return value if isinstance(value, int) else 0

@@ -14,6 +14,7 @@ from trellis_recipes.memory.settings import IncompleteConfiguration
 
 from trellis_api.models.models import Model
 from trellis_api.monitoring.machine import Machine as MeasuredMachine
+from trellis_api.monitoring.machine import smallest_memory
 
 _MAX_REASON = 200
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - its size is asked for, nothing is written
@@ -87,5 +88,4 @@ def _look(measured: MeasuredMachine | None, platform: str) -> Machine:
         except OSError:
             shared_bytes = None
         return Machine(measured.memory_total_bytes if measured else None, shared_bytes)
-    sizes = [gpu.memory_total_bytes for gpu in (measured.gpus if measured else []) if gpu.memory_total_bytes]
-    return Machine(min(sizes, default=None))
+    return Machine(smallest_memory(measured.gpus if measured else ()))

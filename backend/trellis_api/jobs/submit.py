@@ -11,12 +11,13 @@ from trellis_recipes.mapping import reward_mixture
 
 from trellis_api.core.errors import DomainError
 from trellis_api.core.ids import new_id
+from trellis_api.core.ray_cluster import find_nodes
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.repository import lock_dataset
 from trellis_api.datasets.view import DatasetView
 from trellis_api.environments.resources import find_environment_problems, keep_environment
 from trellis_api.jobs import data_fit, exports, memory, repository, service
-from trellis_api.jobs.composition import Ingredients, build_compose_request, find_device_memory
+from trellis_api.jobs.composition import Ingredients, build_compose_request
 from trellis_api.jobs.disk import check_disk
 from trellis_api.jobs.errors import (
     AdapterNeedsBase,
@@ -37,6 +38,7 @@ from trellis_api.jobs.storage import check_storage
 from trellis_api.models.models import Model
 from trellis_api.models.repository import find_model, lock_model
 from trellis_api.monitoring.machine import Machine as MeasuredMachine
+from trellis_api.monitoring.machine import find_device_memory
 from trellis_api.rewards.resources import as_terms, find_obstacles, keep_resources
 from trellis_api.workflows.service import find_workflow_problems, keep_workflow
 
@@ -216,10 +218,11 @@ def _compose(session: Session, *, job: Job, settings: Settings, is_preview: bool
         if not is_preview:
             raise error
         issues.append(Issue(code=error.code, field=field, message=error.message))
-    job.device_memory_bytes = find_device_memory(settings)
+    # Kept with the job: its launch, perhaps on another machine, then composes the same.
+    job.device_memory_bytes = find_device_memory(settings.resolved_platform, find_nodes(settings) or ())
     asked = build_compose_request(settings, job=job, ingredients=ingredients)
     composition = compose(asked)
-    check_disk(composition, asked, model=ingredients.model, settings=settings)
+    check_disk(composition, asked, settings)
     return Composed(job, ingredients, data, validation_data, composition, issues)
 
 

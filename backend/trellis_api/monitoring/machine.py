@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -116,11 +116,22 @@ def find_memory() -> int:
     return _memory()[1]
 
 
+def smallest_memory(gpus: Iterable[GpuRead]) -> int | None:
+    """Memory in bytes of the device that has least; None where none is known."""
+    return min((gpu.memory_total_bytes for gpu in gpus if gpu.memory_total_bytes), default=None)
+
+
+def find_device_memory(platform: str, nodes: Sequence[RayNode] = ()) -> int | None:
+    """Memory of the smallest GPU of the cluster or of this machine, or of the machine on a CPU platform."""
+    if platform == "cpu":
+        return find_memory()
+    return smallest_memory(list_cluster_gpus(nodes)) or _find_gpu_memory()
+
+
 @cache
-def find_gpu_memory() -> int | None:
-    """Memory of the smallest NVIDIA device in bytes, looked up once; None where none is known."""
-    sizes = [gpu.memory_total_bytes for gpu in list_gpus() if gpu.memory_total_bytes]
-    return min(sizes, default=None)
+def _find_gpu_memory() -> int | None:
+    """Of this machine's devices, looked up once."""
+    return smallest_memory(list_gpus())
 
 
 def parse_gpus(text: str) -> list[GpuRead]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from trellis_contracts.recipe import Engine, Knob, Recipe
 
 from trellis_recipes.knobs import Value
+from trellis_recipes.memory.settings import positive
 from trellis_recipes.request import ComposeRequest
 
 #: Bytes of memory that a run needs with these values, on one GPU or on the CPU platform's machine; None
@@ -50,8 +51,8 @@ def divisors(number: int) -> list[int]:
 
 def _updates(knob: Knob, request: ComposeRequest, knobs: dict[str, Value]) -> int:
     """Prompts of an update: all of a step, or half of them; over the GPUs they come out even."""
-    batch = _whole(knobs.get("batch_size"), 1)
-    group = _whole(knobs.get("group_size"), 1)
+    batch = positive(knobs.get("batch_size"), 1)
+    group = positive(knobs.get("group_size"), 1)
     most = max(1, batch // 2) if knob.auto == "half_batch" else batch
     even = [size for size in divisors(batch) if size <= most and (size * group) % request.gpus == 0]
     return even[-1] if even else batch
@@ -118,17 +119,17 @@ def _most_tokens(request: ComposeRequest) -> int:
 
 def _rows_of_an_update(recipe: Recipe, request: ComposeRequest, knobs: dict[str, Value]) -> int:
     """Rows of an update on one GPU."""
-    batch = _whole(knobs.get("batch_size"), 1)
+    batch = positive(knobs.get("batch_size"), 1)
     if recipe.engine is Engine.VERL_PPO:
-        batch = _whole(knobs.get("mini_batch_size"), batch) * _whole(knobs.get("group_size"), 1)
+        batch = positive(knobs.get("mini_batch_size"), batch) * positive(knobs.get("group_size"), 1)
     return max(1, batch // request.gpus)
 
 
 def _longest(knobs: dict[str, Value]) -> int:
     """Tokens of the longest row."""
     if "max_length" in knobs:
-        return _whole(knobs["max_length"], 1024)
-    return _whole(knobs.get("max_prompt_length"), 512) + _whole(knobs.get("max_response_length"), 512)
+        return positive(knobs["max_length"], 1024)
+    return positive(knobs.get("max_prompt_length"), 512) + positive(knobs.get("max_response_length"), 512)
 
 
 def _texts(recipe: Recipe) -> int:
@@ -142,7 +143,3 @@ def _name_in_use(recipe: Recipe, knobs: dict[str, Value]) -> str:
         return "micro_batch_size"
     is_packed = knobs.get("dynamic_batch", knobs.get("packing", True))
     return "max_tokens_per_gpu" if is_packed else "micro_batch_size"
-
-
-def _whole(value: Value, fallback: int) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else fallback

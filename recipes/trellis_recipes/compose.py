@@ -92,12 +92,11 @@ def default_preset(
     Where the GPUs' memory is not known, eight of them are taken for large ones and fewer for small ones.
     """
     presets = {preset.id: preset for preset in recipe.presets}
+    is_large = gpus >= 8 if device_memory_bytes is None else device_memory_bytes >= _LARGE_GPU_BYTES
     order: tuple[str, ...]
     if platform == "cpu":
         order = ("cpu-small", "cpu-tiny") if (parameters or 0) >= SMALL_PARAMETERS else ("cpu-tiny",)
-        return next((presets[name] for name in order if name in presets), None)
-    is_large = gpus >= 8 if device_memory_bytes is None else device_memory_bytes >= _LARGE_GPU_BYTES
-    if not is_large:
+    elif not is_large:
         order = ("gpu-24gb", "gpu-80gb")
     else:
         order = ("gpu-8x80gb", "gpu-80gb", "gpu-24gb") if gpus >= 8 else ("gpu-80gb", "gpu-24gb")

@@ -6,7 +6,8 @@ Over HTTP alone: Ray itself takes seconds to import, and the API must not.
 import logging
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -70,7 +71,7 @@ class RayNode:
 
 def list_nodes(dashboard_url: str, *, timeout_s: float = TIMEOUT_S) -> list[RayNode]:
     """Nodes that live, the one with most GPUs first; ``RayUnreachableError`` where Ray does not answer."""
-    try:
+    with _understood():
         with httpx.Client(base_url=dashboard_url, headers=auth_headers(), timeout=timeout_s) as client:
             summary = _fetch(client, "/nodes?view=summary")["summary"]
             status = _fetch(client, "/api/cluster_status").get("clusterStatus") or {}
@@ -78,10 +79,6 @@ def list_nodes(dashboard_url: str, *, timeout_s: float = TIMEOUT_S) -> list[RayN
         nodes = [
             _read_node(node, usage) for node in summary if node.get("raylet", {}).get("state") == "ALIVE"
         ]
-    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-        raise RayUnreachableError(f"Ray's dashboard does not answer: {error}") from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise RayUnreachableError(f"Ray's dashboard answers in an unknown form: {error!r}") from error
     return sorted(nodes, key=lambda node: (-node.gpus, node.hostname, node.node_id))
 
 
@@ -121,7 +118,7 @@ def list_waiting(dashboard_url: str, driver_id: str, *, timeout_s: float = 5.0) 
     """Placement groups and actors of a driver that no node has taken yet, groups first."""
     groups = _list_state(dashboard_url, "placement_groups", ("state", "PENDING"), timeout_s)
     actors = _list_state(dashboard_url, "actors", ("state", "PENDING_CREATION"), timeout_s)
-    try:
+    with _understood():
         found = [_read_group(group) for group in groups if group["creator_job_id"] == driver_id]
         alone = [
             _read_actor(actor)
@@ -129,8 +126,6 @@ def list_waiting(dashboard_url: str, driver_id: str, *, timeout_s: float = 5.0) 
             # One that is on a node is starting, and one in a placement group waits for that.
             if actor["job_id"] == driver_id and not actor["node_id"] and not actor["placement_group_id"]
         ]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise RayUnreachableError(f"Ray's dashboard answers in an unknown form: {error!r}") from error
     return [*found, *([_add_up(alone)] if alone else [])]
 
 
@@ -149,15 +144,22 @@ def _list_state(
     """Entries of Ray's state API whose field has a value."""
     key, value = filtered
     parameters = {"detail": "1", "filter_keys": key, "filter_predicates": "=", "filter_values": value}
-    try:
+    with _understood():
         with httpx.Client(base_url=dashboard_url, headers=auth_headers(), timeout=timeout_s) as client:
             answer = client.get(f"/api/v0/{kind}", params=parameters).raise_for_status().json()
         found: list[dict[str, Any]] = answer["data"]["result"]["result"]
+    return found
+
+
+@contextmanager
+def _understood() -> Iterator[None]:
+    """Turn what a missing or an unknown answer raises into ``RayUnreachableError``."""
+    try:
+        yield
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
         raise RayUnreachableError(f"Ray's dashboard does not answer: {error}") from error
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise RayUnreachableError(f"Ray's dashboard answers in an unknown form: {error!r}") from error
-    return found
 
 
 def _read_group(group: Mapping[str, Any]) -> Waiting:

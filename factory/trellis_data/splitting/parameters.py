@@ -85,6 +85,27 @@ class SplitParams(TextParams):
         unit="tokens",
     )
 
+    compare: Literal["auto", "words", "meaning"] = knob(
+        "auto",
+        title=Text(en="Similar in", zh="相似依据"),
+        help=Text(
+            en="Runs of words alone, or their meaning too, by the sentence encoder all-MiniLM-L6-v2 (texts "
+            "in Latin script). 'auto' takes the meaning where the encoder is installed.",
+            zh="仅按词片段，或同时按语义（句向量模型 all-MiniLM-L6-v2，仅拉丁字母文本）。"
+            "auto 在已安装该模型时按语义。",
+        ),
+    )
+    cosine: float = knob(
+        0.8,
+        title=Text(en="Cosine", zh="余弦相似度"),
+        help=Text(
+            en="Rows whose meanings have at least this cosine stay together.",
+            zh="语义余弦相似度达到该值的行不会被拆开。",
+        ),
+        ge=0.3,
+        le=1.0,
+    )
+
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.mode in ("stratified", "temporal", "grouped") and not self.by:

@@ -10,7 +10,7 @@ What stays where it was when rows are appended at the end and the dataset is spl
   Classes of scores are quantiles, which new rows move.
 - temporal with shares: a row may move to an older part only, as newer rows come.
 - semantic with shares: the first row of a cluster decides for all. A row may move where a new row joins two
-  clusters.
+  clusters (alike in words, or in meaning).
 - numbers of rows: a part keeps the rows with the smallest hashes, so that no more rows move than were added
   (temporal: the newest rows).
 """
@@ -25,6 +25,7 @@ import polars as pl
 import pyarrow as pa
 from trellis_contracts.recipe import Text
 
+from trellis_data.dedup import encoder
 from trellis_data.dedup.bands import choose_bands
 from trellis_data.dedup.columns import Column, ColumnWriter
 from trellis_data.dedup.sources import TextBuffers
@@ -54,6 +55,8 @@ class Split(GlobalOperator):
     params: SplitParams
 
     def check(self, schema: pa.Schema, layout: Layout) -> None:  # noqa: ARG002 - all layouts can be split
+        if self._compares_meaning:
+            encoder.check_installed()
         name = self.params.by
         if name is None or self.params.mode in ("random", "semantic"):
             return
@@ -84,6 +87,9 @@ class Split(GlobalOperator):
                 elif sketcher is not None:
                     texts = row_texts(batch, self.params.where, self.params.columns)
                     sketcher.write(writer, TextBuffers.of(texts))
+                    if self._compares_meaning:
+                        vectors, _ = encoder.encode_readable(texts)
+                        writer.append("vectors", vectors)
 
     def settle(self, surveys: Sequence[Path], folder: Path) -> dict[str, Any]:
         keys = Column(surveys, "key", np.uint64).whole()
@@ -132,6 +138,13 @@ class Split(GlobalOperator):
         return Sketcher(self.params.shingle, self._bands, self.context.seed)
 
     @property
+    def _compares_meaning(self) -> bool:
+        """Whether rows of one meaning stay together."""
+        compare = self.params.compare
+        asked = compare == "meaning" or (compare == "auto" and encoder.is_installed())
+        return self.params.mode == "semantic" and asked
+
+    @property
     def _bands(self) -> Any:
         return choose_bands(self.params.similarity, _PERMUTATIONS)
 
@@ -178,8 +191,23 @@ class Split(GlobalOperator):
 
     def _clusters(self, surveys: Sequence[Path]) -> np.ndarray:
         from trellis_data.dedup.banding import NearDuplicates
+        from trellis_data.dedup.joining import flatten, join_pairs
+        from trellis_data.dedup.nearest import Vectors, join_close
 
-        return NearDuplicates(surveys, self.params.similarity, self._bands).join()
+        parents = NearDuplicates(surveys, self.params.similarity, self._bands).join()
+        if self._compares_meaning:
+            vectors = Vectors(surveys, encoder.SIZE)
+            if len(vectors) != len(parents):
+                raise OperatorProblem(
+                    "vectors_differ",
+                    f"{len(vectors)} of {len(parents)} rows have a vector; "
+                    "is the sentence encoder installed on every machine?",
+                )
+            alike, _ = join_close(vectors, self.params.cosine, self.context.seed)
+            joined = np.flatnonzero(alike != np.arange(len(alike)))
+            join_pairs(parents, joined, alike[joined].astype(np.int64), np.ones(len(joined), dtype=bool))
+            flatten(parents)
+        return parents
 
     @property
     def _ratios(self) -> assigning.Ratios:

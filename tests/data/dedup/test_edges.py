@@ -15,9 +15,9 @@ from trellis_testing.global_operators import TEXTS, run_global
 OPERATORS = ["exact_duplicates", "minhash_duplicates", "simhash_duplicates", "semantic_duplicates", "split"]
 
 
-def make(name: str) -> Any:
+def make(name: str, **params: Any) -> Any:
     operator = find_operator(name)
-    return operator(operator.Params(), Context(seed=3))
+    return operator(operator.Params(**params), Context(seed=3))
 
 
 @pytest.mark.parametrize("name", OPERATORS)
@@ -65,8 +65,11 @@ def test_the_cut_into_shards_and_batches_changes_nothing(name: str, tmp_path: Pa
     ((documents, _),) = list(chunks(1500, 8))
     table = pa.table({"text": documents})
 
-    one = run_global(make(name), table, tmp_path / "one", shards=1, size=1500)
-    many = run_global(make(name), table, tmp_path / "many", shards=7, size=64)
+    # The encoder would read the same documents, at a hundredth of the speed.
+    params = {"source": "lexical"} if name == "semantic_duplicates" else {}
+
+    one = run_global(make(name, **params), table, tmp_path / "one", shards=1, size=1500)
+    many = run_global(make(name, **params), table, tmp_path / "many", shards=7, size=64)
 
     assert np.array_equal(one.keep, many.keep)
     assert one.table.equals(many.table)

@@ -12,10 +12,11 @@ import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 from trellis_cli.bench.data.corpus import chunks
-from trellis_data.dedup import embeddings, nearest
+from trellis_data.dedup import embeddings, encoder, nearest
 from trellis_data.dedup.semantic import SemanticDuplicates, SemanticParams
 from trellis_data.operator import Context, OperatorProblem
 from trellis_testing.global_operators import run_global
+from trellis_testing.paraphrases import PARAPHRASES
 
 
 def dedupe(table: pa.Table, folder: Path, context: Context | None = None, **params: Any) -> Any:
@@ -34,7 +35,7 @@ def directions(count: int, copies: int, seed: int = 0) -> np.ndarray:
 def test_texts_that_are_worded_alike_are_found_without_a_model(language: str, tmp_path: Path) -> None:
     ((documents, copies),) = list(chunks(3000, 6, language))
 
-    ran = dedupe(pa.table({"text": documents}), tmp_path, threshold=0.8)
+    ran = dedupe(pa.table({"text": documents}), tmp_path, source="lexical", threshold=0.8)
 
     gone = np.flatnonzero(~ran.keep)
     alike = copies.copies[copies.similarity >= 0.85]
@@ -42,6 +43,61 @@ def test_texts_that_are_worded_alike_are_found_without_a_model(language: str, tm
     assert np.isin(alike, gone).mean() >= 0.95
     assert np.isin(gone, copies.copies).all()
     assert set(ran.reasons.values()) == {"semantic_duplicate"}
+
+
+def test_the_encoder_finds_paraphrases_and_leaves_other_scripts_to_the_characters(tmp_path: Path) -> None:
+    chinese = [
+        "今天的天气非常好我们去公园散步吧",
+        "请帮我写一封给客户的邮件说明延迟",
+        "今天的天气非常好我们去公园散步吧！",
+    ]
+    texts = [text for pair in PARAPHRASES for text in pair] + chinese + ["", "", None]
+
+    ran = dedupe(pa.table({"text": texts}), tmp_path, threshold=0.8)
+
+    paired = [True, False] * len(PARAPHRASES)
+    assert ran.keep.tolist() == [*paired, True, True, False, True, True, True]
+    assert ran.findings["by_characters"] == len(chinese)
+
+
+def test_long_texts_that_only_begin_alike_are_no_duplicates(tmp_path: Path) -> None:
+    beginning = "The committee met on Monday and discussed the budget of the coming year at length. " * 20
+    endings = [
+        "The volcano erupted and covered the island in ash. ",
+        "She bought a red bicycle for her son. ",
+    ]
+    texts = [beginning + ending * 30 for ending in endings]
+
+    ran = dedupe(pa.table({"text": [*texts, texts[0]]}), tmp_path, source="encoder")
+
+    assert ran.keep.tolist() == [True, True, False]
+
+
+def test_without_the_encoder_the_characters_decide_and_asking_for_it_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encoder, "_PACKAGE", "no_such_package")
+    table = pa.table({"text": [*PARAPHRASES[0], PARAPHRASES[0][0]]})
+
+    ran = dedupe(table, tmp_path / "auto", threshold=0.8)
+
+    assert ran.keep.tolist() == [True, True, False]
+    with pytest.raises(OperatorProblem, match="pip install sentence-transformers"):
+        dedupe(table, tmp_path / "asked", source="encoder")
+
+
+def test_weights_that_are_not_the_published_ones_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "some_encoder" / "model"
+    folder.mkdir(parents=True)
+    (folder.parent / "__init__.py").touch()
+    (folder / "model.safetensors").write_bytes(b"other weights")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(encoder, "_PACKAGE", "some_encoder")
+
+    with pytest.raises(OperatorProblem, match="not the published file"):
+        encoder.find_weights()
 
 
 def test_vectors_of_a_column_are_compared_whatever_the_text(tmp_path: Path) -> None:

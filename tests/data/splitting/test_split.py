@@ -15,6 +15,7 @@ from trellis_data.operator import Context, OperatorProblem
 from trellis_data.splitting.parameters import SplitParams
 from trellis_data.splitting.split import Split
 from trellis_testing.global_operators import run_global
+from trellis_testing.paraphrases import PARAPHRASES
 
 RATIOS = {"train": 0.8, "validation": 0.1, "test": 0.1}
 
@@ -54,7 +55,7 @@ def test_chance_keeps_the_shares_and_depends_on_the_seed(seed: int, tmp_path: Pa
         {"mode": "random"},
         {"mode": "grouped", "by": "group"},
         {"mode": "stratified", "by": "kind"},
-        {"mode": "semantic"},
+        {"mode": "semantic", "compare": "words"},
     ],
     ids=lambda params: params["mode"],
 )
@@ -193,7 +194,7 @@ def test_similar_texts_are_never_parted(language: str, tmp_path: Path) -> None:
     # The corpus tells similarity by runs of five words.
     similar = copies.similarity >= 0.6
 
-    names = np.array(parts(table, tmp_path / "s", mode="semantic", shingle=5, ratios=RATIOS))
+    names = np.array(parts(table, tmp_path / "s", mode="semantic", compare="words", shingle=5, ratios=RATIOS))
     by_chance = np.array(parts(table, tmp_path / "r", mode="random", ratios=RATIOS))
 
     assert similar.sum() > 300
@@ -201,6 +202,18 @@ def test_similar_texts_are_never_parted(language: str, tmp_path: Path) -> None:
     assert (names[originals] == names[alike]).mean() >= 0.999
     assert (by_chance[originals] != by_chance[alike]).mean() > 0.1
     assert_binomial(int((names == "train").sum()), 4000, 0.8)
+
+
+def test_a_paraphrase_stays_with_its_question(tmp_path: Path) -> None:
+    """Other words, the same meaning: only the encoder knows; Chinese texts still go by their words."""
+    topics = [*PARAPHRASES, ("请问今天北京的天气怎么样呢", "请问今天北京的天气怎么样呢？")]
+    table = pa.table({"text": [text for pair in topics for text in pair]})
+
+    ran = run_global(Split(SplitParams(mode="semantic", ratios=RATIOS), Context(seed=7)), table, tmp_path)
+
+    names = ran.table.column("split").to_pylist()
+    assert names[0::2] == names[1::2]
+    assert ran.findings["groups"] == len(topics)
 
 
 def test_equal_texts_are_never_parted_by_chance(tmp_path: Path) -> None:

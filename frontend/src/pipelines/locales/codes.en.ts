@@ -23,7 +23,7 @@ export default {
     total: 'Total score', length: 'Length', diversity: 'Diversity', repetition: 'Freedom from repetition', relevance: 'Relevance to the prompt', format: 'Format', judge: 'Judge', score: 'Score', difficulty: 'Difficulty',
     tokens: 'Length in tokens', characters: 'Length in characters', turns: 'Turns', largest_share: 'Largest repeated share', items: 'Items of benchmarks', rate: 'Share of duplicates', rows: 'Rows',
     removed: 'Duplicates', clusters: 'Clusters', cluster_sizes: 'Clusters by size', bands: 'Bands', hashes_per_band: 'Hashes a band', recall_at_threshold: 'Found at the threshold', pairs_compared: 'Pairs compared',
-    pairs_similar: 'Pairs that are similar', comparisons_left_out: 'Comparisons left out', groups: 'Groups', largest_group: 'Largest group', parts: 'Rows by part', without_time: 'Rows without a time',
+    pairs_similar: 'Pairs that are similar', comparisons_left_out: 'Comparisons left out', groups: 'Groups', largest_group: 'Largest group', by_characters: 'Rows compared by characters', parts: 'Rows by part', without_time: 'Rows without a time',
     scored: 'Rows with a score', lowest_kept: 'Lowest score that was kept', histogram: 'Scores',
   },
   choice: {
@@ -40,7 +40,8 @@ export default {
     lists: { refusals: 'Refusals', disclaimers: 'Disclaimers', toxicity: 'Insults and swear words' },
     keep: { first: 'The first', longest: 'The longest', best: 'The best by score' },
     ignore: { nothing: 'None', spaces_and_case: 'White space and case', marks: 'White space, case and punctuation' },
-    source: { lexical: 'Characters of the texts', column: 'A column', file: 'A file', endpoint: 'An endpoint' },
+    source: { auto: 'Automatic', encoder: 'The sentence encoder', lexical: 'Characters of the texts', column: 'A column', file: 'A file', endpoint: 'An endpoint' },
+    compare: { auto: 'Automatic', words: 'Words', meaning: 'Words and meaning' },
     mode: { random: 'By chance', stratified: 'Evenly within classes', temporal: 'By time', grouped: 'Groups stay together', semantic: 'Similar texts stay together' },
     answer: { auto: 'Automatic', whole: 'All of it', gsm8k: 'After ####', boxed: 'In \\boxed' },
     any: { alpaca: 'Alpaca', sharegpt: 'ShareGPT', messages: 'Messages', 'prompt-answer': 'Prompt and answer', preference: 'Preference pairs', 'unpaired-preference': 'Labelled answers', 'verl-rl': 'verl (RL)', 'verl-sft': 'verl (SFT)', text: 'Plain text' },

@@ -23,7 +23,7 @@ export default {
     total: '总分', length: '长度', diversity: '多样性', repetition: '无重复', relevance: '与提示的相关性', format: '格式', judge: '评审', score: '分数', difficulty: '难度',
     tokens: '词元长度', characters: '字符长度', turns: '轮数', largest_share: '最大重复占比', items: '评测集中的题目', rate: '重复率', rows: '行',
     removed: '重复的行', clusters: '簇', cluster_sizes: '各大小的簇数', bands: '分带数', hashes_per_band: '每带哈希数', recall_at_threshold: '阈值处的召回率', pairs_compared: '比较过的对',
-    pairs_similar: '相似的对', comparisons_left_out: '省略的比较', groups: '分组', largest_group: '最大分组', parts: '各部分的行数', without_time: '没有时间的行',
+    pairs_similar: '相似的对', comparisons_left_out: '省略的比较', groups: '分组', largest_group: '最大分组', by_characters: '按字符比较的行', parts: '各部分的行数', without_time: '没有时间的行',
     scored: '有分数的行', lowest_kept: '保留的最低分', histogram: '分数',
   },
   choice: {
@@ -40,7 +40,8 @@ export default {
     lists: { refusals: '拒答', disclaimers: '声明语', toxicity: '辱骂与脏话' },
     keep: { first: '第一条', longest: '最长的', best: '分数最高的' },
     ignore: { nothing: '无', spaces_and_case: '空白与大小写', marks: '空白、大小写与标点' },
-    source: { lexical: '文本的字符', column: '一列', file: '一个文件', endpoint: '一个端点' },
+    source: { auto: '自动', encoder: '句向量模型', lexical: '文本的字符', column: '一列', file: '一个文件', endpoint: '一个端点' },
+    compare: { auto: '自动', words: '词', meaning: '词与语义' },
     mode: { random: '随机', stratified: '按类别分层', temporal: '按时间', grouped: '同组不拆分', semantic: '相似文本不拆分' },
     answer: { auto: '自动', whole: '全文', gsm8k: '#### 之后', boxed: '\\boxed 之内' },
     any: { alpaca: 'Alpaca', sharegpt: 'ShareGPT', messages: '消息', 'prompt-answer': '提示与回答', preference: '偏好对', 'unpaired-preference': '带标签的回答', 'verl-rl': 'verl（RL）', 'verl-sft': 'verl（SFT）', text: '纯文本' },

@@ -25,14 +25,14 @@ from trellis_cli.services.platform import Platform
 SHOWN = 3
 #: Enough to answer in the form that is asked for, and to be right now and then.
 SFT_PARAMS: dict[str, Any] = {
-    "total_steps": 16,
+    "total_steps": 12,
     "batch_size": 8,
     "max_length": 192,
     "learning_rate": 5.0e-5,
     "validation_rows": 0,
 }
 GRPO_PARAMS: dict[str, Any] = {
-    "total_steps": 24,
+    "total_steps": 32,
     "batch_size": 8,
     # One update of a step, on responses of the policy itself: the sampler's log-probabilities are its own.
     "mini_batch_size": 8,

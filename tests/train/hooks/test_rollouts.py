@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from trellis_contracts.events import Split
 from trellis_train.hooks import rollouts
 from trellis_train.hooks.rollouts import choose_keys, clip_text, collect_rollouts
 
@@ -22,7 +23,7 @@ def queue(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
     rows: dict[str, dict[str, Any]] = {}
 
     def kv_batch_get(*, keys: list[str], partition_id: str, select_fields: list[str]) -> dict[str, Any]:
-        assert partition_id == "train"
+        assert partition_id in ("train", "val")
         return {name: [rows[key][name] for key in keys] for name in select_fields if name in rows[keys[0]]}
 
     monkeypatch.setattr(transfer_queue, "kv_batch_get", kv_batch_get)
@@ -49,9 +50,12 @@ def make_row(response: list[int], score: float, **more: Any) -> dict[str, Any]:
     }
 
 
-def collect(keys: list[str], tags: list[dict[str, Any]] | None = None) -> list[rollouts.Rollout]:
-    batch = SimpleNamespace(keys=keys, tags=tags or [{} for _ in keys], partition_id="train")
-    event = collect_rollouts(batch=batch, tokenizer=Tokenizer(), step=7, split="train", max_response_tokens=3)
+def collect(
+    keys: list[str], tags: list[dict[str, Any]] | None = None, split: Split = "train"
+) -> list[rollouts.Rollout]:
+    partition = "train" if split == "train" else "val"
+    batch = SimpleNamespace(keys=keys, tags=tags or [{} for _ in keys], partition_id=partition)
+    event = collect_rollouts(batch=batch, tokenizer=Tokenizer(), step=7, split=split, max_response_tokens=3)
     assert event.step == 7
     return event.rollouts
 
@@ -70,6 +74,22 @@ def test_prompts_beyond_the_bound_are_left_out_evenly() -> None:
 
 def test_of_several_outputs_of_a_session_the_last_counts() -> None:
     assert [sample.key for sample in choose_keys(["a_0_0", "a_0_1", "a_0_2"])] == ["a_0_2"]
+
+
+def test_validation_shows_the_same_prompts_at_every_step_whatever_verl_calls_them(
+    queue: dict[str, Any],
+) -> None:
+    names = [[f"{step}{number}-x" for number in range(20)] for step in range(2)]
+    shown = []
+    for step in names:
+        for number, name in enumerate(step):
+            queue[f"{name}_0_0"] = make_row([5, 6], score=0.1, prompts=torch.tensor([1, number]))
+        # Answered in another order.
+        keys = [f"{name}_0_0" for name in (step if step is names[0] else step[::-1])]
+        shown.append([rollout.prompt for rollout in collect(keys, split="validation")])
+
+    assert len(shown[0]) == rollouts.MAX_GROUPS
+    assert shown[0] == shown[1]
 
 
 def test_a_long_text_keeps_its_beginning_and_its_end() -> None:

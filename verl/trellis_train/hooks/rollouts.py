@@ -1,5 +1,6 @@
 """A bounded sample of each step's rollouts, read from the TransferQueue before it is cleared."""
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -39,6 +40,24 @@ def choose_keys(keys: Iterable[str], *, max_groups: int = MAX_GROUPS) -> list[Sa
     return [groups[uid][session] for uid in chosen for session in sorted(groups[uid])]
 
 
+def sort_by_prompt(keys: Sequence[str], partition_id: str) -> list[str]:
+    """Sort keys by a hash of their prompt.
+
+    verl names validation prompts at random; sorted so, the same prompts are chosen at every step, and
+    their responses can be compared.
+    """
+    import transfer_queue as tq
+
+    # All outputs of a uid answer the same prompt: one of them tells it.
+    by_uid = {SampleKey.parse(key).uid: key for key in keys}
+    if not by_uid:
+        return []
+    data = tq.kv_batch_get(keys=list(by_uid.values()), partition_id=partition_id, select_fields=["prompts"])
+    prompts = zip(by_uid, _rows(data["prompts"]), strict=True)
+    place = {uid: hashlib.sha256(prompt.numpy().tobytes()).digest() for uid, prompt in prompts}
+    return sorted(keys, key=lambda key: place[SampleKey.parse(key).uid])
+
+
 def clip_text(text: str, limit: int) -> str:
     """``text`` within ``limit`` characters: beginning and end, where the question and the answer are."""
     if len(text) <= limit:
@@ -56,7 +75,10 @@ def collect_rollouts(
     """
     import transfer_queue as tq
 
-    samples = choose_keys(real_keys(batch))
+    keys = real_keys(batch)
+    if split == "validation":
+        keys = sort_by_prompt(keys, batch.partition_id)
+    samples = choose_keys(keys)
     data = tq.kv_batch_get(
         keys=[sample.key for sample in samples], partition_id=batch.partition_id, select_fields=FIELDS
     )

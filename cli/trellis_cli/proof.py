@@ -16,6 +16,9 @@ from trellis_cli.output import duration, out, print_json, print_table
 from trellis_cli.services.platform import REPOSITORY_ROOT, python_command
 
 FOLDER = "tests/proof"
+#: The proofs that take a pretrained model, and the variable that names it: a folder, or a catalogue's name.
+PRETRAINED_FOLDER = f"{FOLDER}/pretrained"
+MODEL_VARIABLE = "TRELLIS_PROOF_MODEL"
 #: Read by the tests: which recipes are to be proven, and the file that the figures go to.
 SCOPE_VARIABLE, REPORT_VARIABLE = "TRELLIS_PROOF", "TRELLIS_PROOF_REPORT"
 #: Every test of the folder, with the agents' runs of hours.
@@ -28,22 +31,30 @@ WITHOUT_VARIANTS = ("-m", "not variant")
 BOUND_S = 45 * 60
 
 
-def run_proofs(recipes: list[str], *, as_json: bool) -> bool:
-    """Prove these recipes, the algorithms' for none; True when every proof holds."""
+def run_proofs(recipes: list[str], *, model: str | None = None, as_json: bool) -> bool:
+    """Prove these recipes, the algorithms' for none; True when every proof holds.
+
+    With ``model`` a pretrained one is trained, else the starter model, with a bound on the time of all.
+    """
     wanted = choose_recipes(recipes)
+    if model is not None:
+        refuse_agents(recipes)
+    is_bounded = model is None and not recipes
+    command = ["-m", "pytest", *choose_tests(model, has_recipes=bool(recipes))]
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.jsonl"
         scope = {SCOPE_VARIABLE: ",".join(wanted), REPORT_VARIABLE: str(report)}
+        scope |= {MODEL_VARIABLE: model} if model else {}
         done = subprocess.run(  # noqa: S603 - a fixed command
-            python_command("-m", "pytest", FOLDER, "-q", "-rf", *([] if recipes else WITHOUT_VARIANTS)),
+            python_command(*command),
             cwd=REPOSITORY_ROOT,
             env={**os.environ, **scope},
             stdout=sys.stderr,
             check=False,
         )
         rows = read_report(report)
-    seconds, bound_s = time.monotonic() - started, None if recipes else BOUND_S
+    seconds, bound_s = time.monotonic() - started, BOUND_S if is_bounded else None
     has_passed = done.returncode == 0
     if as_json:
         print_json({"passed": has_passed, **compare_time(seconds, bound_s), "proofs": rows})
@@ -52,6 +63,14 @@ def run_proofs(recipes: list[str], *, as_json: bool) -> bool:
         out.print("[green]every proof holds[/green]" if has_passed else "[red]not all proofs hold[/red]")
         out.print(describe_time(seconds, bound_s))
     return has_passed
+
+
+def choose_tests(model: str | None, *, has_recipes: bool) -> list[str]:
+    """pytest's arguments: the proofs on the starter model, or those on a pretrained one."""
+    if model is not None:
+        return [PRETRAINED_FOLDER, "-q", "-rf"]
+    variants = () if has_recipes else WITHOUT_VARIANTS
+    return [FOLDER, f"--ignore={PRETRAINED_FOLDER}", "-q", "-rf", *variants]
 
 
 def choose_recipes(named: list[str]) -> list[str]:
@@ -66,6 +85,17 @@ def choose_recipes(named: list[str]) -> list[str]:
             exit_code=ExitCode.USAGE,
         )
     return named or [name for name, family in known.items() if family != AGENTS]
+
+
+def refuse_agents(recipes: list[str]) -> None:
+    """Raise ``Problem`` where a recipe has no proof on a pretrained model."""
+    agents = {recipe.id for recipe in list_recipes() if recipe.family == AGENTS} | {EVERYTHING}
+    if unproven := [name for name in recipes if name in agents]:
+        raise Problem(
+            f"{', '.join(unproven)} cannot be proven on a pretrained model, only on the starter model",
+            hint="leave --model out, or name other recipes",
+            exit_code=ExitCode.USAGE,
+        )
 
 
 def compare_time(seconds: float, bound_s: float | None) -> dict[str, Any]:

@@ -144,3 +144,18 @@ def test_the_report_is_read_in_its_order(tmp_path: Path) -> None:
     path.write_text("\n".join(json.dumps({**ROW, "recipe": name}) for name in ("b", "a")) + "\n")
 
     assert [row["recipe"] for row in proof.read_report(path)] == ["b", "a"]
+
+
+def test_a_pretrained_model_has_its_own_proofs_and_no_bound_on_their_time() -> None:
+    ours, starter = (
+        proof.choose_tests("some-model", has_recipes=False),
+        proof.choose_tests(None, has_recipes=False),
+    )
+
+    assert ours[0] == proof.PRETRAINED_FOLDER
+    assert f"--ignore={proof.PRETRAINED_FOLDER}" in starter
+
+
+def test_agents_are_proven_on_the_starter_model_alone() -> None:
+    with pytest.raises(Problem, match="agent_grpo cannot be proven on a pretrained model"):
+        proof.run_proofs(["grpo", "agent_grpo"], model="some-model", as_json=True)

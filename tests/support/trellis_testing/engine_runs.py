@@ -107,6 +107,7 @@ def compose_job(
     resume_from: str | None = None,
     environment: Path | None = None,
     workflow: Path | None = None,
+    preset: str = "cpu-tiny",
 ) -> EngineRun:
     """Compose an attempt of a CPU job, prepare its data and write its spec; nothing runs yet.
 
@@ -119,7 +120,7 @@ def compose_job(
     composition = compose(
         ComposeRequest(
             recipe=recipe,
-            preset="cpu-tiny",
+            preset=preset,
             params={**_name_resources(environment, workflow), **(params or {})},
             overrides=dict(overrides or {}),
             platform="cpu",

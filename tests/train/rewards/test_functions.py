@@ -232,6 +232,23 @@ def test_a_reference_that_is_no_json_is_an_error_of_the_dataset() -> None:
         json_schema('{"total": 3}', "three", schema=SCHEMA, equals_answer=True)
 
 
+@pytest.mark.parametrize(
+    ("response", "score"),
+    [
+        ('{"team": "billing", "urgent": true}', 1.0),
+        ('{"team": "billing", "urgent": false}', 0.5),
+        ('{"team": "delivery"}', 0.0),
+        ('{"team": "billing", "urgent": 1}', 0.5),
+        ("billing", 0.0),
+        ("[1]", 0.0),
+    ],
+)
+def test_json_schema_credits_single_fields_where_asked_for(response: str, score: float) -> None:
+    truth = '{"team": "billing", "urgent": true}'
+
+    assert json_schema(response, truth, schema="{}", partial_credit=True) == score
+
+
 def test_a_schema_fetches_nothing_from_a_network() -> None:
     with pytest.raises(Exception, match=r"schema\.invalid"):
         json_schema("{}", "", schema='{"$ref": "http://schema.invalid/x"}')

@@ -107,23 +107,32 @@ def think_format(response: str, truth: str) -> float:
     return float(bool(match.group(1).strip()) and bool(match.group(2).strip()))
 
 
-def json_schema(response: str, truth: str, *, schema: str, equals_answer: bool = False) -> float:
+def json_schema(
+    response: str, truth: str, *, schema: str, equals_answer: bool = False, partial_credit: bool = False
+) -> float:
     """1 where the answer, or its last json code block, is JSON that fits the schema.
 
-    With ``equals_answer`` it must also equal the reference, which must be JSON (ValueError otherwise).
+    With ``equals_answer`` it must also equal the reference, which must be JSON (ValueError otherwise); with
+    ``partial_credit``, too, but an object scores the share of the reference's fields that it has right.
 
     >>> json_schema('{"a": 1}', "", schema='{"required": ["a"]}'), json_schema("a", "", schema="{}")
     (1.0, 0.0)
+    >>> json_schema('{"a": 1, "b": 2}', '{"a": 1, "b": 3}', schema="{}", partial_credit=True)
+    0.5
     """
     text = _find_json(after_thinking(response))
     if not fits_schema(text, schema):
         return 0.0
-    if not equals_answer:
+    if not (equals_answer or partial_credit):
         return 1.0
     wanted = parse_json(truth)
     if wanted is NO_JSON:
         raise ValueError("the reference answer is not JSON, so nothing can equal it")
-    return float(are_equal(parse_json(text), wanted))
+    found = parse_json(text)
+    if partial_credit and isinstance(found, dict) and isinstance(wanted, dict) and wanted:
+        right = sum(are_equal(found.get(name, NO_JSON), value) for name, value in wanted.items())
+        return right / len(wanted)
+    return float(are_equal(found, wanted))
 
 
 def length(

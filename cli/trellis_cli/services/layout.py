@@ -41,6 +41,8 @@ class PlatformState(BaseModel):
     redis_port: int | None = None
     redis_password: str = Field(default_factory=lambda: secrets.token_urlsafe(24))
     ray_ports: dict[str, int] = Field(default_factory=dict)
+    #: The addresses of broker and cluster that each service was started with.
+    told: dict[str, list[str]] = Field(default_factory=dict)
 
 
 class Layout:

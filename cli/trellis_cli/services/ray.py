@@ -20,6 +20,7 @@ class RayService(Service):
     """The Ray head with its Jobs API."""
 
     name = "ray"
+    is_told_addresses = False
     start_timeout_s = 240.0
     grace_s = 20.0
     # The head gives up when its raylet has not registered within 30 s, a constant of ray/_private/node.py

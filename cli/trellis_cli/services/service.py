@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 
 from trellis_cli.services.platform import Platform
-from trellis_cli.services.process import ProcessIdentity, read_record
+from trellis_cli.services.process import ProcessIdentity, end, read_last_record, read_record
 
 #: A killed process keeps its port until its last thread has left the kernel, which a busy disk delays.
 _DYING_TIMEOUT_S = 10.0
@@ -19,6 +19,8 @@ class Service(ABC):
     grace_s: float = 10.0
     #: How often it is started when it ends while starting.
     start_attempts: int = 1
+    #: Whether it is told where broker and cluster are, and keeps to that for as long as it runs.
+    is_told_addresses: bool = True
 
     def __init__(self, platform: Platform) -> None:
         self.platform = platform
@@ -46,6 +48,19 @@ class Service(ABC):
         The kernel shows its first thread as ended while others still hold the port.
         """
         return _DYING_TIMEOUT_S if self.platform.layout.pid_path(self.name).exists() else 0.0
+
+    def end(self) -> bool:
+        """End it with everything that it started, or what it left when it died; whether anything ran."""
+        platform, path = self.platform, self.platform.layout.pid_path(self.name)
+        leader = self.record
+        killed = end(
+            leader,
+            platform.mark(self.name),
+            grace_s=self.grace_s,
+            last=read_last_record(path),
+            folder=platform.settings.data_root,
+        )
+        return leader is not None or killed > 0
 
     def settle(self) -> None:  # noqa: B027 - most services have nothing to settle
         """Pick the ports that the service needs; called only while it is not running."""

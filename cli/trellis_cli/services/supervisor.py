@@ -14,7 +14,7 @@ from trellis_cli.services.api import ApiService
 from trellis_cli.services.beat import BeatService
 from trellis_cli.services.platform import REPOSITORY_ROOT, Platform, python_command
 from trellis_cli.services.ports import holder_of, wait_until_free
-from trellis_cli.services.process import end, start_detached, write_record
+from trellis_cli.services.process import start_detached, write_record
 from trellis_cli.services.ray import RayService
 from trellis_cli.services.redis import RedisService
 from trellis_cli.services.service import Service
@@ -22,6 +22,8 @@ from trellis_cli.services.worker import WorkerService
 
 SERVICES: tuple[type[Service], ...] = (RedisService, RayService, ApiService, WorkerService, BeatService)
 Say = Callable[[str], None]
+#: How long the API's own port is waited for when it is started again.
+_API_PORT_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -55,10 +57,11 @@ class Supervisor:
             stopped = [each for each in self.services if not each.is_external and each.record is None]
             for service in stopped:
                 # What a killed service left behind would hold its ports and slots.
-                end(None, platform.mark(service.name), grace_s=service.grace_s)
+                service.end()
             self._check_api(next((each for each in stopped if isinstance(each, ApiService)), None))
             for service in stopped:
                 service.settle()
+            stopped += self._end_misled(stopped)
             platform.state.api_port = platform.settings.port
             platform.layout.write_state(platform.state)
             if stopped:
@@ -66,6 +69,24 @@ class Supervisor:
             for service in stopped:
                 self._start(service)
             self._wait(self.services)
+
+    def _end_misled(self, stopped: list[Service]) -> list[Service]:
+        """End the services that run with an address of the broker or the cluster that holds no longer.
+
+        A port that was taken meanwhile is replaced by another one, which they would never hear of.
+        """
+        told, addresses = self.platform.state.told, self.platform.addresses
+        misled = [
+            each
+            for each in self.services
+            if each.is_told_addresses and each not in stopped and told.get(each.name, addresses) != addresses
+        ]
+        for service in misled:
+            self.say(f"{service.name}: is started again, for an address has changed")
+            service.end()
+        if any(isinstance(each, ApiService) for each in misled):
+            wait_until_free([self.platform.settings.port], _API_PORT_S, self.platform.settings.host)
+        return misled
 
     def _check_api(self, stopped: ApiService | None) -> None:
         settings, state = self.platform.settings, self.platform.state
@@ -92,6 +113,10 @@ class Supervisor:
             cwd=self.platform.settings.data_root,
         )
         write_record(layout.pid_path(service.name), identity)
+        told, addresses = self.platform.state.told, self.platform.addresses
+        if service.is_told_addresses and told.get(service.name) != addresses:
+            told[service.name] = addresses
+            layout.write_state(self.platform.state)
 
     def _wait(self, services: list[Service]) -> None:
         """Wait for all at the same time; the first that cannot be waited for is the problem that is told."""
@@ -112,7 +137,7 @@ class Supervisor:
                     return f"{service.name} ended while starting; the end of {log}:\n  {last}"
                 attempt += 1
                 self.say(f"{service.name}: ended while starting, attempt {attempt}")
-                end(None, self.platform.mark(service.name), grace_s=service.grace_s)
+                service.end()
                 self._start(service)
             problem = service.probe()
             if problem is None:
@@ -129,11 +154,9 @@ class Supervisor:
         with self.platform.layout.locked():
             self.platform.state = self.platform.layout.read_state()
             for service in reversed(self.services):
-                path = self.platform.layout.pid_path(service.name)
-                leader = service.record
-                killed = end(leader, self.platform.mark(service.name), grace_s=service.grace_s)
-                path.unlink(missing_ok=True)
-                if leader is not None or killed:
+                has_ended = service.end()
+                self.platform.layout.pid_path(service.name).unlink(missing_ok=True)
+                if has_ended:
                     self.say(f"{service.name}: ended")
                     ended.append(service.name)
         return ended

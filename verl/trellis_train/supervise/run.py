@@ -89,6 +89,7 @@ class SupervisedRun:
         )
         heartbeat = HeartbeatSender(
             PlatformClient(spec.ingest_url, spec.job_id, token),
+            self._attempt_dir,
             spec.attempt,
             interval_s=spec.heartbeat_interval_s,
             read_step=lambda: shipper.latest_step,

@@ -19,7 +19,7 @@ MakeSupervisor = Callable[..., Supervisor]
 
 
 class Cluster(Service):
-    """Leaves a child in its session that bears no mark, as agents of Ray that write over their environment."""
+    """Leaves a child in its session that bears no mark: agents of Ray write over their environment."""
 
     name = "cluster"
     is_told_addresses = False

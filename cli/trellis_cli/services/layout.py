@@ -86,6 +86,18 @@ class Layout:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
 
+    @contextlib.contextmanager
+    def try_locked(self, name: str = "lock") -> Iterator[bool]:
+        """Hold a lock for the block, or find it taken: the block runs either way and is told."""
+        self.prepare()
+        with (self.run_dir / name).open("w") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            yield True
+
     def read_state(self) -> PlatformState:
         """What was settled on before, or a fresh state."""
         try:

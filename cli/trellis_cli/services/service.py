@@ -19,6 +19,8 @@ class Service(ABC):
     grace_s: float = 10.0
     #: How often it is started when it ends while starting.
     start_attempts: int = 1
+    #: For how long it may give no answer before it counts as hung.
+    hangs_after_s: float = 60.0
     #: Whether it is told where broker and cluster are, and keeps to that for as long as it runs.
     is_told_addresses: bool = True
 
@@ -75,6 +77,14 @@ class Service(ABC):
     @abstractmethod
     def probe(self) -> str | None:
         """Ask it whether it works: None, or what is wrong. Returns within about a second."""
+
+    def find_hang(self) -> str | None:
+        """None unless the process itself gives no answer; what else may be wrong, no restart would mend."""
+        return self.probe()
+
+    def environment(self) -> dict[str, str]:
+        """The environment of its process."""
+        return self.platform.environment(self.name)
 
     def describe(self) -> str:
         """Its address or size, for the status table."""

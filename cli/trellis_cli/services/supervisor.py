@@ -18,6 +18,7 @@ from trellis_cli.services.process import start_detached, write_record
 from trellis_cli.services.ray import RayService
 from trellis_cli.services.redis import RedisService
 from trellis_cli.services.service import Service
+from trellis_cli.services.watcher import WatcherService
 from trellis_cli.services.worker import WorkerService
 
 SERVICES: tuple[type[Service], ...] = (RedisService, RayService, ApiService, WorkerService, BeatService)
@@ -48,6 +49,7 @@ class Supervisor:
         self.platform = platform
         self.say = say
         self.services = [service(platform) for service in SERVICES]
+        self.watcher = WatcherService(platform)
 
     def up(self) -> None:
         """Start what is not running and wait until it all answers."""
@@ -59,16 +61,37 @@ class Supervisor:
                 # What a killed service left behind would hold its ports and slots.
                 service.end()
             self._check_api(next((each for each in stopped if isinstance(each, ApiService)), None))
-            for service in stopped:
-                service.settle()
-            stopped += self._end_misled(stopped)
-            platform.state.api_port = platform.settings.port
-            platform.layout.write_state(platform.state)
+            stopped = self._settle(stopped)
             if stopped:
                 migrate(platform)
             for service in stopped:
                 self._start(service)
             self._wait(self.services)
+
+    def bring_back(self, services: list[Service]) -> None:
+        """Start services that died, without waiting until they answer. The caller holds the lock."""
+        for service in services:
+            service.end()
+        self._check_api(next((each for each in services if isinstance(each, ApiService)), None))
+        for service in self._settle(services):
+            self._start(service)
+
+    def _settle(self, stopped: list[Service]) -> list[Service]:
+        """Find the ports of what is to be started; the answer names also what has to follow."""
+        for service in stopped:
+            service.settle()
+        stopped = [*stopped, *self._end_misled(stopped)]
+        self.platform.state.api_port = self.platform.settings.port
+        self.platform.layout.write_state(self.platform.state)
+        return stopped
+
+    def watch(self) -> None:
+        """Start the process that starts again what dies, unless it runs."""
+        with self.platform.layout.locked():
+            if self.watcher.record is None:
+                self.watcher.end()
+                self._start(self.watcher)
+        self._wait([self.watcher])
 
     def _end_misled(self, stopped: list[Service]) -> list[Service]:
         """End the services that run with an address of the broker or the cluster that holds no longer.
@@ -108,7 +131,7 @@ class Supervisor:
         service.prepare()
         identity = start_detached(
             service.command(),
-            env=self.platform.environment(service.name),
+            env=service.environment(),
             log_path=layout.log_path(service.name),
             cwd=self.platform.settings.data_root,
         )
@@ -151,22 +174,28 @@ class Supervisor:
         ended: list[str] = []
         if not self.platform.layout.run_dir.exists():
             return ended
+        # First of all, and before the lock, which it may hold: nothing is started again against the wish.
+        self._end(self.watcher, ended)
         with self.platform.layout.locked():
             self.platform.state = self.platform.layout.read_state()
             for service in reversed(self.services):
-                has_ended = service.end()
-                self.platform.layout.pid_path(service.name).unlink(missing_ok=True)
-                if has_ended:
-                    self.say(f"{service.name}: ended")
-                    ended.append(service.name)
+                self._end(service, ended)
         return ended
 
-    def status(self) -> list[ServiceStatus]:
+    def _end(self, service: Service, ended: list[str]) -> None:
+        has_ended = service.end()
+        self.platform.layout.pid_path(service.name).unlink(missing_ok=True)
+        if has_ended:
+            self.say(f"{service.name}: ended")
+            ended.append(service.name)
+
+    def status(self, *, with_watcher: bool = False) -> list[ServiceStatus]:
         """Ask every service now, all at the same time."""
-        for service in self.services:
+        services = [*self.services, *([self.watcher] if with_watcher else [])]
+        for service in services:
             logs.rotate(self.platform.layout.log_path(service.name))
-        with ThreadPoolExecutor(len(self.services)) as pool:
-            return list(pool.map(self._status_of, self.services))
+        with ThreadPoolExecutor(len(services)) as pool:
+            return list(pool.map(self._status_of, services))
 
     def _status_of(self, service: Service) -> ServiceStatus:
         identity = None if service.is_external else service.record

@@ -1,4 +1,4 @@
-"""`trellis up | down | status | logs | login | doctor | demo`: the platform on this machine."""
+"""`trellis up | down | supervise | status | logs | login | doctor | demo`: the platform on this machine."""
 
 import json
 from datetime import UTC, datetime
@@ -14,6 +14,7 @@ from trellis_cli.services.platform import Platform, load_platform
 from trellis_cli.services.supervisor import SERVICES, Supervisor
 from trellis_cli.services.watch import Watch
 from trellis_cli.services.watcher import WatcherService
+from trellis_cli.systemd_unit import install_service
 
 Port = Annotated[
     int | None, typer.Option("--port", min=1, max=65535, help="Port of the API and the dashboard.")
@@ -191,5 +192,5 @@ def print_answers(answers: list[dict[str, Any]]) -> None:
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the root application."""
-    for command in (up, down, supervise, status, logs, login, doctor, demo):
+    for command in (up, down, supervise, install_service, status, logs, login, doctor, demo):
         app.command()(command)

@@ -45,6 +45,27 @@ def test_a_run_outlives_every_service_but_the_cluster_and_then_it_is_settled(rig
     rig.expect_nothing_left(job)
 
 
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_queued_jobs_start_after_the_head_was_killed(rig: Any, is_whole: bool) -> None:
+    """Killed with all its processes, or its leader alone: then agents live on, and hold ports of the head."""
+    running = rig.launch("sft", "running on the head", total_steps=100_000)
+    queued = [rig.launch("sft", f"queued, {number}", total_steps=2) for number in range(2)]
+    rig.wait_for_step(running, 1)
+
+    if is_whole:
+        rig.kill("ray")
+    else:
+        rig.kill_leader("ray")
+    rig.start()
+    rig.wait_for_state(running, "crashed", timeout_s=60)
+    rig.wait_for_state(queued[0], "launching", "running", "succeeded", timeout_s=60)
+
+    for job in queued:
+        rig.wait_for_state(job, "succeeded")
+        assert rig.job(job)["attempt"] == 1
+    rig.expect_nothing_left(running)
+
+
 def test_an_api_that_is_killed_during_a_run_loses_nothing(rig: Any) -> None:
     job = rig.launch("grpo", "API killed", total_steps=9)
 

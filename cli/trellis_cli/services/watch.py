@@ -63,6 +63,7 @@ class Watch:
         self._stop = threading.Event()
         self._started_at = time.time()
         self._told: Supervision | None = None
+        self._trouble: str | None = None
 
     def run(self) -> None:
         """Watch until SIGTERM; a restart that is under way is completed."""
@@ -71,9 +72,20 @@ class Watch:
         with self._alone():
             self.supervisor.say(f"watching {', '.join(each.service.name for each in self.watched)}")
             while not self._stop.is_set():
-                self.look()
+                self._look_whatever_happens()
                 self._stop.wait(_LOOK_INTERVAL_S)
             (self.layout.data_root / SUPERVISION_FILE).unlink(missing_ok=True)
+
+    def _look_whatever_happens(self) -> None:
+        """A disk that is full or away for a while must not end the watch; it is told once."""
+        try:
+            self.look()
+        except (Problem, OSError) as problem:
+            if str(problem) != self._trouble:
+                self.supervisor.say(f"the services cannot be watched now: {problem}")
+            self._trouble = str(problem)
+        else:
+            self._trouble = None
 
     def look(self) -> None:
         """Look at every service once, and start what is due."""
@@ -85,7 +97,8 @@ class Watch:
                 # Otherwise somebody is starting or ending the services.
                 if has_lock:
                     for each in dead:
-                        self._care_for(each)
+                        if not self._stop.is_set():
+                            self._care_for(each)
         self._tell()
 
     def _is_alive(self, watched: Watched) -> bool:

@@ -1,5 +1,6 @@
 """The unit of systemd: what it runs, what it is told, and that nothing is written for a look."""
 
+import os
 import shutil
 import stat
 import subprocess
@@ -87,9 +88,11 @@ def test_systemd_accepts_the_unit(data_root: Path, tmp_path: Path) -> None:
 
     done = subprocess.run(
         ["systemd-analyze", "verify", "--user", "--man=no", str(unit)],
+        env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,
     )
 
     assert "trellis.service" not in done.stdout + done.stderr
+    assert "Failed to initialize" not in done.stderr

@@ -76,6 +76,16 @@ class Rig:
         with self.inside(**settings):
             self.supervisor.up()
 
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """With the supervisor at work, which the tests otherwise do without: they look at what stays dead."""
+        with self.inside():
+            self.supervisor.watch()
+            try:
+                yield
+            finally:
+                self.supervisor.watcher.end()
+
     def end(self) -> None:
         """End everything."""
         with self.inside():

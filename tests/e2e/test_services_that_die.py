@@ -5,6 +5,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from trellis_testing.waiting import wait_until
 
 pytestmark = [pytest.mark.training, pytest.mark.faults, pytest.mark.timeout(900)]
 
@@ -64,6 +65,19 @@ def test_queued_jobs_start_after_the_head_was_killed(rig: Any, is_whole: bool) -
         rig.wait_for_state(job, "succeeded")
         assert rig.job(job)["attempt"] == 1
     rig.expect_nothing_left(running)
+
+
+def test_what_is_killed_comes_back_by_itself_under_the_supervisor(rig: Any) -> None:
+    with rig.watched():
+        rig.kill("api", "worker")
+        wait_until(lambda: all(each.is_healthy for each in rig.supervisor.status()), 180, "all answer again")
+        job = rig.launch("sft", "after the restarts", total_steps=2)
+        rig.wait_for_state(job, "succeeded")
+        components = rig.client.get("/monitoring/dashboard")["components"]
+
+    (told,) = (each for each in components if each["name"] == "supervisor")
+    assert {each["name"] for each in told["services"] if each["restarts"]} == {"api", "worker"}
+    assert told["health"] == "degraded"
 
 
 def test_an_api_that_is_killed_during_a_run_loses_nothing(rig: Any) -> None:

@@ -5,6 +5,7 @@ when it is free: whoever starts or ends the platform by hand goes first. Service
 """
 
 import os
+import re
 import signal
 import threading
 import time
@@ -25,6 +26,7 @@ _LOOK_INTERVAL_S = 1.0
 _PROBE_INTERVAL_S = 10.0
 #: How much of a service's log goes with the news of its death.
 _REASON_CHARS = 300
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Watched:
@@ -167,7 +169,8 @@ class Watch:
         if service.record is not None:
             silent_s = watched.failed_probes * _PROBE_INTERVAL_S
             return f"it did not answer for {silent_s:.0f} s and was ended"
-        last = [line.strip() for line in logs.tail(self.layout.log_path(service.name), 5) if line.strip()]
+        lines = logs.tail(self.layout.log_path(service.name), 5)
+        last = [text for text in (_COLOURS.sub("", line).strip() for line in lines) if text]
         return f"it ended; its last line: {last[-1][:_REASON_CHARS]}" if last else "it ended without a word"
 
     def _tell(self) -> None:

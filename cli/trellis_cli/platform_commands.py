@@ -115,7 +115,7 @@ def logs(
 ) -> None:
     """The logs of the services."""
     layout = load_platform().layout
-    known = [each.name for each in (*SERVICES, WatcherService)]
+    known = [*(each.name for each in SERVICES), WatcherService.name]
     unknown = set(service or ()) - set(known)
     if unknown:
         raise Problem(

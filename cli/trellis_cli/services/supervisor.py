@@ -99,10 +99,9 @@ class Supervisor:
         A port that was taken meanwhile is replaced by another one, which they would never hear of.
         """
         told, addresses = self.platform.state.told, self.platform.addresses
+        running = [each for each in self.services if each not in stopped and each.record is not None]
         misled = [
-            each
-            for each in self.services
-            if each.is_told_addresses and each not in stopped and told.get(each.name, addresses) != addresses
+            each for each in running if each.is_told_addresses and told.get(each.name, addresses) != addresses
         ]
         for service in misled:
             self.say(f"{service.name}: is started again, for an address has changed")

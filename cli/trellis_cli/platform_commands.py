@@ -1,6 +1,7 @@
-"""`trellis up | down | status | logs | login | doctor | demo`: the platform on this machine."""
+"""`trellis up | down | supervise | status | logs | login | doctor | demo`: the platform on this machine."""
 
 import json
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +12,9 @@ from trellis_cli.output import Json, err, out, print_json, print_table, styled
 from trellis_cli.services import logs as service_logs
 from trellis_cli.services.platform import Platform, load_platform
 from trellis_cli.services.supervisor import SERVICES, Supervisor
+from trellis_cli.services.watch import Watch
+from trellis_cli.services.watcher import WatcherService
+from trellis_cli.systemd_unit import install_service
 
 Port = Annotated[
     int | None, typer.Option("--port", min=1, max=65535, help="Port of the API and the dashboard.")
@@ -29,13 +33,15 @@ def start(port: int | None) -> Platform:
     blocking = [each for each in doctor_checks.examine(platform.settings) if each.state == "failing"]
     if blocking:
         raise Problem("; ".join(f"{each.name}: {each.detail}" for each in blocking))
-    Supervisor(platform, say).up()
+    supervisor = Supervisor(platform, say)
+    supervisor.up()
+    supervisor.watch()
     return platform
 
 
 def report(platform: Platform, as_json: bool) -> bool:
     """Print the status table; True when nothing is wrong."""
-    services = Supervisor(platform, say).status()
+    services = Supervisor(platform, say).status(with_watcher=True)
     checks = [doctor_checks.check_database(platform.settings), *doctor_checks.examine(platform.settings)]
     is_healthy = all(each.is_healthy for each in services) and all(each.state != "failing" for each in checks)
     if as_json:
@@ -80,6 +86,20 @@ def down() -> None:
     out.print(f"ended: {', '.join(ended)}" if ended else "nothing was running")
 
 
+def supervise(port: Port = None) -> None:
+    """Start what is not running, then stay and start again what dies. For systemd; `up` does it by itself."""
+    platform = load_platform(port)
+    platform.layout.prepare()
+    supervisor = Supervisor(platform, stamp)
+    supervisor.up()
+    Watch(supervisor).run()
+
+
+def stamp(line: str) -> None:
+    """A line of the supervisor's log."""
+    print(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} {line}", flush=True)
+
+
 def status(port: Port = None, as_json: Json = False) -> None:
     """How every part is; the exit code is 1 when something is wrong."""
     if not report(load_platform(port), as_json):
@@ -88,14 +108,14 @@ def status(port: Port = None, as_json: Json = False) -> None:
 
 def logs(
     service: Annotated[
-        list[str] | None, typer.Argument(help="redis, ray, api, worker, beat; default all.")
+        list[str] | None, typer.Argument(help="redis, ray, api, worker, beat, supervisor; default all.")
     ] = None,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on as they grow.")] = False,
     lines: Annotated[int, typer.Option("-n", min=1, help="Last lines of each to begin with.")] = 30,
 ) -> None:
     """The logs of the services."""
     layout = load_platform().layout
-    known = [each.name for each in SERVICES]
+    known = [*(each.name for each in SERVICES), WatcherService.name]
     unknown = set(service or ()) - set(known)
     if unknown:
         raise Problem(
@@ -172,5 +192,5 @@ def print_answers(answers: list[dict[str, Any]]) -> None:
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the root application."""
-    for command in (up, down, status, logs, login, doctor, demo):
+    for command in (up, down, supervise, install_service, status, logs, login, doctor, demo):
         app.command()(command)

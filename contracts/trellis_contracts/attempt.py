@@ -16,6 +16,10 @@ REWARD_FILES_FOLDER = "rewards"
 WORKFLOW_FILE = "workflow.py"
 #: Created to ask the run to checkpoint and leave.
 STOP_FILE = "stop"
+#: Touched by the run before each heartbeat, whether or not the API hears that: it lives.
+BEAT_FILE = "beat"
+#: Written by the workers: for how long they have seen that file stand still.
+SILENCE_FILE = "silence.json"
 #: The event spool: one or more ``<producer>.<segment>.jsonl`` a producer.
 EVENTS_FOLDER = "events"
 #: How far the spool has been sent.

@@ -7,6 +7,7 @@ are launched over HTTP, and what trains is the engine. The tests kill its proces
 import contextlib
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from trellis_cli.demo import starter as demo
 from trellis_cli.demo import steps
 from trellis_cli.services.platform import REPOSITORY_ROOT, Platform, load_platform
 from trellis_cli.services.ports import pick_free
-from trellis_cli.services.process import marked
+from trellis_cli.services.process import marked, wait_until_gone
 from trellis_cli.services.supervisor import Supervisor
 from trellis_cli.waiting import wait_for_dataset
 from trellis_contracts.attempt import EVENTS_FOLDER
@@ -75,6 +76,16 @@ class Rig:
         with self.inside(**settings):
             self.supervisor.up()
 
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """With the supervisor at work, which the tests otherwise do without: they look at what stays dead."""
+        with self.inside():
+            self.supervisor.watch()
+            try:
+                yield
+            finally:
+                self.supervisor.watcher.end()
+
     def end(self) -> None:
         """End everything."""
         with self.inside():
@@ -90,6 +101,13 @@ class Rig:
             with contextlib.suppress(psutil.NoSuchProcess):  # some end with the one that started them
                 process.kill()
         wait_until(lambda: not any(map(is_running, doomed)), 10, f"{names} are dead", pause_s=0.02)
+
+    def kill_leader(self, name: str) -> None:
+        """SIGKILL the first process of a service; what it started lives on."""
+        (leader,) = (service.record for service in self.supervisor.services if service.name == name)
+        assert leader is not None, f"{name} does not run"
+        leader.send(signal.SIGKILL)
+        wait_until_gone([leader], 10)
 
     def count_used_slots(self) -> int:
         return int(self.client.get("/monitoring/dashboard")["slots"]["used"])

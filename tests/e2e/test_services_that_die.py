@@ -5,6 +5,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from trellis_testing.waiting import wait_until
 
 pytestmark = [pytest.mark.training, pytest.mark.faults, pytest.mark.timeout(900)]
 
@@ -43,6 +44,40 @@ def test_a_run_outlives_every_service_but_the_cluster_and_then_it_is_settled(rig
     assert rig.stored_metrics(job) == spooled_metrics(rig, job)
     assert Counter(rig.stored_lines(job)) == Counter(spooled_lines(rig, job))
     rig.expect_nothing_left(job)
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_queued_jobs_start_after_the_head_was_killed(rig: Any, is_whole: bool) -> None:
+    """Killed with all its processes, or its leader alone: then agents live on, and hold ports of the head."""
+    running = rig.launch("sft", "running on the head", total_steps=100_000)
+    queued = [rig.launch("sft", f"queued, {number}", total_steps=2) for number in range(2)]
+    rig.wait_for_step(running, 1)
+
+    if is_whole:
+        rig.kill("ray")
+    else:
+        rig.kill_leader("ray")
+    rig.start()
+    rig.wait_for_state(running, "crashed", timeout_s=60)
+    rig.wait_for_state(queued[0], "launching", "running", "succeeded", timeout_s=60)
+
+    for job in queued:
+        rig.wait_for_state(job, "succeeded")
+        assert rig.job(job)["attempt"] == 1
+    rig.expect_nothing_left(running)
+
+
+def test_what_is_killed_comes_back_by_itself_under_the_supervisor(rig: Any) -> None:
+    with rig.watched():
+        rig.kill("api", "worker")
+        wait_until(lambda: all(each.is_healthy for each in rig.supervisor.status()), 180, "all answer again")
+        job = rig.launch("sft", "after the restarts", total_steps=2)
+        rig.wait_for_state(job, "succeeded")
+        components = rig.client.get("/monitoring/dashboard")["components"]
+
+    (told,) = (each for each in components if each["name"] == "supervisor")
+    assert {each["name"] for each in told["services"] if each["restarts"]} == {"api", "worker"}
+    assert told["health"] == "degraded"
 
 
 def test_an_api_that_is_killed_during_a_run_loses_nothing(rig: Any) -> None:

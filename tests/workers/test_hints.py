@@ -7,7 +7,7 @@ from trellis_train.supervise.causes import KNOWN_CAUSES
 #: Causes that are not found in the output: judged by signals, by the workers, or on a request.
 OTHER_CAUSES = [
     *("bad_data", "bad_spec", "killed", "native_crash", "terminated"),
-    *("heartbeat_lost", "node_lost", "launch_failed", "storage_full", "storage_unwritable"),
+    *("heartbeat_lost", "frozen", "node_lost", "launch_failed", "storage_full", "storage_unwritable"),
     *("unknown_dataset", "unknown_model", "reward_unusable", "agent_unusable"),
     *("unknown_environment", "environment_not_ready", "unsuitable_environment", "unknown_workflow"),
     *("stage_job_deleted", "stage_not_exported", "pipeline_stage_failed"),

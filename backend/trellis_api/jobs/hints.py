@@ -22,6 +22,13 @@ HINTS: dict[str, Text] = {
         en="The run stopped reporting: its machine or its network was lost. Resume from the last checkpoint.",
         zh="任务不再上报：机器或网络中断。可从最近的检查点继续。",
     ),
+    "frozen": Text(
+        en="The process that supervises the run stood still: something stopped it, or it waited for a file "
+        "system that does not answer. Look at the disk or network share of the data root, then resume from "
+        "the last checkpoint.",
+        zh="监督该任务的进程停滞不动：它被暂停，或在等待没有响应的文件系统。"
+        "请检查数据目录所在的磁盘或网络共享，然后从最近的检查点继续。",
+    ),
     "node_lost": Text(
         en="The machine that ran the job left the cluster. Resume from the last checkpoint.",
         zh="运行任务的机器离开了集群。可从最近的检查点继续。",

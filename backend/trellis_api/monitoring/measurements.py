@@ -12,9 +12,12 @@ from dataclasses import dataclass, field
 
 import httpx
 import redis
+from pydantic import ValidationError
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 from trellis_contracts.presence import BEAT_KEY, LIFETIME_S, WORKER_KEY_PREFIX
+from trellis_contracts.supervision import LIFETIME_S as SUPERVISION_LIFETIME_S
+from trellis_contracts.supervision import SUPERVISION_FILE, SupervisedService, Supervision
 
 from trellis_api.core.database import Database
 from trellis_api.core.ray_cluster import RayNode, auth_headers, look_at_nodes
@@ -26,6 +29,8 @@ TIMEOUT_S = 1.5
 #: Below this multiple of the space that launching needs, the disk is worth a warning.
 _DISK_WARNING_FACTOR = 3
 _WORKERS_COUNTED = 1000
+#: A service that died so recently may do so again.
+_RECENT_DEATH_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,8 @@ class Measurement:
     health: ComponentHealth
     message: str
     latency_ms: float | None = None
+    #: Of the supervisor: the services that it watches.
+    services: tuple[SupervisedService, ...] = ()
     at: float = field(default_factory=time.monotonic)
 
 
@@ -51,6 +58,7 @@ def component_probes(settings: Settings, database: Database) -> dict[str, Probe]
         "beat": lambda: probe_beat(broker),
         "ray": lambda: probe_ray(settings),
         "disk": lambda: probe_disk(settings),
+        "supervisor": lambda: probe_supervisor(settings),
     }
 
 
@@ -165,6 +173,35 @@ def probe_disk(settings: Settings) -> Measurement:
         return Measurement(ComponentHealth.DOWN, f"{message} Launching needs {needed / 1024**3:.1f} GiB.")
     health = ComponentHealth.DEGRADED if free < _DISK_WARNING_FACTOR * needed else ComponentHealth.OK
     return Measurement(health, message)
+
+
+def probe_supervisor(settings: Settings) -> Measurement:
+    """Read what the supervisor of this machine's services last wrote; without one, others run them."""
+    try:
+        told = Supervision.model_validate_json((settings.data_root / SUPERVISION_FILE).read_bytes())
+    except FileNotFoundError:
+        return Measurement(
+            ComponentHealth.NOT_CONFIGURED, "No supervisor of the platform watches its services."
+        )
+    except (OSError, ValidationError) as error:
+        log.warning("what the supervisor tells cannot be read: %s", error)
+        return Measurement(ComponentHealth.DEGRADED, "What the supervisor tells cannot be read.")
+    services = tuple(told.services)
+    age_s = time.time() - told.renewed_at
+    if age_s > SUPERVISION_LIFETIME_S:
+        message = "The supervisor is gone: what dies stays dead until ./init.sh is called."
+        return Measurement(ComponentHealth.DEGRADED, message, services=services)
+    lost = [each.name for each in services if each.state == "given_up"]
+    if lost:
+        message = f"Given up after repeated deaths: {', '.join(lost)}. See its log, and call ./init.sh."
+        return Measurement(ComponentHealth.DOWN, message, services=services)
+    restless = [
+        each.name for each in services if each.died_at and time.time() - each.died_at < _RECENT_DEATH_S
+    ]
+    if restless:
+        message = f"Started again in the last ten minutes: {', '.join(restless)}."
+        return Measurement(ComponentHealth.DEGRADED, message, services=services)
+    return Measurement(ComponentHealth.OK, f"{len(services)} services are watched.", services=services)
 
 
 def _open_redis(settings: Settings) -> redis.Redis | None:

@@ -90,4 +90,5 @@ class Probes:
             message=measurement.message,
             latency_ms=measurement.latency_ms,
             age_s=age_s,
+            services=list(measurement.services),
         )

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from trellis_contracts.states import JobState
@@ -60,13 +60,24 @@ class StateCollector(Collector):
         age = GaugeMetricFamily(
             "trellis_component_age_seconds", "Age of a component's measurement.", labels=["component"]
         )
+        restarts = CounterMetricFamily(
+            "trellis_service_restarts",
+            "Starts of a service that had died, by its supervisor.",
+            labels=["service"],
+        )
+        lost = GaugeMetricFamily(
+            "trellis_service_given_up", "1 where the supervisor has given a service up.", labels=["service"]
+        )
         for component in self._probes.components():
+            for service in component.services:
+                restarts.add_metric([service.name], service.restarts)
+                lost.add_metric([service.name], float(service.state == "given_up"))
             if component.health is ComponentHealth.NOT_CONFIGURED or component.age_s is None:
                 continue
             works = component.health in {ComponentHealth.OK, ComponentHealth.DEGRADED}
             up.add_metric([component.name], float(works))
             age.add_metric([component.name], component.age_s)
-        return [jobs, alarms, up, age]
+        return [jobs, alarms, up, age, restarts, lost]
 
 
 def render(collector: StateCollector) -> bytes:

@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, Field
 from trellis_contracts.states import JobState
+from trellis_contracts.supervision import SupervisedService
 
 from trellis_api.jobs.alarms.schemas import Severity
 from trellis_api.jobs.schemas import JobRead
@@ -26,11 +27,14 @@ class ComponentHealth(StrEnum):
 class ComponentRead(BaseModel):
     """One part of the platform, as it was measured ``age_s`` ago."""
 
-    name: str = Field(description="database, redis, workers, beat, ray, disk, memory.")
+    name: str = Field(description="database, redis, workers, beat, ray, disk, supervisor.")
     health: ComponentHealth
     message: str = Field(description="One sentence: what was found.")
     latency_ms: float | None = Field(default=None, description="Time that the measurement's answer took.")
     age_s: float | None = Field(description="Time since the measurement; null before the first.")
+    services: list[SupervisedService] = Field(
+        default=[], description="Of the supervisor: the services of this machine that it watches."
+    )
 
 
 class SlotsRead(BaseModel):

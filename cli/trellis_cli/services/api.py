@@ -34,5 +34,12 @@ class ApiService(Service):
         except (ValueError, KeyError):
             return f"answers {answer.status_code}"
 
+    def find_hang(self) -> str | None:
+        try:
+            httpx.get(f"{self.platform.url}/healthz", timeout=5.0)
+        except httpx.HTTPError as error:
+            return f"does not answer: {error}"
+        return None
+
     def describe(self) -> str:
         return self.platform.url

@@ -3,7 +3,7 @@
 from trellis_contracts.presence import BEAT_KEY
 
 from trellis_cli.services.platform import python_command
-from trellis_cli.services.presence import find_presence
+from trellis_cli.services.presence import find_absence, find_presence
 from trellis_cli.services.service import Service
 from trellis_cli.services.worker import CELERY_APP
 
@@ -20,3 +20,6 @@ class BeatService(Service):
 
     def probe(self) -> str | None:
         return find_presence(self.platform, BEAT_KEY, self.pid)
+
+    def find_hang(self) -> str | None:
+        return find_absence(self.probe())

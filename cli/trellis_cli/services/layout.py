@@ -41,6 +41,8 @@ class PlatformState(BaseModel):
     redis_port: int | None = None
     redis_password: str = Field(default_factory=lambda: secrets.token_urlsafe(24))
     ray_ports: dict[str, int] = Field(default_factory=dict)
+    #: The addresses of broker and cluster that each service was started with.
+    told: dict[str, list[str]] = Field(default_factory=dict)
 
 
 class Layout:
@@ -83,6 +85,18 @@ class Layout:
         with (self.run_dir / "lock").open("w") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
+
+    @contextlib.contextmanager
+    def try_locked(self, name: str = "lock") -> Iterator[bool]:
+        """Hold a lock for the block, or find it taken: the block runs either way and is told."""
+        self.prepare()
+        with (self.run_dir / name).open("w") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            yield True
 
     def read_state(self) -> PlatformState:
         """What was settled on before, or a fresh state."""

@@ -57,6 +57,11 @@ class Platform:
         host = "127.0.0.1" if self.settings.host in ("0.0.0.0", "::", "localhost") else self.settings.host  # noqa: S104
         return f"http://{f'[{host}]' if ':' in host else host}:{self.settings.port}"
 
+    @property
+    def addresses(self) -> list[str]:
+        """Where broker and cluster are: what a service is told at its start, and cannot learn later."""
+        return [self.redis_url, self.ray_address, self.ray_dashboard_url]
+
     def mark(self, service: str) -> str:
         """The value that marks a service's processes."""
         return f"{self.state.instance}:{service}"

@@ -5,6 +5,9 @@ from trellis_contracts.presence import Presence
 
 from trellis_cli.services.platform import Platform
 
+#: How the answer begins where nobody can say whether the process lives.
+NO_BROKER = "the broker does not answer"
+
 
 def find_presence(platform: Platform, pattern: str, pid: int | None) -> str | None:
     """None when the process with this pid shows itself under such a key, else what is wrong."""
@@ -12,8 +15,13 @@ def find_presence(platform: Platform, pattern: str, pid: int | None) -> str | No
     try:
         values = [client.get(key) for key in client.scan_iter(match=pattern)]
     except redis.RedisError as error:
-        return f"the broker does not answer: {error}"
+        return f"{NO_BROKER}: {error}"
     finally:
         client.close()
     found = [Presence.model_validate_json(value) for value in values if isinstance(value, bytes)]
     return None if any(each.pid == pid for each in found) else "does not show itself in the broker"
+
+
+def find_absence(problem: str | None) -> str | None:
+    """The problem, unless it is the broker's: then nothing is known of the process."""
+    return None if problem is None or problem.startswith(NO_BROKER) else problem

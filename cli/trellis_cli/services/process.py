@@ -2,7 +2,8 @@
 
 A pid alone proves nothing: it is reused after a crash or a reboot. Every record therefore carries the
 boot and the kernel's start time of the process, and every descendant carries the platform's id in its
-environment, so that processes which detached themselves (Ray's) are found too.
+environment, so that processes which detached themselves are found too. Some of Ray's processes write their
+title over their environment: those are known by the session that their leader began.
 """
 
 import os
@@ -16,6 +17,8 @@ from pathlib import Path
 #: Environment variable that marks every process of a platform: "<instance id>:<service>".
 MARK = "TRELLIS_SERVICE_MARK"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+#: Places in /proc/<pid>/stat, counted behind the command's name.
+_SESSION, _START_TICKS = 3, 19
 
 
 @dataclass(frozen=True)
@@ -29,15 +32,10 @@ class ProcessIdentity:
     @classmethod
     def of(cls, pid: int) -> "ProcessIdentity | None":
         """The identity of a running process, or None where there is none (a zombie is none)."""
-        try:
-            stat = Path(f"/proc/{pid}/stat").read_text()
-        except (FileNotFoundError, ProcessLookupError):
+        fields = _read_stat(pid)
+        if fields is None or fields[0] in "ZX":
             return None
-        # The command's name is in parentheses and may hold spaces; the fields after it are fixed.
-        fields = stat[stat.rindex(")") + 2 :].split()
-        if fields[0] in "ZX":
-            return None
-        return cls(pid, int(fields[19]), _BOOT_ID.read_text().strip())
+        return cls(pid, int(fields[_START_TICKS]), _BOOT_ID.read_text().strip())
 
     @property
     def is_alive(self) -> bool:
@@ -61,12 +59,17 @@ def write_record(path: Path, identity: ProcessIdentity) -> None:
 
 def read_record(path: Path) -> ProcessIdentity | None:
     """The process of a pid file if it still runs, else None."""
+    identity = read_last_record(path)
+    return identity if identity is not None and identity.is_alive else None
+
+
+def read_last_record(path: Path) -> ProcessIdentity | None:
+    """The process of a pid file, whether or not it still runs."""
     try:
         pid, start_ticks, boot_id = path.read_text().split()
-        identity = ProcessIdentity(int(pid), int(start_ticks), boot_id)
+        return ProcessIdentity(int(pid), int(start_ticks), boot_id)
     except (FileNotFoundError, ValueError):
         return None
-    return identity if identity.is_alive else None
 
 
 def start_detached(
@@ -109,12 +112,66 @@ def marked(mark_prefix: str) -> Iterator[ProcessIdentity]:
                 yield identity
 
 
-def end(leader: ProcessIdentity | None, mark: str, *, grace_s: float) -> int:
-    """Ask the leader to end, wait, then kill what is left under the mark; the answer counts the killed."""
+def in_session(leader: ProcessIdentity, folder: Path) -> Iterator[ProcessIdentity]:
+    """Every process of the session that a leader began, dead or alive, which works below the folder.
+
+    The kernel gives the leader's pid to nobody else while its session has a process; when it has none,
+    a stranger may get that pid and begin a session. The boot, the start and the folder tell them apart.
+    """
+    if leader.boot_id != _BOOT_ID.read_text().strip():
+        return
+    holder = ProcessIdentity.of(leader.pid)
+    if holder is not None and holder != leader:
+        return
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        fields = _read_stat(int(entry.name))
+        if fields is None or fields[0] in "ZX" or int(fields[_SESSION]) != leader.pid:
+            continue
+        try:
+            works_in = Path(os.readlink(Path(entry.path, "cwd")))
+        except OSError:  # somebody else's, or gone
+            continue
+        start_ticks = int(fields[_START_TICKS])
+        if start_ticks >= leader.start_ticks and works_in.is_relative_to(folder):
+            yield ProcessIdentity(int(entry.name), start_ticks, leader.boot_id)
+
+
+def _read_stat(pid: int) -> list[str] | None:
+    """The fields behind the command's name; None where there is no such process."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # The name is in parentheses and may hold spaces; the fields after it are fixed.
+    return stat[stat.rindex(")") + 2 :].split()
+
+
+def end(
+    leader: ProcessIdentity | None,
+    mark: str,
+    *,
+    grace_s: float,
+    last: ProcessIdentity | None = None,
+    folder: Path | None = None,
+) -> int:
+    """Ask the leader to end, wait, then kill what is left; the answer counts the killed.
+
+    What is left bears the mark, or is in the session of ``last``, the leader that ran last, and works
+    below the folder.
+    """
+
+    def find_left() -> list[ProcessIdentity]:
+        found = set(marked(mark))
+        if last is not None and folder is not None:
+            found |= set(in_session(last, folder))
+        return list(found)
+
     if leader is not None:
         leader.send(signal.SIGTERM)
         wait_until_gone([leader], grace_s)
-    left = list(marked(mark))
+    left = find_left()
     if leader is None:
         for process in left:
             process.send(signal.SIGTERM)
@@ -124,7 +181,7 @@ def end(leader: ProcessIdentity | None, mark: str, *, grace_s: float) -> int:
     # A second look: a process that was being born during the first is not missed.
     for _ in range(2):
         left = []
-        for process in marked(mark):
+        for process in find_left():
             process.send(signal.SIGKILL)
             left.append(process)
         wait_until_gone(left, 2.0)

@@ -20,8 +20,11 @@ class RayService(Service):
     """The Ray head with its Jobs API."""
 
     name = "ray"
+    is_told_addresses = False
     start_timeout_s = 240.0
     grace_s = 20.0
+    # On a machine that is short of everything it answers late, and its end is the end of every run.
+    hangs_after_s = 300.0
     # The head gives up when its raylet has not registered within 30 s, a constant of ray/_private/node.py
     # (2.60) that busy cores exceed now and then.
     start_attempts = 3

@@ -34,6 +34,7 @@ class RedisService(Service):
     """Redis."""
 
     name = "redis"
+    is_told_addresses = False
     start_timeout_s = 60.0
 
     @property

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 
 from trellis_cli.services.platform import Platform
-from trellis_cli.services.process import ProcessIdentity, read_record
+from trellis_cli.services.process import ProcessIdentity, end, read_last_record, read_record
 
 #: A killed process keeps its port until its last thread has left the kernel, which a busy disk delays.
 _DYING_TIMEOUT_S = 10.0
@@ -19,6 +19,10 @@ class Service(ABC):
     grace_s: float = 10.0
     #: How often it is started when it ends while starting.
     start_attempts: int = 1
+    #: For how long it may give no answer before it counts as hung.
+    hangs_after_s: float = 60.0
+    #: Whether it is told where broker and cluster are, and keeps to that for as long as it runs.
+    is_told_addresses: bool = True
 
     def __init__(self, platform: Platform) -> None:
         self.platform = platform
@@ -47,6 +51,19 @@ class Service(ABC):
         """
         return _DYING_TIMEOUT_S if self.platform.layout.pid_path(self.name).exists() else 0.0
 
+    def end(self) -> bool:
+        """End it with everything that it started, or what it left when it died; whether anything ran."""
+        platform, path = self.platform, self.platform.layout.pid_path(self.name)
+        leader = self.record
+        killed = end(
+            leader,
+            platform.mark(self.name),
+            grace_s=self.grace_s,
+            last=read_last_record(path),
+            folder=platform.settings.data_root,
+        )
+        return leader is not None or killed > 0
+
     def settle(self) -> None:  # noqa: B027 - most services have nothing to settle
         """Pick the ports that the service needs; called only while it is not running."""
 
@@ -60,6 +77,14 @@ class Service(ABC):
     @abstractmethod
     def probe(self) -> str | None:
         """Ask it whether it works: None, or what is wrong. Returns within about a second."""
+
+    def find_hang(self) -> str | None:
+        """None unless the process itself gives no answer; what else may be wrong, no restart would mend."""
+        return self.probe()
+
+    def environment(self) -> dict[str, str]:
+        """The environment of its process."""
+        return self.platform.environment(self.name)
 
     def describe(self) -> str:
         """Its address or size, for the status table."""

@@ -14,14 +14,17 @@ from trellis_cli.services.api import ApiService
 from trellis_cli.services.beat import BeatService
 from trellis_cli.services.platform import REPOSITORY_ROOT, Platform, python_command
 from trellis_cli.services.ports import holder_of, wait_until_free
-from trellis_cli.services.process import end, start_detached, write_record
+from trellis_cli.services.process import start_detached, write_record
 from trellis_cli.services.ray import RayService
 from trellis_cli.services.redis import RedisService
 from trellis_cli.services.service import Service
+from trellis_cli.services.watcher import WatcherService
 from trellis_cli.services.worker import WorkerService
 
 SERVICES: tuple[type[Service], ...] = (RedisService, RayService, ApiService, WorkerService, BeatService)
 Say = Callable[[str], None]
+#: How long the API's own port is waited for when it is started again.
+_API_PORT_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class Supervisor:
         self.platform = platform
         self.say = say
         self.services = [service(platform) for service in SERVICES]
+        self.watcher = WatcherService(platform)
 
     def up(self) -> None:
         """Start what is not running and wait until it all answers."""
@@ -55,17 +59,56 @@ class Supervisor:
             stopped = [each for each in self.services if not each.is_external and each.record is None]
             for service in stopped:
                 # What a killed service left behind would hold its ports and slots.
-                end(None, platform.mark(service.name), grace_s=service.grace_s)
+                service.end()
             self._check_api(next((each for each in stopped if isinstance(each, ApiService)), None))
-            for service in stopped:
-                service.settle()
-            platform.state.api_port = platform.settings.port
-            platform.layout.write_state(platform.state)
+            stopped = self._settle(stopped)
             if stopped:
                 migrate(platform)
             for service in stopped:
                 self._start(service)
             self._wait(self.services)
+
+    def bring_back(self, services: list[Service]) -> None:
+        """Start services that died, without waiting until they answer. The caller holds the lock."""
+        for service in services:
+            service.end()
+        self._check_api(next((each for each in services if isinstance(each, ApiService)), None))
+        for service in self._settle(services):
+            self._start(service)
+
+    def _settle(self, stopped: list[Service]) -> list[Service]:
+        """Find the ports of what is to be started; the answer names also what has to follow."""
+        for service in stopped:
+            service.settle()
+        stopped = [*stopped, *self._end_misled(stopped)]
+        self.platform.state.api_port = self.platform.settings.port
+        self.platform.layout.write_state(self.platform.state)
+        return stopped
+
+    def watch(self) -> None:
+        """Start the process that starts again what dies, unless it runs."""
+        with self.platform.layout.locked():
+            if self.watcher.record is None:
+                self.watcher.end()
+                self._start(self.watcher)
+        self._wait([self.watcher])
+
+    def _end_misled(self, stopped: list[Service]) -> list[Service]:
+        """End the services that run with an address of the broker or the cluster that holds no longer.
+
+        A port that was taken meanwhile is replaced by another one, which they would never hear of.
+        """
+        told, addresses = self.platform.state.told, self.platform.addresses
+        running = [each for each in self.services if each not in stopped and each.record is not None]
+        misled = [
+            each for each in running if each.is_told_addresses and told.get(each.name, addresses) != addresses
+        ]
+        for service in misled:
+            self.say(f"{service.name}: is started again, for an address has changed")
+            service.end()
+        if any(isinstance(each, ApiService) for each in misled):
+            wait_until_free([self.platform.settings.port], _API_PORT_S, self.platform.settings.host)
+        return misled
 
     def _check_api(self, stopped: ApiService | None) -> None:
         settings, state = self.platform.settings, self.platform.state
@@ -87,11 +130,15 @@ class Supervisor:
         service.prepare()
         identity = start_detached(
             service.command(),
-            env=self.platform.environment(service.name),
+            env=service.environment(),
             log_path=layout.log_path(service.name),
             cwd=self.platform.settings.data_root,
         )
         write_record(layout.pid_path(service.name), identity)
+        told, addresses = self.platform.state.told, self.platform.addresses
+        if service.is_told_addresses and told.get(service.name) != addresses:
+            told[service.name] = addresses
+            layout.write_state(self.platform.state)
 
     def _wait(self, services: list[Service]) -> None:
         """Wait for all at the same time; the first that cannot be waited for is the problem that is told."""
@@ -112,7 +159,7 @@ class Supervisor:
                     return f"{service.name} ended while starting; the end of {log}:\n  {last}"
                 attempt += 1
                 self.say(f"{service.name}: ended while starting, attempt {attempt}")
-                end(None, self.platform.mark(service.name), grace_s=service.grace_s)
+                service.end()
                 self._start(service)
             problem = service.probe()
             if problem is None:
@@ -126,24 +173,28 @@ class Supervisor:
         ended: list[str] = []
         if not self.platform.layout.run_dir.exists():
             return ended
+        # First of all, and before the lock, which it may hold: nothing is started again against the wish.
+        self._end(self.watcher, ended)
         with self.platform.layout.locked():
             self.platform.state = self.platform.layout.read_state()
             for service in reversed(self.services):
-                path = self.platform.layout.pid_path(service.name)
-                leader = service.record
-                killed = end(leader, self.platform.mark(service.name), grace_s=service.grace_s)
-                path.unlink(missing_ok=True)
-                if leader is not None or killed:
-                    self.say(f"{service.name}: ended")
-                    ended.append(service.name)
+                self._end(service, ended)
         return ended
 
-    def status(self) -> list[ServiceStatus]:
+    def _end(self, service: Service, ended: list[str]) -> None:
+        has_ended = service.end()
+        self.platform.layout.pid_path(service.name).unlink(missing_ok=True)
+        if has_ended:
+            self.say(f"{service.name}: ended")
+            ended.append(service.name)
+
+    def status(self, *, with_watcher: bool = False) -> list[ServiceStatus]:
         """Ask every service now, all at the same time."""
-        for service in self.services:
+        services = [*self.services, *([self.watcher] if with_watcher else [])]
+        for service in services:
             logs.rotate(self.platform.layout.log_path(service.name))
-        with ThreadPoolExecutor(len(self.services)) as pool:
-            return list(pool.map(self._status_of, self.services))
+        with ThreadPoolExecutor(len(services)) as pool:
+            return list(pool.map(self._status_of, services))
 
     def _status_of(self, service: Service) -> ServiceStatus:
         identity = None if service.is_external else service.record

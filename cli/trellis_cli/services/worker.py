@@ -3,7 +3,7 @@
 from trellis_contracts.presence import WORKER_KEY_PREFIX
 
 from trellis_cli.services.platform import python_command
-from trellis_cli.services.presence import find_presence
+from trellis_cli.services.presence import find_absence, find_presence
 from trellis_cli.services.service import Service
 
 CELERY_APP = "trellis_workers.core.app"
@@ -34,3 +34,6 @@ class WorkerService(Service):
 
     def probe(self) -> str | None:
         return find_presence(self.platform, f"{WORKER_KEY_PREFIX}*", self.pid)
+
+    def find_hang(self) -> str | None:
+        return find_absence(self.probe())

@@ -3237,9 +3237,15 @@ export interface components {
             message: string;
             /**
              * Name
-             * @description database, redis, workers, beat, ray, disk, memory.
+             * @description database, redis, workers, beat, ray, disk, supervisor.
              */
             name: string;
+            /**
+             * Services
+             * @description Of the supervisor: the services of this machine that it watches.
+             * @default []
+             */
+            services: components["schemas"]["SupervisedService"][];
         };
         /**
          * Condition
@@ -9145,6 +9151,29 @@ export interface components {
              * Format: date-time
              */
             at: string;
+        };
+        /**
+         * SupervisedService
+         * @description One service, as the supervisor sees it.
+         */
+        SupervisedService: {
+            /** Died At */
+            died_at?: number | null;
+            /** Name */
+            name: string;
+            /** Reason */
+            reason?: string | null;
+            /**
+             * Restarts
+             * @default 0
+             */
+            restarts: number;
+            /**
+             * State
+             * @default running
+             * @enum {string}
+             */
+            state: "running" | "starting" | "waiting" | "given_up";
         };
         /**
          * TargetEstimate

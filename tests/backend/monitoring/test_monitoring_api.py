@@ -62,7 +62,7 @@ def test_a_running_api_measures_itself_in_the_background(tmp_path: Path) -> None
         up = read_figures(client)['trellis_component_up{component="database"}']
 
     components = {item["name"]: item for item in dashboard["components"]}
-    assert list(components) == ["database", "redis", "workers", "beat", "ray", "disk"]
+    assert list(components) == ["database", "redis", "workers", "beat", "ray", "disk", "supervisor"]
     assert [components[name]["health"] for name in ("database", "redis", "disk")] == [
         "ok",
         "not_configured",

@@ -38,5 +38,5 @@ def running_ray_head(slots: int = 1) -> Iterator[dict[str, str]]:
         joining = {name: value for name, value in environment.items() if name.startswith("RAY_")}
         yield {**joining, "RAY_ADDRESS": platform.ray_address}
     finally:
-        end(head, platform.mark(service.name), grace_s=service.grace_s)
+        end(head, platform.mark(service.name), grace_s=service.grace_s, last=head, folder=folder)
         shutil.rmtree(folder, ignore_errors=True)

@@ -4,7 +4,9 @@ import json
 import logging
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
+from trellis_contracts.attempt import BEAT_FILE
 from trellis_contracts.events import Heartbeat
 
 from trellis_train.supervise.platform_client import (
@@ -18,11 +20,16 @@ logger = logging.getLogger(__name__)
 
 
 class HeartbeatSender:
-    """A thread that posts a heartbeat every ``interval_s``; a failed one is simply followed by the next."""
+    """A thread that gives a sign of life every ``interval_s``; a failed one is simply followed by the next.
+
+    It touches a file in the attempt's folder, which the workers see while the API is away, and posts a
+    heartbeat. In this order: where the file system hangs, nothing is posted, for the run cannot go on.
+    """
 
     def __init__(
         self,
         client: PlatformClient,
+        attempt_dir: Path,
         attempt: int,
         *,
         interval_s: float,
@@ -30,6 +37,7 @@ class HeartbeatSender:
         on_stop_requested: Callable[[], object],
     ) -> None:
         self._client = client
+        self._beat_path = attempt_dir / BEAT_FILE
         self._attempt = attempt
         self._interval_s = interval_s
         self._read_step = read_step
@@ -55,6 +63,11 @@ class HeartbeatSender:
 
     def _beat(self) -> bool:
         """Whether the platform asks the run to stop."""
+        try:
+            # Only its time changes: a full disk takes that, too.
+            self._beat_path.touch()
+        except OSError as error:
+            logger.warning("the sign of life cannot be written: %s", error)
         beat = Heartbeat(attempt=self._attempt, step=self._read_step())
         try:
             answer = self._client.post("heartbeat", json.dumps(beat.model_dump()).encode())

@@ -46,9 +46,9 @@ def _build_environment(spec: JobSpec) -> dict[str, str]:
     """What the engine's process inherits.
 
     Ray gives the job's own process one thread, whatever the machine has: on a CPU the engine would
-    compute on one core.
+    compute on one core. Exports and evaluations take no slot and are one process.
     """
-    threads = {THREADS_VARIABLE: str(threads_of_slot(spec.gpus))} if spec.platform == "cpu" else {}
+    threads = {THREADS_VARIABLE: str(threads_of_slot(max(1, spec.gpus)))} if spec.platform == "cpu" else {}
     return {**os.environ, **threads, **spec.env, ATTEMPT_DIR_VARIABLE: spec.attempt_dir}
 
 
@@ -89,6 +89,7 @@ class SupervisedRun:
         )
         heartbeat = HeartbeatSender(
             PlatformClient(spec.ingest_url, spec.job_id, token),
+            self._attempt_dir,
             spec.attempt,
             interval_s=spec.heartbeat_interval_s,
             read_step=lambda: shipper.latest_step,

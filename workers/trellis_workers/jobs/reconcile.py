@@ -1,8 +1,8 @@
 """Compares active jobs with Ray's own view and with their heartbeats, and settles those that are over.
 
-Ray knows whether a run's process lives, and its exit code decides how the run ended.
-Heartbeats count only while Ray cannot be asked: an API that was down receives none
-from a run that is well.
+Ray knows whether a run's process lives, and its exit code decides how the run ended. A process that lives
+and has frozen is told by ``silence.py``. Heartbeats alone count only while Ray cannot be asked: an API that
+was down receives none from a run that is well.
 """
 
 import logging
@@ -17,6 +17,7 @@ from trellis_contracts.states import JobState
 
 from trellis_workers.core.ray_client import OVER, RayAwayError, RayJob, RayJobs, RayStatus, get_ray
 from trellis_workers.core.transaction import get_settings, read, write
+from trellis_workers.jobs import silence
 from trellis_workers.jobs.drain import drain_spool
 from trellis_workers.jobs.launch import METADATA_ROOT
 from trellis_workers.jobs.settle import settle
@@ -87,6 +88,8 @@ def _reconcile_job(ray: RayJobs, job: Job, attempt: Attempt | None) -> bool:
         # What an export wrote is hashed, which no sweep has the time for (``finish_exports.py``); what an
         # evaluation left is read by a sweep of its own (``trellis_workers/evaluations/finish.py``).
         return job.kind == TRAIN and settle_over(job, ray_job)
+    if ray_job.status == RayStatus.RUNNING and silence.has_frozen(job, attempt):
+        return _end_frozen(ray, job)
     if job.state == JobState.STOPPING:
         if ray_job.status == RayStatus.PENDING:
             # Ray ends it as soon as it is placed, which may be never; until then nothing of it runs.
@@ -100,6 +103,15 @@ def _reconcile_job(ray: RayJobs, job: Job, attempt: Attempt | None) -> bool:
     return False
 
 
+def _end_frozen(ray: RayJobs, job: Job) -> bool:
+    """Let Ray end a run that has frozen, with all its processes; one that it cannot end is given up."""
+    if silence.note_end(job):
+        return _settle(job, silence.FROZEN)
+    logger.warning("job %s: attempt %d has frozen and is ended", job.id, job.attempt)
+    ray.stop(service.submission_id(job))
+    return False
+
+
 def settle_over(job: Job, ray_job: RayJob) -> bool:
     """Settle an attempt that is over on Ray; whether it was."""
     # What the run said last may decide how it ended: it is read after the spool is drained.
@@ -107,7 +119,8 @@ def settle_over(job: Job, ray_job: RayJob) -> bool:
         return False
     with read() as session:
         attempt = repository.find_attempt(session, job_id=job.id, number=job.attempt)
-    return _settle(job, decide(job, attempt, ray_job), is_drained=True)
+    ended_for = silence.FROZEN if silence.was_ended(job) else None
+    return _settle(job, decide(job, attempt, ray_job, ended_for=ended_for), is_drained=True)
 
 
 def _look_for_stall(job: Job, attempt: Attempt) -> None:

@@ -1,6 +1,6 @@
 """How an attempt ended, decided from what Ray, the exit code and the run itself say. No I/O."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trellis_api.jobs.models import Attempt, Job
 from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_CRASHED, EXIT_STOPPED, EXIT_SUCCEEDED
@@ -26,11 +26,14 @@ class Settlement:
     cause: str | None = None
 
 
-def decide(job: Job, attempt: Attempt | None, ray_job: RayJob) -> Settlement:
+def decide(
+    job: Job, attempt: Attempt | None, ray_job: RayJob, *, ended_for: Settlement | None = None
+) -> Settlement:
     """The settlement of an attempt that is over on Ray.
 
     The exit code decides. A supervising process that was killed has none of its own to
-    give; then what the run had said by that time counts.
+    give; then what the run had said by that time counts. ``ended_for`` is why the platform ended it, where
+    nobody had asked it to stop.
     """
     outcome = attempt.outcome if attempt else None
     own_exit_code = attempt.exit_code if attempt and outcome else None
@@ -41,6 +44,8 @@ def decide(job: Job, attempt: Attempt | None, ray_job: RayJob) -> Settlement:
         return Settlement(state, code if own_exit_code is None else own_exit_code, reason, cause)
     if outcome in FINISHED:
         return Settlement(JobState(outcome), own_exit_code)
+    if ended_for is not None and job.state != JobState.STOPPING:
+        return replace(ended_for, exit_code=code)
     if ray_job.status == RayStatus.STOPPED or job.state == JobState.STOPPING:
         return Settlement(
             JobState.STOPPED, code, "The run was ended before it reached a checkpoint.", "ended"

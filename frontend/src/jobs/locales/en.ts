@@ -266,6 +266,7 @@ export default {
     kv_cache_too_small: 'KV cache too small',
     killed: 'killed from outside',
     heartbeat_lost: 'no sign of life',
+    frozen: 'frozen',
     node_lost: 'machine lost',
     bad_data: 'unsuitable data',
     missing_column: 'missing column',

@@ -265,6 +265,7 @@ export default {
     kv_cache_too_small: 'KV 缓存过小',
     killed: '被外部终止',
     heartbeat_lost: '失去心跳',
+    frozen: '停滞不动',
     node_lost: '机器丢失',
     bad_data: '数据不适用',
     missing_column: '缺少列',

@@ -63,6 +63,14 @@ export default {
     ray: 'Ray',
     disk: 'Disk',
     memory: 'Memory',
+    supervisor: 'Supervisor',
+  },
+  service: {
+    running: '{name}: started again {n} time | {name}: started again {n} time | {name}: started again {n} times',
+    starting: '{name}: is starting again',
+    waiting: '{name}: dead, will be started again after a pause',
+    given_up: '{name}: given up after repeated deaths; mend the cause and call ./init.sh',
+    died: '(last death {time}: {reason})',
   },
   first: {
     title: 'Train your first model',

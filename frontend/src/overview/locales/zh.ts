@@ -63,6 +63,14 @@ export default {
     ray: 'Ray',
     disk: '磁盘',
     memory: '内存',
+    supervisor: '守护进程',
+  },
+  service: {
+    running: '{name}：已重新启动 {n} 次',
+    starting: '{name}：正在重新启动',
+    waiting: '{name}：已退出，稍后重新启动',
+    given_up: '{name}：多次退出，已放弃；请排除原因后运行 ./init.sh',
+    died: '（最近一次退出 {time}：{reason}）',
   },
   first: {
     title: '训练你的第一个模型',

@@ -9552,6 +9552,8 @@ export interface components {
         Trajectory: {
             /** Duration S */
             duration_s: number;
+            /** Error */
+            error?: string | null;
             /**
              * Is Shortened
              * @default false

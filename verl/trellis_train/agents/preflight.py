@@ -51,11 +51,12 @@ def check_first_sessions(spec: JobSpec) -> None:
     if spec.agent is None or spec.agent.workflow_path is None:
         return
     tasks = read_prepared_tasks(Path(spec.attempt_dir) / PREPARED_FOLDER / TRAIN_FILE)
+    limits = tune_options.Options.parse(spec.agent.options).as_limits()
     try:
-        trials = try_sessions(WorkflowSource.read(spec.agent.workflow_path), tasks)
+        trials = try_sessions(WorkflowSource.read(spec.agent.workflow_path), tasks, limits)
     except WorkflowUnusable as error:
         raise AgentUnusable(str(error)) from error
-    if not trials or any(trial.failure is None or trial.replies for trial in trials):
+    if not trials or not all(trial.is_certain for trial in trials):
         return
     failure = trials[0].failure
     keys = ", ".join(tasks[0])

@@ -16,7 +16,13 @@ from trellis_contracts.workflows import ContextExceeded, Message
 from trellis_recipes.data.conversion import NoConversion, Place, choose_conversion
 from trellis_recipes.data.reading import BadRow
 
-from trellis_train.agents.tune.isolation import RunnerLimits, SessionFailed, WorkflowRunner
+from trellis_train.agents.tune.isolation import (
+    SANDBOX,
+    TIMEOUT,
+    RunnerLimits,
+    SessionFailed,
+    WorkflowRunner,
+)
 from trellis_train.agents.tune.mapping import MappedJob, MappedRows
 from trellis_train.agents.tune.program import WorkflowSource, WorkflowUnusable
 from trellis_train.agents.tune.signature import Fault
@@ -84,13 +90,20 @@ class Trial:
     """How one session with the scripted model went."""
 
     failure: SessionFailed | None
-    #: Replies that the workflow had got by then: an error before the first is not the model's doing.
+    #: Replies that the workflow had got by then.
     replies: int
 
+    @property
+    def is_certain(self) -> bool:
+        """Whether every session of the task fails: no reply, and no busy machine, has a part in it."""
+        return self.failure is not None and not self.replies and self.failure.kind not in (TIMEOUT, SANDBOX)
 
-def try_sessions(source: WorkflowSource, tasks: Sequence[Mapping[str, Any]]) -> list[Trial]:
+
+def try_sessions(
+    source: WorkflowSource, tasks: Sequence[Mapping[str, Any]], limits: RunnerLimits = _LIMITS
+) -> list[Trial]:
     """Play a session for each task; ``WorkflowUnusable`` where the sandbox cannot load the workflow."""
-    runner = WorkflowRunner(source, _LIMITS)
+    runner = WorkflowRunner(source, limits)
     try:
         runner.check()
         return asyncio.run(_play(runner, tasks))

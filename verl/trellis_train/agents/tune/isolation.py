@@ -198,12 +198,13 @@ class _Raised(Exception):
         self._told = told if isinstance(told, dict) else {"message": str(told)}
 
     def as_failure(self) -> SessionFailed:
-        """What it said of its error, which is a stranger's word: texts within bounds."""
-        kind, message, traceback = (
-            str(self._told.get(name, "")) for name in ("kind", "message", "traceback")
-        )
+        """What it said of its error, a stranger's word: texts within bounds, sentences on one line."""
+        said = {name: str(self._told.get(name, "")) for name in ("kind", "message", "traceback")}
+        kind = " ".join(said["kind"].split())[:_KIND_CHARACTERS]
         return SessionFailed(
-            message, kind=kind[:_KIND_CHARACTERS] or NO_REWARD, traceback=traceback[:_TRACEBACK_CHARACTERS]
+            " ".join(said["message"].split()),
+            kind=kind or NO_REWARD,
+            traceback=said["traceback"][:_TRACEBACK_CHARACTERS],
         )
 
 

@@ -16,6 +16,7 @@ from trellis_api.benchmarks.router import router as benchmarks_router
 from trellis_api.core.database import Database
 from trellis_api.core.errors import ERROR_RESPONSES, install_error_handlers
 from trellis_api.core.frontend import mount_frontend
+from trellis_api.core.query_parameters import refuse_unknown_parameters
 from trellis_api.core.redaction import install_log_redaction
 from trellis_api.core.security_headers import SecurityHeaders
 from trellis_api.core.settings import Settings
@@ -113,13 +114,13 @@ def _assemble() -> APIRouter:
     api = APIRouter(responses={422: ERROR_RESPONSES[422]})
     api.include_router(health.router)
     api.include_router(metrics_router)
-    api.include_router(auth_router, prefix=API_PREFIX)
+    api.include_router(auth_router, prefix=API_PREFIX, dependencies=[Depends(refuse_unknown_parameters)])
     api.include_router(ingest_router, prefix=API_PREFIX)
     for router in ROUTERS:
         api.include_router(
             router,
             prefix=API_PREFIX,
-            dependencies=[Depends(require_user)],
+            dependencies=[Depends(require_user), Depends(refuse_unknown_parameters)],
             responses={403: ERROR_RESPONSES[403]},
         )
     return api

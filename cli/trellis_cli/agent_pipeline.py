@@ -164,7 +164,7 @@ def _read_settings(config: Path | None, algorithm: str | None, *, warm_up: bool 
 
 
 def _read_knobs(settings: list[str]) -> dict[str, dict[str, Any]]:
-    from trellis_cli.agent_train import read_knobs
+    from trellis_cli.knobs import read_knobs
 
     by_stage: dict[str, dict[str, Any]] = {}
     for each, value in read_knobs(settings).items():

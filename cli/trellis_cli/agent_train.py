@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
 from trellis_contracts.recipe import DataFormat
 
 from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.knobs import read_knobs
 from trellis_cli.local_job import LocalJob, LocalRows, write_spec
 from trellis_cli.local_run import LocalOutcome, insist, run_local
 from trellis_cli.output import Json, err, out, print_json, print_table
@@ -67,7 +67,10 @@ def train(
         str | None, typer.Option(help="Folder with the weights to begin with; default as the preset says.")
     ] = None,
     dev_data: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="Rows to measure on.")
+        Path | None,
+        typer.Option(
+            exists=True, dir_okay=False, help="Rows to measure on: the first validation_rows of them."
+        ),
     ] = None,
     epochs: Annotated[int | None, typer.Option(min=1)] = None,
     task_weights: Annotated[
@@ -105,6 +108,8 @@ def train(
         knobs.setdefault("total_steps", None)
     chosen = preset or read.preset
     rows, measured = _locate_rows(stage, data, dev_data, output)
+    if knobs.get("validation_rows") == 0:
+        measured = None
     spec = write_spec(
         LocalJob(
             folder=output,
@@ -112,6 +117,7 @@ def train(
             model=_find_model(base_model or read.base_model(chosen)),
             train=rows,
             validation=measured,
+            caps_validation=True,
             preset=chosen,
             params=knobs,
             seed=seed,
@@ -162,20 +168,6 @@ def _option_knobs(
             known = ", ".join(each.value for each in names)
             raise Problem(f"{option} is of {known}, not of {stage.value}", exit_code=ExitCode.USAGE)
         knobs[names[stage]] = value
-    return knobs
-
-
-def read_knobs(settings: list[str]) -> dict[str, Any]:
-    """``NAME=VALUE`` by name. Values are read as YAML: numbers, true and false, null, texts."""
-    knobs = {}
-    for each in settings:
-        name, sign, value = each.partition("=")
-        if not sign:
-            raise Problem(f"--set {each}: write NAME=VALUE", exit_code=ExitCode.USAGE)
-        try:
-            knobs[name.strip()] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
-            raise Problem(f"--set {each}: {error}", exit_code=ExitCode.USAGE) from error
     return knobs
 
 

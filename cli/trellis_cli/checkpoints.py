@@ -6,10 +6,12 @@ import typer
 
 from trellis_cli.client import connect
 from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.finding import find_job
 from trellis_cli.output import Json, out, print_json, print_table, size, styled
 from trellis_cli.watch import watch_job
 
-Job = Annotated[str, typer.Argument(help="Id of a job, e.g. job_k2n6q4y7c3ta.")]
+Job = Annotated[str, typer.Argument(help="Id (job_...) or name; of several of the name, the newest.")]
+OneJob = Annotated[str, typer.Argument(help="Id (job_...), or a name that one job has.")]
 Step = Annotated[int, typer.Option(min=0, help="Step of the checkpoint.")]
 BestBy = Annotated[str | None, typer.Option(help="Metric that tells the best; default the job's own.")]
 Mode = Annotated[str | None, typer.Option(help="max or min; default as suits the metric.")]
@@ -26,6 +28,7 @@ def register(app: typer.Typer) -> None:
 def checkpoints(job: Job, best_by: BestBy = None, mode: Mode = None, as_json: Json = False) -> None:
     """The checkpoints of a job, with what was measured at their steps; the best one bears a star."""
     client = connect()
+    job = find_job(client, job)
     found = list(client.pages(f"/jobs/{job}/checkpoints", best_by=best_by, mode=mode))
     if as_json:
         print_json(found)
@@ -69,17 +72,19 @@ def export(
     mode: Mode = None,
     form: Annotated[str, typer.Option(help="merged: a whole model; adapter: the adapter alone.")] = "merged",
     description: Annotated[str, typer.Option(help="Of the model.")] = "",
-    detach: Annotated[bool, typer.Option("--detach", help="Do not wait for its end.")] = False,
+    wait: Annotated[bool, typer.Option(help="Until the model is there.")] = True,
+    detach: Annotated[bool, typer.Option("--detach", hidden=True)] = False,
     as_json: Json = False,
 ) -> None:
     """Write a checkpoint as a model and register it; waits until that is done."""
     client = connect()
+    job = find_job(client, job)
     if step is None:
         found = list(client.pages(f"/jobs/{job}/checkpoints", best_by=best_by, mode=mode))
         step = choose_step(found, wants_best=best or best_by is not None)
     body = {"name": name, "form": form, "description": description}
     started = client.post(f"/jobs/{job}/checkpoints/{step}/export", body)
-    if detach:
+    if detach or not wait:
         print_export(started, as_json=as_json)
         return
     ended = watch_job(client, started["id"])
@@ -114,16 +119,19 @@ def print_export(job: dict[str, Any], *, as_json: bool) -> None:
 
 
 def keep(
-    job: Job,
+    job: OneJob,
     step: Step,
     off: Annotated[bool, typer.Option("--off", help="Let it go again.")] = False,
 ) -> None:
     """Pin a checkpoint: it is not removed to make room."""
-    found = connect().request("PATCH", f"/jobs/{job}/checkpoints/{step}", json={"is_kept": not off})
+    client = connect()
+    job = find_job(client, job, must_be_one=True)
+    found = client.request("PATCH", f"/jobs/{job}/checkpoints/{step}", json={"is_kept": not off})
     out.print(f"step {found['step']}: {'kept' if found['is_kept'] else 'not kept'}", highlight=False)
 
 
-def prune(job: Job, step: Step) -> None:
+def prune(job: OneJob, step: Step) -> None:
     """Remove the files of a checkpoint; its metrics stay listed."""
-    connect().delete(f"/jobs/{job}/checkpoints/{step}")
+    client = connect()
+    client.delete(f"/jobs/{find_job(client, job, must_be_one=True)}/checkpoints/{step}")
     out.print(f"step {step}: removed", highlight=False)

@@ -7,6 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from trellis_contracts.connection import (
+    LOCAL_VARIABLES,
+    TOKEN_VARIABLE,
+    URL_VARIABLE,
+    BadConnectionFile,
+    Connection,
+    find_connection,
+)
 
 from trellis_cli.errors import ExitCode, Problem, Refusal
 from trellis_cli.services.platform import load_platform
@@ -31,7 +39,14 @@ class ApiClient:
     def request(self, method: str, path: str, **options: Any) -> Any:
         """The decoded answer of an endpoint below /api/v1 (None for an empty one)."""
         answer = self.send(method, path, **options)
-        return answer.json() if answer.content else None
+        try:
+            return answer.json() if answer.content else None
+        except ValueError:
+            raise Problem(
+                f"{self.url} answers {method} {path} with something else than JSON",
+                hint="is this the address of a platform?",
+                exit_code=ExitCode.UNREACHABLE,
+            ) from None
 
     def send(self, method: str, path: str, **options: Any) -> httpx.Response:
         """The answer itself, for those who read headers."""
@@ -58,7 +73,7 @@ class ApiClient:
         except httpx.HTTPError as error:
             raise Problem(
                 f"the platform at {self.url} does not answer ({error})",
-                hint="start it with ./init.sh, or set TRELLIS_URL",
+                hint="start it with ./init.sh, or name another one: TRELLIS_URL, trellis login URL",
                 exit_code=ExitCode.UNREACHABLE,
             ) from error
 
@@ -110,10 +125,15 @@ def describe_error(answer: httpx.Response) -> str:
 
 
 def connect() -> ApiClient:
-    """The API of this environment: TRELLIS_URL and TRELLIS_TOKEN, else the platform of the data root."""
-    url, token = os.environ.get("TRELLIS_URL"), os.environ.get("TRELLIS_TOKEN")
+    """The platform of TRELLIS_URL and TRELLIS_TOKEN, else the one logged in to, else that of the data root.
+
+    Where the environment names a platform of this machine (TRELLIS_DATA_ROOT), a login does not count.
+    """
+    url, token = os.environ.get(URL_VARIABLE), os.environ.get(TOKEN_VARIABLE)
     if url and token:
         return ApiClient(url, token)
+    if not any(os.environ.get(name) for name in LOCAL_VARIABLES) and (stored := _read_login()):
+        return ApiClient(stored.url, stored.token)
     platform = load_platform()
     path = platform.settings.admin_token_path
     if token is None:
@@ -122,7 +142,8 @@ def connect() -> ApiClient:
         except FileNotFoundError:
             raise Problem(
                 f"no platform was started in {platform.settings.data_root}",
-                hint="start it with ./init.sh, or set TRELLIS_DATA_ROOT to the one you mean",
+                hint="start it with ./init.sh, set TRELLIS_DATA_ROOT to the one you mean, "
+                "or log in to one elsewhere: trellis login URL",
                 exit_code=ExitCode.UNREACHABLE,
             ) from None
         except PermissionError:
@@ -132,3 +153,10 @@ def connect() -> ApiClient:
                 exit_code=ExitCode.UNREACHABLE,
             ) from None
     return ApiClient(url or platform.url, token)
+
+
+def _read_login() -> Connection | None:
+    try:
+        return find_connection()
+    except BadConnectionFile as error:
+        raise Problem(str(error), exit_code=ExitCode.USAGE) from error

@@ -1,9 +1,10 @@
 """Files that must agree with the code: ``python -m trellis_cli.documents WHAT [--write]``.
 
-WHAT is configuration, data, openapi, preset-sizes, recipes or migrations.
+WHAT is configuration, data, openapi, preset-sizes, recipes, sdk-types or migrations.
 """
 
 import difflib
+import json
 import os
 import subprocess
 import sys
@@ -16,12 +17,14 @@ from trellis_recipes.documentation import render
 from trellis_recipes.preset_sizes import render_sizes
 
 from trellis_cli.operator_docs import render_operators
+from trellis_cli.sdk_types import render_types
 from trellis_cli.services.platform import REPOSITORY_ROOT, python_command
 
 CONFIGURATION = REPOSITORY_ROOT / "docs" / "configuration.md"
 OPENAPI = REPOSITORY_ROOT / "frontend" / "openapi.json"
 RECIPES = REPOSITORY_ROOT / "docs" / "recipes.md"
 PRESET_SIZES = REPOSITORY_ROOT / "recipes" / "trellis_recipes" / "preset_sizes.yaml"
+SDK_TYPES = REPOSITORY_ROOT / "sdk" / "trellis" / "types.py"
 DATA = REPOSITORY_ROOT / "docs" / "data.md"
 
 HEADER = """# Settings
@@ -41,8 +44,9 @@ These are read by `init.sh` and the command line, before the platform runs.
 |---|---|---|
 | `TRELLIS_PYTHON` | the first that fits | Python 3.11 or 3.12 to make the virtual environment with. |
 | `TRELLIS_TORCH_INDEX_URL` | the usual, then PyTorch's own | Package index that has PyTorch's CPU wheel. |
-| `TRELLIS_URL` | the platform of the data root | Platform that `trellis` commands speak to. |
-| `TRELLIS_TOKEN` | `<data_root>/admin.token` | Bearer token for it. |
+| `TRELLIS_URL` | of `trellis login`, else of the data root | Platform that commands and the SDK speak to. |
+| `TRELLIS_TOKEN` | of `trellis login`, else `<data_root>/admin.token` | Bearer token for it. |
+| `TRELLIS_TRACEBACK` | none | Set, a fault of a command shows its traceback. |
 
 A setting that is not given is embedded: SQLite, a Redis server and a Ray head of the platform's own, on free
 local ports that `<data_root>/run/services.json` remembers.
@@ -111,6 +115,7 @@ def main(arguments: list[str]) -> int:
         "openapi": (OPENAPI, render_openapi),
         "data": (DATA, lambda: render_operators(DATA.read_text())),
         "preset-sizes": (PRESET_SIZES, lambda: render_sizes(list_recipes())),
+        "sdk-types": (SDK_TYPES, lambda: render_types(json.loads(OPENAPI.read_text()))),
         "recipes": (RECIPES, lambda: render(list_recipes())),
     }[what]
     if is_writing:

@@ -1,4 +1,4 @@
-"""What `trellis eval run` is asked for, as the API's request."""
+"""What `trellis eval submit` is asked for, as the API's request."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ import yaml
 
 from trellis_cli.client import ApiClient
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.finding import find_model
+from trellis_cli.finding import find_job, find_model
 
 #: ``harness:arc_easy`` is a task of lm-evaluation-harness.
 _HARNESS = "harness:"
@@ -48,7 +48,7 @@ def read_targets(client: ApiClient, models: list[str], checkpoints: list[str]) -
                 hint="--checkpoint JOB:STEP, for example job_abc:200; trellis jobs checkpoints JOB",
                 exit_code=ExitCode.USAGE,
             )
-        targets.append({"kind": "checkpoint", "job": job, "step": int(step)})
+        targets.append({"kind": "checkpoint", "job": find_job(client, job), "step": int(step)})
     if not targets:
         raise Problem(
             "nothing to measure was named",

@@ -7,7 +7,7 @@ from rich.markup import escape
 
 from trellis_cli.client import connect
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.finding import find_model
+from trellis_cli.finding import find_evaluation, find_job, find_model
 from trellis_cli.output import Json, age, out, print_json, print_table
 
 Label = Annotated[str | None, typer.Option(help="Of the benchmark.")]
@@ -22,12 +22,14 @@ _OBSTACLES = {
 
 
 def compare(
-    a: Annotated[str, typer.Argument(help="Id of an evaluation.")],
-    b: Annotated[str, typer.Argument(help="Id of another one.")],
+    a: Annotated[str, typer.Argument(help="Id or name of an evaluation.")],
+    b: Annotated[str, typer.Argument(help="Id or name of another one.")],
     as_json: Json = False,
 ) -> None:
     """B against A, problem by problem: difference with its 95 % interval and a paired test."""
-    found = connect().get("/evaluations/compare", a=a, b=b)
+    client = connect()
+    pair = {"a": find_evaluation(client, a), "b": find_evaluation(client, b)}
+    found = client.get("/evaluations/compare", **pair)
     if as_json:
         print_json(found)
         return
@@ -108,7 +110,8 @@ def history(
         raise Problem("give --model or --job, one of the two", exit_code=ExitCode.USAGE)
     client = connect()
     chosen = find_model(client, model) if model else None
-    found = client.get("/evaluations/history", model=chosen, job=job, label=label, metric=metric)["items"]
+    trained = find_job(client, job) if job else None
+    found = client.get("/evaluations/history", model=chosen, job=trained, label=label, metric=metric)["items"]
     if as_json:
         print_json(found)
         return

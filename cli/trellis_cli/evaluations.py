@@ -14,19 +14,22 @@ from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.evaluation_orders import read_orders, read_targets
 from trellis_cli.evaluation_scores import describe_score, percent
-from trellis_cli.finding import find_model
+from trellis_cli.finding import find_evaluation, find_job, find_model
 from trellis_cli.output import Json, age, duration, err, out, print_json, print_table, styled
 from trellis_cli.waiting import read_patiently
 from trellis_cli.watch import POLL_S, JobDisplay
 
 app = typer.Typer(no_args_is_help=True)
-Evaluation = Annotated[str, typer.Argument(help="Id of an evaluation: ev_...")]
+Evaluation = Annotated[str, typer.Argument(help="Id (ev_...) or name; of several of the name, the newest.")]
+OneEvaluation = Annotated[str, typer.Argument(help="Id (ev_...), or a name that one evaluation has.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Follow it to its end and print the scores.")]
 #: Of a text in a table.
 _SHOWN = 60
 
 
+@app.command("run", hidden=True)
 @app.command()
-def run(
+def submit(
     model: Annotated[list[str] | None, typer.Option(help="Name or id; may be given again.")] = None,
     checkpoint: Annotated[list[str] | None, typer.Option(help="JOB:STEP; may be given again.")] = None,
     benchmarks: Annotated[
@@ -46,7 +49,7 @@ def run(
     priority: Annotated[int, typer.Option(min=-100, max=100, help="Among evaluations.")] = 0,
     name: Annotated[str | None, typer.Option(help="Default the target and the benchmarks.")] = None,
     estimate: Annotated[bool, typer.Option("--estimate", help="Only say what it would take.")] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Follow it and print the scores.")] = False,
+    wait: Wait = False,
     as_json: Json = False,
 ) -> None:
     """Measure models or checkpoints, each in an evaluation of its own."""
@@ -63,17 +66,11 @@ def run(
         return
     made = client.post("/evaluations", plan | {"name": name, "priority": priority})["items"]
     if wait:
-        made = [_follow(client, each["id"], quiet=as_json) for each in made]
-    if as_json:
+        _await_scores(client, made, as_json=as_json)
+    elif as_json:
         print_json(made)
-    elif wait:
-        for each in made:
-            print_scores(each)
     else:
         _print_list(made)
-    failed = [each for each in made if wait and each["state"] != "succeeded"]
-    if failed:
-        raise Problem("; ".join(_say_failure(each) for each in failed))
 
 
 @app.command("list")
@@ -88,7 +85,10 @@ def list_evaluations(
     """Evaluations, newest first."""
     client = connect()
     chosen = find_model(client, model) if model else None
-    found = client.get("/evaluations", model=chosen, job=job, benchmark=benchmark, state=state, limit=limit)
+    trained = find_job(client, job) if job else None
+    found = client.get(
+        "/evaluations", model=chosen, job=trained, benchmark=benchmark, state=state, limit=limit
+    )
     if as_json:
         print_json(found["items"])
     else:
@@ -98,7 +98,8 @@ def list_evaluations(
 @app.command()
 def show(evaluation: Evaluation, as_json: Json = False) -> None:
     """Scores with their intervals, and what became of the answers."""
-    found = connect().get(f"/evaluations/{evaluation}")
+    client = connect()
+    found = client.get(f"/evaluations/{find_evaluation(client, evaluation)}")
     if as_json:
         print_json(found)
     else:
@@ -108,7 +109,8 @@ def show(evaluation: Evaluation, as_json: Json = False) -> None:
 @app.command()
 def manifest(evaluation: Evaluation) -> None:
     """What the scores were measured with, as JSON."""
-    print_json(connect().get(f"/evaluations/{evaluation}/manifest")["manifest"])
+    client = connect()
+    print_json(client.get(f"/evaluations/{find_evaluation(client, evaluation)}/manifest")["manifest"])
 
 
 @app.command()
@@ -127,13 +129,14 @@ def samples(
 ) -> None:
     """Answers of a model, one line each; with --json whole, a JSON document a line."""
     kind, name = _split_group(group)
+    client = connect()
     asked = {
         "label": label, "verdict": verdict, "group_kind": kind, "group": name, "search": search,
-        "against": against, "changed": changed,
+        "against": find_evaluation(client, against) if against else None, "changed": changed,
     }  # fmt: skip
-    left, rows, path = limit, [], f"/evaluations/{evaluation}/samples"
+    left, rows, path = limit, [], f"/evaluations/{find_evaluation(client, evaluation)}/samples"
     # A search hands out pages with few samples or none before it is through.
-    for each in connect().pages(path, limit=min(limit, 200), **asked):
+    for each in client.pages(path, limit=min(limit, 200), **asked):
         if as_json:
             print_json(each)
         else:
@@ -145,22 +148,45 @@ def samples(
         print_table(("problem", "verdict", "answer", "reference", "output"), rows)
 
 
+@app.command("cancel", hidden=True)
 @app.command()
-def cancel(evaluation: Evaluation, as_json: Json = False) -> None:
+def stop(evaluation: OneEvaluation, as_json: Json = False) -> None:
     """End an evaluation; what is done stays."""
-    _print_changed(connect().post(f"/evaluations/{evaluation}/cancel"), as_json=as_json)
+    client = connect()
+    called = find_evaluation(client, evaluation, must_be_one=True)
+    _print_changed(client.post(f"/evaluations/{called}/cancel"), as_json=as_json)
+
+
+@app.command("retry", hidden=True)
+@app.command()
+def resume(evaluation: OneEvaluation, wait: Wait = False, as_json: Json = False) -> None:
+    """Go on with an evaluation that failed or was stopped, where it stopped."""
+    client = connect()
+    called = find_evaluation(client, evaluation, must_be_one=True)
+    found = client.post(f"/evaluations/{called}/retry")
+    if wait:
+        _await_scores(client, [found], as_json=as_json)
+    else:
+        _print_changed(found, as_json=as_json)
 
 
 @app.command()
-def retry(evaluation: Evaluation, as_json: Json = False) -> None:
-    """Go on with an evaluation that failed or was cancelled, where it stopped."""
-    _print_changed(connect().post(f"/evaluations/{evaluation}/retry"), as_json=as_json)
-
-
-@app.command()
-def delete(evaluation: Evaluation) -> None:
+def delete(evaluation: OneEvaluation) -> None:
     """Delete an evaluation with its samples."""
-    connect().delete(f"/evaluations/{evaluation}")
+    client = connect()
+    client.delete(f"/evaluations/{find_evaluation(client, evaluation, must_be_one=True)}")
+
+
+def _await_scores(client: ApiClient, made: list[dict[str, Any]], *, as_json: bool) -> None:
+    """Follow evaluations to their ends, and print them; ``Problem`` where one did not succeed."""
+    ended = [_follow(client, each["id"], quiet=as_json) for each in made]
+    if as_json:
+        print_json(ended)
+    else:
+        for each in ended:
+            print_scores(each)
+    if failed := [each for each in ended if each["state"] != "succeeded"]:
+        raise Problem("; ".join(_say_failure(each) for each in failed))
 
 
 def print_scores(evaluation: dict[str, Any]) -> None:

@@ -17,9 +17,9 @@ def find_pipeline(client: ApiClient, called: str) -> str | None:
     return _find(client, called, prefix="pip_", path="/pipelines")
 
 
-def find_model(client: ApiClient, called: str) -> str:
-    """Id of the model of this id or name; of several of the name, the newest."""
-    found = _find(client, called, prefix="mdl_", path="/models")
+def find_model(client: ApiClient, called: str, *, must_be_one: bool = False) -> str:
+    """Id of the model of this id or name; of several of the name the newest, as ``find_job``."""
+    found = _find(client, called, prefix="mdl_", path="/models", must_be_one=must_be_one)
     return _require(found, f"there is no model '{called}'", hint="trellis models list")
 
 
@@ -29,14 +29,41 @@ def look_for_model(client: ApiClient, called: str) -> str | None:
 
 
 def name_to_ids(client: ApiClient, request: dict[str, Any]) -> dict[str, Any]:
-    """A job's request with the ids of the model and the datasets that it calls by name."""
+    """A job's request with the ids of what it calls by name: model, datasets, environment and workflow."""
     finders = {"model": find_model, "dataset": find_dataset, "validation_dataset": find_dataset}
-    found = {
+    found: dict[str, Any] = {
         field: finder(client, request[field])
         for field, finder in finders.items()
         if isinstance(request.get(field), str)
     }
+    params = request.get("params")
+    if isinstance(params, dict):
+        knobs = {"environment": find_environment, "workflow": find_workflow}
+        named = {
+            knob: finder(client, params[knob])
+            for knob, finder in knobs.items()
+            if isinstance(params.get(knob), str)
+        }
+        found |= {"params": {**params, **named}} if named else {}
     return {**request, **found}
+
+
+def find_job(client: ApiClient, called: str, *, must_be_one: bool = False) -> str:
+    """Id of the job of this id or name; of several of the name the newest, or none if it ``must_be_one``."""
+    found = _find(client, called, prefix="job_", path="/jobs", must_be_one=must_be_one, text=called)
+    return _require(found, f"there is no job '{called}'", hint="trellis jobs list")
+
+
+def find_evaluation(client: ApiClient, called: str, *, must_be_one: bool = False) -> str:
+    """Id of the evaluation of this id or name; of several of the name the newest, as ``find_job``."""
+    found = _find(client, called, prefix="ev_", path="/evaluations", must_be_one=must_be_one)
+    return _require(found, f"there is no evaluation '{called}'", hint="trellis eval list")
+
+
+def find_report(client: ApiClient, called: str, *, must_be_one: bool = False) -> str:
+    """Id of the report of this id or name; of several of the name the newest, as ``find_job``."""
+    found = _find(client, called, prefix="rep_", path="/reports", must_be_one=must_be_one)
+    return _require(found, f"there is no report '{called}'", hint="trellis reports list")
 
 
 def find_environment(client: ApiClient, called: str) -> str:
@@ -57,10 +84,23 @@ def find_job_pipeline(client: ApiClient, called: str) -> str:
     return _require(found, f"there is no pipeline of jobs '{called}'", hint="trellis job-pipelines list")
 
 
-def _find(client: ApiClient, called: str, *, prefix: str, path: str, **filters: Any) -> str | None:
+def _find(
+    client: ApiClient, called: str, *, prefix: str, path: str, must_be_one: bool = False, **filters: Any
+) -> str | None:
     if called.startswith(prefix):
         return called
-    return next((str(each["id"]) for each in client.pages(path, **filters) if each["name"] == called), None)
+    named = (str(each["id"]) for each in client.pages(path, **filters) if each["name"] == called)
+    if not must_be_one:
+        return next(named, None)
+    found = list(named)
+    if len(found) > 1:
+        # What cannot be undone is not guessed.
+        raise Problem(
+            f"{len(found)} are called '{called}': say which by its id",
+            hint=", ".join(found),
+            exit_code=ExitCode.USAGE,
+        )
+    return found[0] if found else None
 
 
 def _require(found: str | None, message: str, *, hint: str) -> str:

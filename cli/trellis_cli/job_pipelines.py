@@ -160,9 +160,10 @@ def show(pipeline: Called, wait: Wait = False, as_json: Json = False) -> None:
     follow_and_tell(client, found, wait=wait, as_json=as_json)
 
 
+@app.command("start", hidden=True)
 @app.command()
-def start(pipeline: Called, wait: Wait = False, as_json: Json = False) -> None:
-    """Run it, or run it again: stages whose inputs did not change are skipped."""
+def resume(pipeline: Called, wait: Wait = False, as_json: Json = False) -> None:
+    """Begin it, or go on with it: stages whose inputs did not change are skipped."""
     client = connect()
     found = client.post(f"/job-pipelines/{find_job_pipeline(client, pipeline)}/start")
     follow_and_tell(client, found, wait=wait, as_json=as_json)

@@ -1,19 +1,30 @@
 """`trellis jobs`: launch, follow and end training."""
 
-import sys
 import time
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
 from trellis_contracts.states import FINISHED
 
 from trellis_cli import checkpoints, script_import
 from trellis_cli.alarms import alarm_mark, print_alarms
 from trellis_cli.client import ApiClient, connect
-from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.finding import find_environment, find_workflow, name_to_ids
+from trellis_cli.errors import ExitCode
+from trellis_cli.finding import find_environment, find_job, find_workflow, name_to_ids
+from trellis_cli.job_requests import (
+    Choice,
+    Columns,
+    Dataset,
+    File,
+    Model,
+    Name,
+    Preset,
+    ReadAs,
+    Recipe,
+    Settings,
+    Validation,
+    make_request,
+)
 from trellis_cli.memory import print_memory
 from trellis_cli.output import Json, age, duration, err, out, print_json, print_table, styled
 from trellis_cli.watch import watch_job
@@ -21,7 +32,12 @@ from trellis_cli.watch import watch_job
 app = typer.Typer(no_args_is_help=True)
 checkpoints.register(app)
 script_import.register(app)
-Job = Annotated[str, typer.Argument(help="Id of a job, e.g. job_k2n6q4y7c3ta.")]
+Job = Annotated[str, typer.Argument(help="Id (job_...) or name; of several of the name, the newest.")]
+OneJob = Annotated[str, typer.Argument(help="Id (job_...), or a name that one job has.")]
+Wait = Annotated[
+    bool, typer.Option("--wait", help="Follow it to its end; the exit code is 0 when it succeeded.")
+]
+OldWatch = Annotated[bool, typer.Option("--watch", hidden=True)]
 FOLLOW_PAUSE_S = 0.5
 
 
@@ -78,6 +94,7 @@ def progress_text(job: dict[str, Any]) -> str:
 def show(job: Job, as_json: Json = False) -> None:
     """One job: how it is, and why where it failed."""
     client = connect()
+    job = find_job(client, job)
     found = client.get(f"/jobs/{job}")
     if as_json:
         print_json(found)
@@ -125,40 +142,6 @@ def print_failure(job: dict[str, Any]) -> None:
         out.print(f"  {line}", style="dim", markup=False, highlight=False)
 
 
-def read_request(file: Path) -> dict[str, Any]:
-    """A job request from YAML or JSON; `-` reads stdin."""
-    text = sys.stdin.read() if str(file) == "-" else file.read_text()
-    try:
-        request = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise Problem(f"{file} is neither YAML nor JSON: {error}", exit_code=ExitCode.USAGE) from error
-    if not isinstance(request, dict):
-        raise Problem(f"{file} does not hold a job request", exit_code=ExitCode.USAGE)
-    return request
-
-
-File = Annotated[Path, typer.Option("-f", "--file", help="Job request as YAML or JSON; - for stdin.")]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option("--column", help="A column's role in the data, e.g. prompt=question; repeat for several."),
-]
-ReadAs = Annotated[str | None, typer.Option("--data-format", help="What the rows are read as.")]
-
-
-def with_data_choice(
-    request: dict[str, Any], columns: list[str] | None, data_format: str | None
-) -> dict[str, Any]:
-    """The request with what the options say about its data; they go before the file."""
-    chosen = dict(request.get("columns") or {})
-    for pair in columns or []:
-        role, equals, column = pair.partition("=")
-        if not (role and equals and column):
-            raise Problem(f"--column takes ROLE=COLUMN, not '{pair}'", exit_code=ExitCode.USAGE)
-        chosen[role] = column
-    further = {"columns": chosen} if chosen else {}
-    return {**request, **further, **({"data_format": data_format} if data_format else {})}
-
-
 def print_data_fit(found: dict[str, Any] | None) -> None:
     """How the dataset would be read, or what it lacks and how else it could be."""
     if found is None:
@@ -177,38 +160,60 @@ def print_data_fit(found: dict[str, Any] | None) -> None:
 
 @app.command()
 def submit(
-    file: File,
-    watch: Annotated[bool, typer.Option("--watch", help="Follow it to its end.")] = False,
+    file: File = None,
+    recipe: Recipe = None,
+    model: Model = None,
+    dataset: Dataset = None,
+    validation_dataset: Validation = None,
+    name: Name = None,
+    preset: Preset = None,
+    settings: Settings = None,
+    column: Columns = None,
+    data_format: ReadAs = None,
     export_as: Annotated[
         str | None, typer.Option(help="Export a checkpoint as a model of this name when it has succeeded.")
     ] = None,
     best_by: Annotated[
         str | None, typer.Option(help="Export the best checkpoint by this metric; default the last one.")
     ] = None,
+    wait: Wait = False,
+    watch: OldWatch = False,
+    as_json: Json = False,
+) -> None:
+    """Launch a job, of a file or in one line; the body is that of POST /api/v1/jobs.
+
+    trellis jobs submit --recipe sft --model starter --dataset rows --set learning_rate=1e-4 --wait
+
+    Options go before what a file says. Model and datasets may be called by name.
+    """
+    client = connect()
+    choice = Choice(recipe, model, dataset, validation_dataset, name, preset, settings, column, data_format)
+    request = name_to_ids(client, make_request(file, choice))
+    if export_as is not None:
+        request["export_as"] = {"name": export_as, "best_by": best_by}
+    job = client.post("/jobs", request)
+    _print(job, job["id"], styled(job["state"]), f"{client.url}/jobs/{job['id']}", as_json=as_json)
+    _follow(client, job, wait=wait or watch)
+
+
+@app.command()
+def preview(
+    file: File = None,
+    recipe: Recipe = None,
+    model: Model = None,
+    dataset: Dataset = None,
+    validation_dataset: Validation = None,
+    name: Name = None,
+    preset: Preset = None,
+    settings: Settings = None,
     column: Columns = None,
     data_format: ReadAs = None,
     as_json: Json = False,
 ) -> None:
-    """Launch a job; the body is that of POST /api/v1/jobs. Model and datasets may be called by name."""
+    """What a request would run, without launching it; it is given as to `submit`."""
     client = connect()
-    request = name_to_ids(client, with_data_choice(read_request(file), column, data_format))
-    if export_as is not None:
-        request["export_as"] = {"name": export_as, "best_by": best_by}
-    job = client.post("/jobs", request)
-    if as_json:
-        print_json(job)
-    else:
-        out.print(f"{job['id']}  {styled(job['state'])}  {client.url}/jobs/{job['id']}", highlight=False)
-    if watch:
-        raise typer.Exit(finish(watch_job(client, job["id"])))
-
-
-@app.command()
-def preview(file: File, column: Columns = None, data_format: ReadAs = None, as_json: Json = False) -> None:
-    """What a request would run, without launching it."""
-    client = connect()
-    request = name_to_ids(client, with_data_choice(read_request(file), column, data_format))
-    composed = client.post("/jobs/preview", request)
+    choice = Choice(recipe, model, dataset, validation_dataset, name, preset, settings, column, data_format)
+    composed = client.post("/jobs/preview", name_to_ids(client, make_request(file, choice)))
     if as_json:
         print_json(composed)
     else:
@@ -225,7 +230,8 @@ def preview(file: File, column: Columns = None, data_format: ReadAs = None, as_j
 @app.command()
 def watch(job: Job) -> None:
     """Follow a job's progress to its end; the exit code is 0 when it succeeded."""
-    raise typer.Exit(finish(watch_job(connect(), job)))
+    client = connect()
+    raise typer.Exit(finish(watch_job(client, find_job(client, job))))
 
 
 def finish(job: dict[str, Any]) -> ExitCode:
@@ -235,25 +241,51 @@ def finish(job: dict[str, Any]) -> ExitCode:
 
 
 @app.command()
-def stop(job: Job) -> None:
+def stop(
+    job: OneJob,
+    wait: Annotated[bool, typer.Option("--wait", help="Until it has left at its checkpoint.")] = False,
+    as_json: Json = False,
+) -> None:
     """Ask a job to save a checkpoint and leave."""
-    out.print(styled(connect().post(f"/jobs/{job}/stop")["state"]))
+    client = connect()
+    found = client.post(f"/jobs/{find_job(client, job, must_be_one=True)}/stop")
+    if wait:
+        found = watch_job(client, found["id"])
+    _print(found, styled(found["state"]), as_json=as_json)
 
 
 @app.command()
 def resume(
-    job: Job,
+    job: OneJob,
     step: Annotated[int | None, typer.Option(help="Checkpoint to continue from; default the newest.")] = None,
+    wait: Wait = False,
+    as_json: Json = False,
 ) -> None:
     """Continue a stopped or failed job from a checkpoint."""
-    found = connect().post(f"/jobs/{job}/resume", {"checkpoint_step": step})
-    out.print(f"{styled(found['state'])}  attempt {found['attempt']}")
+    client = connect()
+    called = find_job(client, job, must_be_one=True)
+    found = client.post(f"/jobs/{called}/resume", {"checkpoint_step": step})
+    _print(found, styled(found["state"]), f"attempt {found['attempt']}", as_json=as_json)
+    _follow(client, found, wait=wait)
+
+
+def _print(job: dict[str, Any], *told: str, as_json: bool) -> None:
+    if as_json:
+        print_json(job)
+    else:
+        out.print("  ".join(told), highlight=False)
+
+
+def _follow(client: ApiClient, job: dict[str, Any], *, wait: bool) -> None:
+    if wait:
+        raise typer.Exit(finish(watch_job(client, job["id"])))
 
 
 @app.command()
-def delete(job: Job) -> None:
+def delete(job: OneJob) -> None:
     """Delete a finished job and its files."""
-    connect().delete(f"/jobs/{job}")
+    client = connect()
+    client.delete(f"/jobs/{find_job(client, job, must_be_one=True)}")
 
 
 @app.command()
@@ -264,6 +296,7 @@ def logs(
 ) -> None:
     """What a job printed."""
     client = connect()
+    job = find_job(client, job)
     page = client.get(f"/jobs/{job}/logs", limit=lines)
     while True:
         for line in page["lines"]:

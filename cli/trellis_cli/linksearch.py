@@ -117,7 +117,8 @@ def check(
         raise typer.Exit(ExitCode.FAILED)
 
 
-@app.command("eval")
+@app.command("eval", hidden=True)
+@app.command("evaluate")
 def evaluate(
     checkpoint: Annotated[
         str | None, typer.Option(help="A checkpoint of a run, or a model; default MODEL_NAME.")

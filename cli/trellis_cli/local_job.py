@@ -44,6 +44,8 @@ class LocalJob:
     model: str
     train: LocalRows
     validation: LocalRows | None = None
+    #: Whether the knob ``validation_rows`` is the most rows of ``validation`` that are measured.
+    caps_validation: bool = False
     preset: str | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
     overrides: Mapping[str, Any] = field(default_factory=dict)
@@ -104,6 +106,8 @@ def write_spec(job: LocalJob) -> JobSpec:
     if composition.errors:
         reasons = "; ".join(f"{issue.field}: {issue.message}" for issue in composition.errors)
         raise Problem(reasons, exit_code=ExitCode.USAGE)
+    if validation is not None and job.caps_validation:
+        validation = _take_first(validation, composition.params.get("validation_rows"), attempt_dir / "rows")
     spec = JobSpec(
         # Named after nothing that two folders could share: sockets and queues of a run carry it.
         job_id=f"local_{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}",
@@ -133,6 +137,22 @@ def write_spec(job: LocalJob) -> JobSpec:
     (attempt_dir / COMPOSITION_FILE).write_text(json.dumps(description))
     (attempt_dir / SPEC_FILE).write_text(spec.model_dump_json())
     return spec
+
+
+def _take_first(source: DataSource, count: int | None, folder: Path) -> DataSource:
+    """The first rows of a source, where it has more of them; all where ``count`` is None or 0."""
+    import pyarrow.parquet as pq
+
+    if not count or count >= source.row_count:
+        return source
+    (path,) = source.paths
+    with pq.ParquetFile(path) as file:
+        rows = next(file.iter_batches(count))
+        shorter = folder / f"{Path(path).stem}-{count}.parquet"
+        folder.mkdir(parents=True, exist_ok=True)
+        with pq.ParquetWriter(shorter, file.schema_arrow) as writer:
+            writer.write_batch(rows)
+    return source.model_copy(update={"paths": [str(shorter)], "row_count": rows.num_rows})
 
 
 def _agent_task(job: LocalJob, params: dict[str, Any]) -> AgentTask | None:

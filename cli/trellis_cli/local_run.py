@@ -10,6 +10,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -17,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TextIO
 
-from trellis_contracts.attempt import EVENTS_FOLDER, SPEC_FILE, STOP_FILE
+from trellis_contracts.attempt import EVENTS_FOLDER, SESSIONS_FILE, SPEC_FILE, STOP_FILE
 from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_STOPPED, JobSpec
 from trellis_recipes.catalogue import get_recipe
 
@@ -51,6 +52,10 @@ class LocalOutcome:
     checkpoint: str | None = None
     hf_path: str | None = None
     seconds: float = 0.0
+    #: Of an agent: sessions that were played, those that failed by kind of error, and the first of them.
+    sessions: int = 0
+    failed_sessions: dict[str, int] = field(default_factory=dict)
+    first_failure: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -77,6 +82,7 @@ def run_local(spec: JobSpec, *, environment: Mapping[str, str] | None = None) ->
                     break
                 time.sleep(_POLL_S)
     outcome.seconds = round(time.monotonic() - started, 1)
+    _count_sessions(attempt_dir / SESSIONS_FILE, outcome)
     if not follower.has_ended:
         outcome.reason = _explain(exit_code)
         outcome.outcome = "stopped" if exit_code == EXIT_STOPPED else "crashed"
@@ -90,6 +96,31 @@ def insist(outcome: LocalOutcome) -> LocalOutcome:
     log = Path(outcome.folder) / LOG_FILE
     tail = "\n  ".join(log.read_text(errors="replace").splitlines()[-TAIL_LINES:])
     raise Problem(f"the run {outcome.outcome}: {outcome.reason}", hint=f"{tail}\nAll of it: {log}")
+
+
+def describe_failed_sessions(outcome: LocalOutcome) -> str | None:
+    """How many of an agent's sessions failed, of which kinds, and the first; None where none did."""
+    if not outcome.failed_sessions:
+        return None
+    failed = sum(outcome.failed_sessions.values())
+    kinds = ", ".join(f"{count} {kind}" for kind, count in outcome.failed_sessions.items())
+    return (
+        f"{failed} of {outcome.sessions} sessions failed and count as reward 0: {kinds}. "
+        f"First: {outcome.first_failure}. Tracebacks: {Path(outcome.folder) / LOG_FILE}"
+    )
+
+
+def _count_sessions(file: Path, outcome: LocalOutcome) -> None:
+    """Add up what the run wrote down of its sessions; a run without an agent wrote nothing."""
+    if not file.exists():
+        return
+    failed: Counter[str] = Counter()
+    for line in file.read_text().splitlines():
+        batch = json.loads(line)
+        outcome.sessions += batch["sessions"]
+        failed.update(batch["failed"])
+        outcome.first_failure = outcome.first_failure or batch["first"]
+    outcome.failed_sessions = dict(failed.most_common())
 
 
 class _Follower:

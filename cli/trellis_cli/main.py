@@ -1,6 +1,9 @@
 """The command `trellis`: everything that the dashboard does, for terminals and scripts."""
 
+import os
 import sys
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 from rich.markup import escape
@@ -15,6 +18,7 @@ from trellis_cli import (
     job_pipelines,
     jobs,
     linksearch,
+    login,
     models,
     pipelines,
     platform_commands,
@@ -27,6 +31,9 @@ from trellis_cli import (
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.output import err
 
+DISTRIBUTION = "trellis-platform"
+#: Set, a fault of a command is shown with its traceback.
+TRACEBACK_VARIABLE = "TRELLIS_TRACEBACK"
 HELP = """
 Train large language models from the terminal.
 
@@ -36,14 +43,15 @@ Train large language models from the terminal.
   trellis datasets upload rows.jsonl      upload training rows
   trellis models register models/starter  register weights under the data root
   trellis recipes list                    what can be trained
-  trellis jobs submit -f job.yaml --watch launch a job and follow it
-  trellis eval run --model starter --benchmarks gsm8k --limit 100 --wait
+  trellis jobs submit --recipe sft --model starter --dataset rows --set learning_rate=1e-4 --wait
+                                          launch a job and follow it
+  trellis eval submit --model starter --benchmarks gsm8k --limit 100 --wait
                                           measure a model
 
 Every command takes --help; those that print results take --json.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the platform does not answer, 4 the platform refused.
 Settings: TRELLIS_DATA_ROOT, TRELLIS_PORT and the others of docs/configuration.md; for a platform elsewhere
-TRELLIS_URL and TRELLIS_TOKEN.
+`trellis login URL`, or TRELLIS_URL and TRELLIS_TOKEN. `trellis --install-completion`: Tab completes commands.
 """
 
 app = typer.Typer(
@@ -51,9 +59,27 @@ app = typer.Typer(
     help=HELP,
     no_args_is_help=True,
     rich_markup_mode="rich",
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
 )
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        print(f"trellis {version(DISTRIBUTION)}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    show_version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """The options before a command; the commands themselves do the work."""
+
+
 app.add_typer(jobs.app, name="jobs", help="Launch, follow, stop, resume and delete jobs.")
 app.add_typer(datasets.app, name="datasets", help="Rows on the platform: upload, import, look at, versions.")
 app.add_typer(pipelines.app, name="pipelines", help="Clean, deduplicate and split datasets of the platform.")
@@ -70,6 +96,7 @@ app.add_typer(environments.app, name="environments", help="What agents work on; 
 app.add_typer(job_pipelines.app, name="job-pipelines", help="Stages of jobs that need each other.")
 app.add_typer(tune.app, name="tune", help="Train any workflow: an async function that returns a reward.")
 platform_commands.register(app)
+login.register(app)
 quality.register(app)
 
 
@@ -78,9 +105,33 @@ def main() -> None:
     try:
         app()
     except Problem as problem:
-        err.print(f"[red]error:[/red] {escape(problem.message)}", highlight=False, soft_wrap=True)
-        if problem.hint:
-            err.print(f"[dim]{escape(problem.hint)}[/dim]", highlight=False, soft_wrap=True)
+        _tell(problem)
         sys.exit(problem.exit_code)
     except KeyboardInterrupt:
         sys.exit(ExitCode.FAILED)
+    except BrokenPipeError:
+        # Who reads has enough (`| head`); Python would complain once more when it flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(ExitCode.FAILED)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        _tell(Problem(f"{place}{error.strerror or error}"))
+        sys.exit(ExitCode.FAILED)
+    except ModuleNotFoundError as error:
+        hint = (
+            f'pip install "{DISTRIBUTION}[data]" for files, [api,worker] for a platform, [train] for training'
+        )
+        _tell(Problem(f"this command needs the package '{error.name}', which is not installed", hint=hint))
+        sys.exit(ExitCode.FAILED)
+    except Exception as error:
+        if os.environ.get(TRACEBACK_VARIABLE):
+            raise
+        hint = f"this is a fault of the command; {TRACEBACK_VARIABLE}=1 shows where it is raised"
+        _tell(Problem(f"unexpected {type(error).__name__}: {error}", hint=hint))
+        sys.exit(ExitCode.FAILED)
+
+
+def _tell(problem: Problem) -> None:
+    err.print(f"[red]error:[/red] {escape(problem.message)}", highlight=False, soft_wrap=True)
+    if problem.hint:
+        err.print(f"[dim]{escape(problem.hint)}[/dim]", highlight=False, soft_wrap=True)

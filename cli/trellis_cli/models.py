@@ -6,11 +6,14 @@ import typer
 
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.finding import find_job, find_model
 from trellis_cli.output import Json, age, out, print_json, print_table, size, styled
 from trellis_cli.task_bar import FetchBar
 from trellis_cli.waiting import WAITING, wait_for_model
 
 app = typer.Typer(no_args_is_help=True)
+Model = Annotated[str, typer.Argument(help="Id (mdl_...) or name; of several of the name, the newest.")]
+OneModel = Annotated[str, typer.Argument(help="Id (mdl_...), or a name that one model has.")]
 
 
 @app.command("list")
@@ -89,9 +92,10 @@ def follow(client: ApiClient, model: dict[str, Any], *, wait: bool, as_json: boo
 
 
 @app.command()
-def show(model: str) -> None:
+def show(model: Model) -> None:
     """All that is known about a model, as JSON."""
-    print_json(connect().get(f"/models/{model}"))
+    client = connect()
+    print_json(client.get(f"/models/{find_model(client, model)}"))
 
 
 @app.command()
@@ -109,21 +113,23 @@ def register(
     step: Annotated[
         int | None, typer.Option(help="Step of the job's checkpoint; default the newest.")
     ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Until its files are here.")] = False,
 ) -> None:
-    """Register weights: `models/starter`, `Qwen/Qwen3-0.6B --hub`, or `job_... --job`."""
+    """Register weights: `models/starter`, `Qwen/Qwen3-0.6B --hub`, or `JOB --job`."""
     client = connect()
     origin: dict[str, Any]
     if job:
         origin = {
             "kind": "checkpoint",
-            "job_id": source,
-            "step": newest_step(list(client.pages(f"/jobs/{source}/checkpoints")), step),
+            "job_id": (found := find_job(client, source)),
+            "step": newest_step(list(client.pages(f"/jobs/{found}/checkpoints")), step),
         }
     elif hub:
         origin = {"kind": "hub", "repo_id": source, "revision": revision, "file": file}
     else:
         origin = {"kind": "local", "path": source}
-    print_json(client.post("/models", {"name": name or source, "source": origin}))
+    model = client.post("/models", {"name": name or source, "source": origin})
+    follow(client, model, wait=wait, as_json=True)
 
 
 def newest_step(checkpoints: list[dict[str, Any]], wanted: int | None) -> int:
@@ -136,15 +142,17 @@ def newest_step(checkpoints: list[dict[str, Any]], wanted: int | None) -> int:
 
 
 @app.command()
-def delete(model: str) -> None:
+def delete(model: OneModel) -> None:
     """Forget a model."""
-    connect().delete(f"/models/{model}")
+    client = connect()
+    client.delete(f"/models/{find_model(client, model, must_be_one=True)}")
 
 
 @app.command()
-def lineage(model: str, as_json: Json = False) -> None:
+def lineage(model: Model, as_json: Json = False) -> None:
     """What a model was made from, and what was made from it."""
-    found = connect().get(f"/models/{model}/lineage")
+    client = connect()
+    found = client.get(f"/models/{find_model(client, model)}/lineage")
     if as_json:
         print_json(found)
         return

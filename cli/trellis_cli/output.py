@@ -12,9 +12,24 @@ from rich.table import Table
 
 #: The option of every command that prints results.
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+class Results(Console):
+    """Standard output: for people it is wrapped to their terminal, for a pipe every line stays one line."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """As rich prints, but without a width where nobody looks."""
+        if not self.is_terminal:
+            options.setdefault("soft_wrap", True)
+        super().print(*objects, **options)
+
+
 #: Results go to stdout, everything about them to stderr: `trellis ... --json | jq` works.
-out = Console()
+out = Results()
 err = Console(stderr=True)
+
+#: Wider than any table.
+_NO_WIDTH = 1_000_000
 
 STATE_STYLE = {
     "queued": "cyan",
@@ -49,13 +64,16 @@ def styled(state: str) -> str:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """A plain table; empty cells for None."""
+    """A plain table; empty cells for None. Ids are never folded, and in a pipe nothing is."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        table.add_column(column, overflow="fold")
+        table.add_column(column, overflow="fold", no_wrap=column == "id")
     for row in rows:
         table.add_row(*("" if cell is None else str(cell) for cell in row))
-    out.print(table)
+    if out.is_terminal:
+        out.print(table)
+    else:
+        Console(file=out.file, width=_NO_WIDTH).print(table)
 
 
 def age(moment: str | None) -> str:

@@ -146,8 +146,9 @@ def read_pipeline(client: ApiClient, file: Path, **against: Any) -> Any:
     return checked["pipeline"]
 
 
+@app.command("run", hidden=True)
 @app.command()
-def run(
+def submit(
     pipeline: Annotated[str, typer.Argument(help="YAML file, or id or name of a saved pipeline.")],
     dataset: Annotated[str, typer.Option(help="Id (ds_...) or name of the dataset.")],
     version: Version = None,
@@ -182,8 +183,8 @@ def run(
 ) -> None:
     """Run a pipeline over a dataset; ends with what every step did.
 
-    trellis pipelines run clean.yaml --dataset chats
-    trellis pipelines run clean.yaml --dataset chats --version v1 --into dataset:clean-chats
+    trellis pipelines submit clean.yaml --dataset chats
+    trellis pipelines submit clean.yaml --dataset chats --version v1 --into dataset:clean-chats
     """
     output = parse_output(into, branch, message)
     client = connect()
@@ -248,7 +249,7 @@ def follow(client: ApiClient, run_id: str) -> dict[str, Any]:
         with TaskBar() as bar:
             wait_for_task(client, run_id, look=bar.show)
     except KeyboardInterrupt:
-        err.print(f"the run goes on: trellis pipelines show {run_id}; trellis pipelines cancel {run_id}")
+        err.print(f"the run goes on: trellis pipelines show {run_id}; trellis pipelines stop {run_id}")
         raise
     return dict(client.get(f"/pipelines/runs/{run_id}"))
 
@@ -277,8 +278,9 @@ def show(
         out.print(saved["yaml"].rstrip(), markup=False, highlight=False, soft_wrap=True)
 
 
+@app.command("cancel", hidden=True)
 @app.command()
-def cancel(run_id: Annotated[str, typer.Argument(metavar="RUN", help="Id of a run (dtk_...).")]) -> None:
+def stop(run_id: Annotated[str, typer.Argument(metavar="RUN", help="Id of a run (dtk_...).")]) -> None:
     """End a run that waits or works; what it has done so far is kept for a retry."""
     out.print(styled(connect().post(f"/data-tasks/{run_id}/cancel")["state"]))
 

@@ -1,4 +1,4 @@
-"""`trellis up | down | supervise | status | logs | login | doctor | demo`: the platform on this machine."""
+"""`trellis up | down | supervise | status | logs | doctor | demo`: the platform on this machine."""
 
 import json
 from datetime import UTC, datetime
@@ -132,11 +132,6 @@ def logs(
             out.print(f"{name:7}| {line}", markup=False, highlight=False, soft_wrap=True)
 
 
-def login() -> None:
-    """Print a fresh login link, good once and for a quarter of an hour."""
-    out.print(login_link(load_platform()), highlight=False, soft_wrap=True)
-
-
 def doctor(as_json: Json = False) -> None:
     """Check this machine: disk, memory, shared memory, Python, dashboard, GPUs."""
     checks = doctor_checks.examine(load_platform().settings)
@@ -192,5 +187,5 @@ def print_answers(answers: list[dict[str, Any]]) -> None:
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the root application."""
-    for command in (up, down, supervise, install_service, status, logs, login, doctor, demo):
+    for command in (up, down, supervise, install_service, status, logs, doctor, demo):
         app.command()(command)

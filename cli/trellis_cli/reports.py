@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.finding import find_evaluation, find_report
 from trellis_cli.output import Json, age, err, out, print_json, print_table, size, styled
 from trellis_cli.waiting import read_patiently
 
@@ -29,7 +30,7 @@ class Format(StrEnum):
 
 @app.command()
 def create(
-    evaluation: Annotated[list[str], typer.Argument(help="Ids of finished evaluations.")],
+    evaluation: Annotated[list[str], typer.Argument(help="Ids or names of finished evaluations.")],
     name: Annotated[str, typer.Option(help="The report's title.")],
     language: Annotated[Literal["en", "zh"], typer.Option()] = "en",
     formats: Annotated[list[Format] | None, typer.Option("--format", help="Default all three.")] = None,
@@ -44,8 +45,9 @@ def create(
     if output is not None and not wait:
         raise Problem("--output needs the files: leave out --no-wait", exit_code=ExitCode.USAGE)
     client = connect()
+    chosen = [find_evaluation(client, each) for each in evaluation]
     body: dict[str, Any] = {
-        "name": name, "evaluations": evaluation, "language": language, "samples": samples,
+        "name": name, "evaluations": chosen, "language": language, "samples": samples,
     }  # fmt: skip
     if formats:
         body["formats"] = formats
@@ -68,7 +70,9 @@ def list_reports(
     as_json: Json = False,
 ) -> None:
     """Reports, newest first."""
-    found = list(connect().pages("/reports", evaluation=evaluation))
+    client = connect()
+    chosen = find_evaluation(client, evaluation) if evaluation else None
+    found = list(client.pages("/reports", evaluation=chosen))
     if as_json:
         print_json(found)
     else:
@@ -77,20 +81,23 @@ def list_reports(
 
 @app.command()
 def download(
-    report: Annotated[str, typer.Argument(help="Id of a report.")],
+    report: Annotated[str, typer.Argument(help="Id or name; of several of the name, the newest.")],
     kind: Annotated[Format, typer.Option("--format")] = Format.PDF,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Default REPORT.FORMAT here.")] = None,
 ) -> None:
     """Download one file of a report."""
+    client = connect()
+    report = find_report(client, report)
     path = output or Path(f"{report}.{kind}")
-    _download(connect(), report, kind, path)
+    _download(client, report, kind, path)
     out.print(str(path), highlight=False, soft_wrap=True)
 
 
 @app.command()
-def delete(report: str) -> None:
+def delete(report: Annotated[str, typer.Argument(help="Id, or a name that one report has.")]) -> None:
     """Delete a report; its evaluations stay."""
-    connect().delete(f"/reports/{report}")
+    client = connect()
+    client.delete(f"/reports/{find_report(client, report, must_be_one=True)}")
 
 
 def _wait(client: ApiClient, report_id: str) -> dict[str, Any]:

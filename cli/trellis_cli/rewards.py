@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.finding import find_dataset, find_job
 from trellis_cli.output import Json, age, err, out, print_json, print_table, size, styled
 from trellis_cli.waiting import read_patiently
 
@@ -78,7 +79,7 @@ def show(name: str, as_json: Json = False) -> None:
 
 @app.command("dry-run")
 def dry_run(
-    dataset: Annotated[str, typer.Argument(help="Id of a dataset (ds_...).")],
+    dataset: Annotated[str, typer.Argument(help="Id (ds_...) or name of a dataset.")],
     reward: Annotated[
         list[str] | None, typer.Option(help="A reward: `math`, or JSON with name, weight and options.")
     ] = None,
@@ -94,8 +95,13 @@ def dry_run(
 ) -> None:
     """Score probes on real rows before a run does: reference solution, empty, cut, repeated, and more."""
     client = connect()
-    body = {"rewards": read_rewards(reward or [], file), "dataset": dataset, "rows": rows, "seed": seed}
-    started = client.post("/rewards/dry-runs", {**body, "job": job, "step": step})
+    body = {
+        "rewards": read_rewards(reward or [], file),
+        "dataset": find_dataset(client, dataset),
+        "rows": rows,
+    }
+    scored = {"job": find_job(client, job) if job else None, "step": step}
+    started = client.post("/rewards/dry-runs", {**body, "seed": seed, **scored})
     found = follow(client, started["id"])
     if as_json:
         print_json(found)

@@ -11,9 +11,10 @@ from trellis_contracts.agents import AgentTask
 from trellis_contracts.recipe import DataFormat
 
 from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.knobs import read_knobs
 from trellis_cli.local_job import LocalJob, LocalRows, write_spec
-from trellis_cli.local_run import insist, run_local
-from trellis_cli.output import out, print_json
+from trellis_cli.local_run import describe_failed_sessions, insist, run_local
+from trellis_cli.output import err, out, print_json
 from trellis_cli.services.platform import python_command
 
 app = typer.Typer(no_args_is_help=True)
@@ -30,22 +31,27 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 @app.command("validate")
 def validate(
     workflow: Workflow,
-    config: Annotated[Path | None, typer.Option(help="Check this configuration, too.")] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="Check this configuration, too, and play the session with the first of its rows."),
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option(help="JSON object: the task to play the session with; default a sum.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check a workflow's signature, and a configuration, without training anything."""
-    done = _ask("validate", workflow)
+    """Check a workflow and a configuration, and play a session in the sandbox with a scripted model."""
+    given = {"--config": None if config is None else str(config), "--task": task}
+    options = [part for name, value in given.items() if value is not None for part in (name, value)]
+    done = _ask("validate", workflow, *options)
     found = json.loads(done.stdout) if done.stdout.strip() else None
     if found is None:
         raise Problem(_complaint(done), exit_code=ExitCode.USAGE)
-    if config is not None:
-        read_plan(config)
     if as_json:
         print_json(found)
-    for fault in found["faults"]:
-        place = f" ({fault['param']})" if fault["param"] else ""
-        line = f"{fault['code']}{place}: expected {fault['expected']}, got {fault['got']}"
-        out.print(line, markup=False, highlight=False)
+    else:
+        for fault in found["faults"]:
+            out.print(_tell(fault), markup=False, highlight=False, soft_wrap=True)
     if found["faults"]:
         raise typer.Exit(ExitCode.USAGE)
     if not as_json:
@@ -58,13 +64,15 @@ def run(
     workflow: Workflow,
     output: Annotated[Path | None, typer.Option(help="Folder of the run; default as configured.")] = None,
     set_values: Annotated[
-        list[str] | None, typer.Option("--set", help="A knob of the recipe tune, as name=JSON.")
+        list[str] | None, typer.Option("--set", help="A knob of the recipe tune, as NAME=VALUE.")
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Train a workflow on this machine, in the foreground; Ctrl-C leaves at a checkpoint."""
-    job = make_job(read_plan(config), workflow, output=output, changes=_read_changes(set_values or []))
+    job = make_job(read_plan(config), workflow, output=output, changes=read_knobs(set_values or []))
     outcome = insist(run_local(write_spec(job)))
+    if (failed := describe_failed_sessions(outcome)) is not None:
+        err.print(f"warning: {failed}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     if as_json:
         print_json(outcome.as_dict())
     else:
@@ -106,7 +114,15 @@ def read_plan(config: Path) -> dict[str, Any]:
     if done.stderr.strip():
         out.print(done.stderr.strip(), markup=False, highlight=False, style="dim")
     plan: dict[str, Any] = json.loads(done.stdout)
+    if faults := plan.pop("faults"):
+        raise Problem("; ".join(map(_tell, faults)), exit_code=ExitCode.USAGE)
     return plan
+
+
+def _tell(fault: dict[str, Any]) -> str:
+    place = f" ({fault['param']})" if fault["param"] else ""
+    line = f"{fault['code']}{place}: expected {fault['expected']}, got {fault['got']}"
+    return f"{line}\n{fault['detail']}" if fault["detail"] else line
 
 
 def make_job(
@@ -134,19 +150,6 @@ def make_job(
 
 def _rows(rows: dict[str, Any]) -> LocalRows:
     return LocalRows(Path(rows["path"]), DataFormat.PROMPT_ANSWER, rows["columns"])
-
-
-def _read_changes(pairs: list[str]) -> dict[str, Any]:
-    changes = {}
-    for pair in pairs:
-        name, separator, value = pair.partition("=")
-        try:
-            changes[name] = json.loads(value)
-        except ValueError:
-            separator = ""
-        if not separator:
-            raise Problem(f"--set takes name=JSON, not {pair!r}", exit_code=ExitCode.USAGE)
-    return changes
 
 
 def _ask(*arguments: str) -> "subprocess.CompletedProcess[str]":

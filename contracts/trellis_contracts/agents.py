@@ -59,6 +59,8 @@ class Trajectory(Strict):
     #: Why it ended: ``answered``, ``turns``, ``context``, ``no_call``, ``parse``, ``workflow_error`` ...
     stop_reason: str
     duration_s: float = Field(ge=0)
+    #: Why the episode gave no reward: the error, and the traceback through the workflow's own lines.
+    error: str | None = None
     #: Texts were shortened or turns left out to fit the transport.
     is_shortened: bool = False
 

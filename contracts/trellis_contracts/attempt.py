@@ -14,6 +14,9 @@ REWARD_KEYS_FILE = "reward-keys"
 REWARD_FILES_FOLDER = "rewards"
 #: A person's own workflow, where the run trains one.
 WORKFLOW_FILE = "workflow.py"
+#: How the sessions of an agent went, a line a batch: ``{"step", "split", "sessions", "failed", "first"}``,
+#: with ``failed`` by kind of error.
+SESSIONS_FILE = "sessions.jsonl"
 #: Created to ask the run to checkpoint and leave.
 STOP_FILE = "stop"
 #: Touched by the run before each heartbeat, whether or not the API hears that: it lives.

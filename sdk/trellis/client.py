@@ -1,48 +1,75 @@
-"""``trellis.Client``: jobs, pipelines of jobs, models, datasets, evaluations and what agents need.
+"""``trellis.Client``: a platform from Python; every part speaks to its endpoints.
 
-What the API answers is handed on as it is; docs at ``/docs`` of the platform tell every field.
+What the API answers is handed on as it is, described by the typed dictionaries of ``trellis.types``.
 """
 
-import time
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 import httpx
+from trellis_contracts.connection import TOKEN_VARIABLE, URL_VARIABLE, find_connection
 from trellis_contracts.states import FINISHED
 
-API = "/api/v1"
-Json = dict[str, Any]
-_POLL_S = 1.0
+from trellis.data import Datasets, DataTasks, Pipelines
+from trellis.jobs import Jobs
+from trellis.resource import Resource
+from trellis.transport import ApiError, Json, Transport, given
+from trellis.types import (
+    BenchmarkRead,
+    ComparisonRead,
+    DryRunRead,
+    EnvironmentRead,
+    EvaluationRead,
+    JobPipelineRead,
+    LineageRead,
+    ModelRead,
+    Recipe,
+    ReportRead,
+    RewardFileRead,
+    RewardKind,
+    SampleRead,
+    UserRead,
+    WorkflowDetail,
+    WorkflowListed,
+    WorkflowRead,
+)
 
-
-class ApiError(RuntimeError):
-    """The platform refused, or did not answer (``status`` None)."""
-
-    def __init__(self, message: str, *, status: int | None = None, code: str | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-        #: The API's name for what went wrong.
-        self.code = code
+__all__ = ["ApiError", "Client"]
 
 
 class Client:
-    """A platform, reached with a token; use it in a ``with`` block or ``close`` it."""
+    """A platform, reached with a token; use it in a ``with`` block or ``close`` it.
+
+    Without arguments it is the platform of ``TRELLIS_URL`` and ``TRELLIS_TOKEN``, else the one of
+    ``trellis login``; ``ValueError`` where neither says one.
+    """
 
     def __init__(
-        self, url: str, token: str, *, timeout_s: float = 60.0, transport: httpx.BaseTransport | None = None
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        timeout_s: float = 60.0,
+        transport: httpx.BaseTransport | None = None,
     ) -> None:
-        headers = {"Authorization": f"Bearer {token}"}
-        self._http = httpx.Client(
-            base_url=url.rstrip("/"), headers=headers, timeout=timeout_s, transport=transport
-        )
-        self.jobs = Jobs(self)
-        self.models = Models(self)
-        self.datasets = Datasets(self)
-        self.evaluations = Evaluations(self)
-        self.workflows = Workflows(self)
-        self.environments = Environments(self)
-        self.job_pipelines = JobPipelines(self)
+        url, token = _choose_connection(url, token)
+        self._api = Transport(url, token, timeout_s=timeout_s, transport=transport)
+        self.url = url
+        self.jobs = Jobs(self._api)
+        self.models = Models(self._api)
+        self.datasets = Datasets(self._api)
+        self.data_tasks = DataTasks(self._api)
+        self.pipelines = Pipelines(self._api)
+        self.recipes = Recipes(self._api)
+        self.rewards = Rewards(self._api)
+        self.benchmarks = Benchmarks(self._api)
+        self.evaluations = Evaluations(self._api)
+        self.reports = Reports(self._api)
+        self.workflows = Workflows(self._api)
+        self.environments = Environments(self._api)
+        self.job_pipelines = JobPipelines(self._api)
 
     def __enter__(self) -> "Client":
         return self
@@ -52,214 +79,237 @@ class Client:
 
     def close(self) -> None:
         """End the connections."""
-        self._http.close()
+        self._api.close()
+
+    def me(self) -> UserRead:
+        """Whose token this is."""
+        return cast(UserRead, self.request("GET", "/auth/me"))
 
     def request(self, method: str, path: str, **options: Any) -> Any:
-        """The decoded answer of an endpoint below /api/v1; ``ApiError`` in the API's own words."""
-        try:
-            answer = self._http.request(method, f"{API}{path}", **options)
-        except httpx.HTTPError as error:
-            raise ApiError(f"the platform at {self._http.base_url} does not answer ({error})") from error
-        if answer.is_error:
-            raise _read_error(answer)
-        return answer.json() if answer.content else None
+        """The decoded answer of any endpoint below /api/v1; ``ApiError`` in the API's own words."""
+        return self._api.request(method, path, **options)
 
     def pages(self, path: str, **params: Any) -> Iterator[Json]:
-        """Every item of a paged list."""
-        cursor: str | None = None
-        while True:
-            page = self.request("GET", path, params=_given(cursor=cursor, **params))
-            yield from page["items"]
-            cursor = page.get("next_cursor")
-            if not cursor:
-                return
+        """Every item of any paged list."""
+        return self._api.pages(path, **params)
 
 
-class _Resource:
-    path = ""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-
-    def get(self, identifier: str) -> Json:
-        """One of them."""
-        return dict(self._client.request("GET", f"{self.path}/{identifier}"))
-
-    def list(self, **filters: Any) -> Iterator[Json]:
-        """All of them, newest first."""
-        return self._client.pages(self.path, **filters)
-
-    def delete(self, identifier: str) -> None:
-        """Forget it."""
-        self._client.request("DELETE", f"{self.path}/{identifier}")
-
-    def _wait(self, identifier: str, states: frozenset[str], timeout_s: float | None) -> Json:
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        while True:
-            found = self.get(identifier)
-            if found["state"] in states:
-                return found
-            if deadline is not None and time.monotonic() > deadline:
-                raise TimeoutError(f"{identifier} is still {found['state']} after {timeout_s:g} s")
-            time.sleep(_POLL_S)
-
-
-class Jobs(_Resource):
-    """Trainings."""
-
-    path = "/jobs"
-
-    def submit(
-        self,
-        *,
-        recipe: str,
-        model: str,
-        dataset: str,
-        name: str | None = None,
-        preset: str | None = None,
-        params: Mapping[str, Any] | None = None,
-        overrides: Mapping[str, Any] | None = None,
-        **more: Any,
-    ) -> Json:
-        """Queue a job; ``more`` as in ``POST /jobs`` (validation_dataset, seed, priority, tags ...)."""
-        body = _given(
-            name=name or recipe, recipe=recipe, model=model, dataset=dataset, preset=preset,
-            params=dict(params or {}), overrides=dict(overrides or {}), **more,
-        )  # fmt: skip
-        return dict(self._client.request("POST", self.path, json=body))
-
-    def wait(self, job_id: str, *, timeout_s: float | None = None) -> Json:
-        """The job when it has ended, however it did; ``TimeoutError``."""
-        return self._wait(job_id, FINISHED, timeout_s)
-
-    def resume(self, job_id: str, *, step: int | None = None) -> Json:
-        """Let it go on from its newest checkpoint, or from that of ``step``."""
-        return dict(
-            self._client.request("POST", f"{self.path}/{job_id}/resume", json=_given(checkpoint_step=step))
+def _choose_connection(url: str | None, token: str | None) -> tuple[str, str]:
+    """What was given, and what the environment or the login says of the rest."""
+    chosen = given(**{URL_VARIABLE: url, TOKEN_VARIABLE: token})
+    found = find_connection({**os.environ, **chosen})
+    if found is None:
+        raise ValueError(
+            f"no platform is named: give url and token, set {URL_VARIABLE} and {TOKEN_VARIABLE}, "
+            "or run: trellis login URL"
         )
-
-    def stop(self, job_id: str) -> Json:
-        """Let it leave at a checkpoint."""
-        return dict(self._client.request("POST", f"{self.path}/{job_id}/stop"))
-
-    def metrics(self, job_id: str, keys: Sequence[str] | None = None) -> dict[str, dict[int, float | None]]:
-        """Curves by key: step → value. All keys where none are named."""
-        if keys is None:
-            known = self._client.request("GET", f"{self.path}/{job_id}/metric-keys")
-            keys = [each["key"] for each in known]
-        if not keys:
-            return {}
-        read = self._client.request("GET", f"{self.path}/{job_id}/metrics", params={"keys": ",".join(keys)})
-        return {each["key"]: dict(zip(each["steps"], each["values"], strict=True)) for each in read["series"]}
+    return found.url, found.token
 
 
-class Models(_Resource):
+class Models(Resource[ModelRead, ModelRead]):
     """Weights."""
 
     path = "/models"
 
-    def register(self, source: str, *, name: str | None = None) -> Json:
-        """Weights that lie under the platform's data root, as a relative path."""
-        body = {"name": name or source, "source": {"kind": "local", "path": source}}
-        return dict(self._client.request("POST", self.path, json=body))
+    def register(self, source: str | Mapping[str, Any], *, name: str | None = None) -> ModelRead:
+        """Weights under the data root as a relative path, or a source as in ``POST /models``.
+
+        ``{"kind": "hub", "repo_id": ...}`` or ``{"kind": "catalogue", "name": ...}``; ``wait`` until its
+        files are there.
+        """
+        if isinstance(source, str):
+            local = {"kind": "local", "path": source}
+            return cast(ModelRead, self._post("", {"name": name or source, "source": local}))
+        return cast(ModelRead, self._post("", given(name=name, source=dict(source))))
+
+    def wait(self, model_id: str, *, timeout_s: float | None = None) -> ModelRead:
+        """The model when its files are here, or could not be fetched; ``TimeoutError``."""
+        return self._wait(model_id, frozenset({"ready", "failed"}), timeout_s)
+
+    def lineage(self, model_id: str) -> LineageRead:
+        """What it was made from, and what was made from it."""
+        return cast(LineageRead, self._api.request("GET", f"{self.path}/{model_id}/lineage"))
 
 
-class Datasets(_Resource):
-    """Rows."""
+class Recipes:
+    """What can be trained."""
 
-    path = "/datasets"
+    def __init__(self, transport: Transport) -> None:
+        self._api = transport
 
-    def upload(self, file: Path | str, *, name: str | None = None) -> Json:
-        """A new dataset of a file: JSON lines, CSV, Parquet or Arrow."""
+    def list(self) -> list[Recipe]:
+        """All of them."""
+        return cast("list[Recipe]", self._api.request("GET", "/recipes")["items"])
+
+    def get(self, recipe: str) -> Recipe:
+        """One, with its knobs and presets."""
+        return cast(Recipe, self._api.request("GET", f"/recipes/{recipe}"))
+
+
+class Benchmarks:
+    """What models can be measured on."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._api = transport
+
+    def list(self) -> list[BenchmarkRead]:
+        """The catalogue, with what of it is here."""
+        return cast("list[BenchmarkRead]", self._api.request("GET", "/benchmarks")["items"])
+
+    def get(self, name: str) -> BenchmarkRead:
+        """One of them."""
+        return cast(BenchmarkRead, self._api.request("GET", f"/benchmarks/{name}"))
+
+    def install(self, name: str) -> BenchmarkRead:
+        """Have its files brought."""
+        return cast(BenchmarkRead, self._api.request("POST", f"/benchmarks/{name}/install"))
+
+
+class Rewards:
+    """What responses can earn."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._api = transport
+        self.files = RewardFiles(transport)
+        self.dry_runs = DryRuns(transport)
+
+    def list(self) -> list[RewardKind]:
+        """Every reward that a mixture may be made of."""
+        return cast("list[RewardKind]", self._api.request("GET", "/rewards")["items"])
+
+
+class RewardFiles(Resource[RewardFileRead, RewardFileRead]):
+    """Reward functions of one's own."""
+
+    path = "/rewards/files"
+
+    def upload(self, file: Path | str, *, name: str | None = None) -> RewardFileRead:
+        """A Python file with ``score(prompt, response, answer, row)``."""
         path = Path(file)
-        with path.open("rb") as handle:
-            return dict(
-                self._client.request(
-                    "POST", self.path, data={"name": name or path.stem},
-                    files={"file": (path.name, handle)}, timeout=None,
-                )
-            )  # fmt: skip
-
-    def wait(self, dataset_id: str, *, timeout_s: float | None = None) -> Json:
-        """The dataset when it can be used, or its import has failed; ``TimeoutError``."""
-        return self._wait(dataset_id, frozenset({"ready", "failed"}), timeout_s)
+        return cast(RewardFileRead, self._post("", {"name": name or path.stem, "code": path.read_text()}))
 
 
-class Evaluations(_Resource):
+class DryRuns(Resource[DryRunRead, DryRunRead]):
+    """Rewards, tried on rows before a run uses them."""
+
+    path = "/rewards/dry-runs"
+
+    def submit(self, dataset: str, rewards: Sequence[Any], **order: Any) -> DryRunRead:
+        """As in ``POST /rewards/dry-runs`` (rows, seed, job, step ...)."""
+        return cast(DryRunRead, self._post("", {"dataset": dataset, "rewards": [*rewards], **order}))
+
+    def stop(self, dry_run_id: str) -> DryRunRead:
+        """End it."""
+        return cast(DryRunRead, self._post(f"/{dry_run_id}/cancel"))
+
+    def wait(self, dry_run_id: str, *, timeout_s: float | None = None) -> DryRunRead:
+        """The dry run when it has ended; ``TimeoutError``."""
+        return self._wait(dry_run_id, frozenset({"succeeded", "failed", "cancelled"}), timeout_s)
+
+
+class Evaluations(Resource[EvaluationRead, EvaluationRead]):
     """Measurements on benchmarks."""
 
     path = "/evaluations"
 
-    def submit(self, **order: Any) -> list[Json]:
-        """As in ``POST /evaluations`` (targets, benchmarks, engine ...)."""
-        return [dict(each) for each in self._client.request("POST", self.path, json=order)["items"]]
+    def submit(self, **order: Any) -> Sequence[EvaluationRead]:
+        """As in ``POST /evaluations`` (targets, benchmarks, seed ...)."""
+        return cast("Sequence[EvaluationRead]", self._post("", order)["items"])
 
-    def wait(self, evaluation_id: str, *, timeout_s: float | None = None) -> Json:
+    def stop(self, evaluation_id: str) -> EvaluationRead:
+        """End it; what is done stays."""
+        return cast(EvaluationRead, self._post(f"/{evaluation_id}/cancel"))
+
+    def resume(self, evaluation_id: str) -> EvaluationRead:
+        """Go on where it stopped."""
+        return cast(EvaluationRead, self._post(f"/{evaluation_id}/retry"))
+
+    def wait(self, evaluation_id: str, *, timeout_s: float | None = None) -> EvaluationRead:
         """The evaluation when it has ended; ``TimeoutError``."""
         return self._wait(evaluation_id, FINISHED, timeout_s)
 
+    def samples(self, evaluation_id: str, label: str, **filters: Any) -> Iterator[SampleRead]:
+        """Answers on a benchmark; filters: verdict, group_kind, group, search, against, changed."""
+        return self._api.pages(f"{self.path}/{evaluation_id}/samples", label=label, **filters)
 
-class JobPipelines(_Resource):
+    def compare(self, a: str, b: str) -> ComparisonRead:
+        """B against A, problem by problem."""
+        params = {"a": a, "b": b}
+        return cast(ComparisonRead, self._api.request("GET", f"{self.path}/compare", params=params))
+
+
+class Reports(Resource[ReportRead, ReportRead]):
+    """Evaluations written down."""
+
+    path = "/reports"
+
+    def create(self, name: str, evaluations: Sequence[str], **order: Any) -> ReportRead:
+        """As in ``POST /reports`` (language, formats, samples); ``wait`` until it is written."""
+        return cast(ReportRead, self._post("", {"name": name, "evaluations": [*evaluations], **order}))
+
+    def wait(self, report_id: str, *, timeout_s: float | None = None) -> ReportRead:
+        """The report when it is written, or could not be; ``TimeoutError``."""
+        return self._wait(report_id, frozenset({"ready", "failed"}), timeout_s)
+
+    def download(
+        self, report_id: str, target: Path | str, *, form: Literal["md", "html", "pdf"] = "pdf"
+    ) -> Path:
+        """One of its files."""
+        return self._api.download(f"{self.path}/{report_id}/file", Path(target), format=form)
+
+
+class JobPipelines(Resource[JobPipelineRead, JobPipelineRead]):
     """Stages of jobs, each with what those before it made."""
 
     path = "/job-pipelines"
 
-    def submit(self, name: str, stages: Sequence[Mapping[str, Any]], *, start: bool = True) -> Json:
+    def submit(
+        self, name: str, stages: Sequence[Mapping[str, Any]], *, start: bool = True
+    ) -> JobPipelineRead:
         """As in ``POST /job-pipelines``; what is wrong with any stage is refused at once."""
         body = {"name": name, "stages": [dict(stage) for stage in stages], "start": start}
-        return dict(self._client.request("POST", self.path, json=body))
+        return cast(JobPipelineRead, self._post("", body))
 
-    def start(self, pipeline_id: str) -> Json:
-        """Run it again; stages whose inputs did not change are skipped."""
-        return dict(self._client.request("POST", f"{self.path}/{pipeline_id}/start"))
+    def resume(self, pipeline_id: str) -> JobPipelineRead:
+        """Begin it, or go on with it; stages whose inputs did not change are skipped."""
+        return cast(JobPipelineRead, self._post(f"/{pipeline_id}/start"))
 
-    def stop(self, pipeline_id: str) -> Json:
+    #: The API's own word.
+    start = resume
+
+    def stop(self, pipeline_id: str) -> JobPipelineRead:
         """Begin no more stages; those that run leave at a checkpoint."""
-        return dict(self._client.request("POST", f"{self.path}/{pipeline_id}/stop"))
+        return cast(JobPipelineRead, self._post(f"/{pipeline_id}/stop"))
 
-    def wait(self, pipeline_id: str, *, timeout_s: float | None = None) -> Json:
+    def wait(self, pipeline_id: str, *, timeout_s: float | None = None) -> JobPipelineRead:
         """The pipeline when it has ended, however it did; ``TimeoutError``."""
         return self._wait(pipeline_id, frozenset({"succeeded", "failed", "stopped"}), timeout_s)
 
 
-class Workflows(_Resource):
+class Workflows(Resource[WorkflowDetail, WorkflowListed]):
     """Workflow files, for the recipe ``tune``."""
 
     path = "/workflows"
 
-    def upload(self, file: Path | str, *, name: str | None = None, function: str | None = None) -> Json:
+    def upload(
+        self, file: Path | str, *, name: str | None = None, function: str | None = None
+    ) -> WorkflowRead:
         """A Python file with ``async def workflow(task, model)``."""
         path = Path(file)
-        body = _given(name=name or path.stem, code=path.read_text(), function=function)
-        return dict(self._client.request("POST", self.path, json=body))
+        body = given(name=name or path.stem, code=path.read_text(), function=function)
+        return cast(WorkflowRead, self._post("", body))
 
 
-class Environments(_Resource):
+class Environments(Resource[EnvironmentRead, EnvironmentRead]):
     """What agents act in."""
 
     path = "/environments"
 
-    def make(self, kind: str, *, name: str | None = None, **parameters: Any) -> Json:
+    def make(self, kind: str, *, name: str | None = None, **parameters: Any) -> EnvironmentRead:
         """Have one made; ``wait`` for it to be ready."""
         body = {"name": name or kind, "kind": kind, "parameters": parameters}
-        return dict(self._client.request("POST", self.path, json=body))
+        return cast(EnvironmentRead, self._post("", body))
 
-    def wait(self, environment_id: str, *, timeout_s: float | None = None) -> Json:
+    def wait(self, environment_id: str, *, timeout_s: float | None = None) -> EnvironmentRead:
         """The environment when it is ready, or its making has failed; ``TimeoutError``."""
         return self._wait(environment_id, frozenset({"ready", "failed"}), timeout_s)
-
-
-def _given(**values: Any) -> Json:
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _read_error(answer: httpx.Response) -> ApiError:
-    try:
-        body = answer.json()
-        message, code = str(body["message"]), body.get("error")
-        issues = [each for each in body.get("details") or [] if isinstance(each, dict) and "message" in each]
-    except (ValueError, KeyError, TypeError):
-        place = f"{answer.request.method} {answer.request.url.path}"
-        return ApiError(f"{place}: HTTP {answer.status_code}", status=answer.status_code)
-    lines = [message, *(f"  {each.get('field') or ''}: {each['message']}" for each in issues)]
-    return ApiError("\n".join(lines), status=answer.status_code, code=code)

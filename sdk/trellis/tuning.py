@@ -34,6 +34,10 @@ class TuneResult:
     checkpoint: str | None = None
     #: The newest checkpoint as a Hugging Face folder.
     hf_path: str | None = None
+    #: Sessions that were played, and those of them that failed by kind of error; each counts as reward 0.
+    sessions: int = 0
+    failed_sessions: dict[str, int] = field(default_factory=dict)
+    first_failure: str | None = None
 
 
 def tune(
@@ -47,12 +51,14 @@ def tune(
 
     ``async def f(task: Dict, model: TunableChatModel) -> float``, or ``-> WorkflowOutput`` with an
     ``async judge(task, response) -> JudgeOutput``. ``ImportError`` where the engine is not installed,
-    ``ValueError`` for a wrong signature (all faults at once) or configuration, ``TuneFailed`` else.
+    ``ValueError`` for a wrong signature (all faults at once) or configuration, a model or rows that are not
+    there, and a workflow whose first sessions fail with a scripted model; ``TuneFailed`` else.
     """
     check(workflow_func, judge, config_path)
     with tempfile.TemporaryDirectory(prefix="trellis-") as folder:
         pickled = Path(folder, _PICKLE)
         save(pickled, workflow_func, judge)
+        check_sessions(pickled, config_path)
         return run(config_path, str(pickled), output=output)
 
 
@@ -64,6 +70,22 @@ def check(workflow_func: object, judge: object, config_path: Path | str) -> None
 
     validate_workflow(workflow_func, judge)
     load_config(config_path)
+
+
+def check_sessions(workflow: Path, config_path: Path | str) -> None:
+    """``ValueError`` where what the configuration names is not there, or sessions of the workflow fail."""
+    from trellis_train.agents.tune.mapping import map_config
+    from trellis_train.agents.tune.program import WorkflowSource
+    from trellis_train.agents.tune.settings import load_config
+    from trellis_train.agents.tune.trial import find_place_faults, find_session_faults
+
+    # What is there to be found is the same on every machine.
+    faults, tasks = find_place_faults(map_config(*load_config(config_path), platform="cpu"))
+    if not faults:
+        faults = find_session_faults(WorkflowSource.read(str(workflow)), tasks)
+    if faults:
+        told = "; ".join(map(str, faults)) + "".join(f"\n{each.detail}" for each in faults if each.detail)
+        raise ValueError(f"Invalid workflow or configuration: {told}")
 
 
 def require_engine() -> None:

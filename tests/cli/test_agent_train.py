@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from trellis_cli import agent_train
 from trellis_cli.local_run import LocalOutcome
@@ -83,6 +84,19 @@ def test_an_option_is_the_knob_of_its_stage(
     assert knobs(specs, knob[0]) == (knob[1],)
 
 
+def test_no_more_rows_are_measured_than_validation_rows(tmp_path: Path, specs: list[JobSpec]) -> None:
+    dev = tmp_path / "dev.jsonl"
+    dev.write_text("".join(json.dumps(ROWS["sft"]) + "\n" for _ in range(50)))
+
+    def measured(setting: str) -> int | None:
+        result = train(tmp_path, "sft", "--dev-data", str(dev), "--set", setting)
+        assert result.exit_code == 0, result.output
+        rows = specs[-1].validation_data
+        return None if rows is None else pq.read_metadata(rows.paths[0]).num_rows
+
+    assert [measured(f"validation_rows={count}") for count in (4, 50, 80, 0)] == [4, 50, 50, None]
+
+
 def test_the_line_goes_before_the_file_and_the_file_before_the_preset(
     tmp_path: Path, specs: list[JobSpec]
 ) -> None:
@@ -102,7 +116,7 @@ def test_the_line_goes_before_the_file_and_the_file_before_the_preset(
         ("dpo", ["--task-weights", "tool_selection=1"], "--task-weights is of sft"),
         ("sft", ["--task-weights", "flying=1"], "kinds of tasks"),
         ("sft", ["--set", "lora_rnk=1"], "did you mean 'lora_rank'"),
-        ("sft", ["--set", "lora_rank"], "write NAME=VALUE"),
+        ("sft", ["--set", "lora_rank"], "takes NAME=VALUE"),
         ("sft", ["--preset", "development"], "need an NVIDIA GPU"),
         ("sft", ["--preset", "huge"], "no preset 'huge'"),
         ("sft", ["--base-model", "Qwen/Qwen2.5-7B-Instruct"], "is no folder with a model"),

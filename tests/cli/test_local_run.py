@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from trellis_cli.errors import Problem
 from trellis_cli.local_job import LocalJob, LocalRows, write_spec
-from trellis_cli.local_run import insist, run_local
+from trellis_cli.local_run import LocalOutcome, _count_sessions, describe_failed_sessions, insist, run_local
 from trellis_contracts.recipe import DataFormat
 from trellis_testing.waiting import wait_until
 
@@ -43,6 +43,61 @@ def make_job(starter: Path, folder: Path, **choices: object) -> LocalJob:
     rows = LocalRows(starter / "data" / "sft.jsonl", DataFormat.PROMPT_ANSWER)
     job = {"params": params, "platform": "cpu", **choices}
     return LocalJob(folder, "sft", str(starter / "model"), rows, **job)  # type: ignore[arg-type]
+
+
+def test_failed_sessions_of_a_run_that_succeeded_are_told(tmp_path: Path) -> None:
+    lines = [
+        {"step": 1, "split": "train", "sessions": 28, "failed": {"KeyError": 12}, "first": "KeyError: 'a'"},
+        {"step": 2, "split": "train", "sessions": 28, "failed": {"KeyError": 6, "timeout": 2}, "first": "x"},
+    ]
+    file, outcome = tmp_path / "sessions.jsonl", LocalOutcome(str(tmp_path), outcome="succeeded")
+    assert describe_failed_sessions(outcome) is None
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    _count_sessions(file, outcome)
+
+    told = describe_failed_sessions(outcome) or ""
+    assert told.startswith(
+        "20 of 56 sessions failed and count as reward 0: 18 KeyError, 2 timeout. First: KeyE"
+    )
+    assert outcome.as_dict()["failed_sessions"] == {"KeyError": 18, "timeout": 2}
+
+
+#: Its mistake shows only after a reply, where it cannot be told from a reply's doing before the run.
+MISTAKEN = """
+from trellis import TunableChatModel
+
+
+async def workflow(task: dict, model: TunableChatModel) -> float:
+    reply = await model(task["messages"])
+    return float(reply.text == task["anser"])
+"""
+TUNE = """
+checkpoint_root_dir: runs
+model: {model_path: MODEL, max_prompt_tokens: 64, max_response_tokens: 32}
+algorithm: {repeat_times: 4}
+buffer: {batch_size: 4, total_steps: 2, explorer_input: {taskset: {path: tasks.jsonl}}}
+"""
+
+
+@pytest.mark.training
+@pytest.mark.timeout(900)
+def test_a_workflow_whose_sessions_fail_says_why(starter: Path, tmp_path: Path) -> None:
+    (tmp_path / "mistaken.py").write_text(MISTAKEN)
+    (tmp_path / "tune.yaml").write_text(TUNE.replace("MODEL", str(starter / "model")))
+    tasks = [{"question": f"{number}+4=", "answer": str(number + 4)} for number in range(8)]
+    (tmp_path / "tasks.jsonl").write_text("".join(json.dumps(task) + "\n" for task in tasks))
+
+    command = [sys.executable, "-m", "trellis_cli", "tune", "run", "tune.yaml", "mistaken.py"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+
+    assert done.returncode == 1
+    assert (
+        "the run failed: The workflow fails: 16 of the 16 sessions of step 1 failed: 16 KeyError. "
+        "First: KeyError: 'anser' (mistaken.py, line 7)" in done.stderr
+    )
+    assert 'File "mistaken.py", line 7, in workflow' in done.stderr
+    assert "response_mask" not in done.stderr
 
 
 @pytest.mark.training

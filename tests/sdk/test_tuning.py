@@ -15,7 +15,8 @@ CONFIG = "model: {model_path: /model}\nbuffer: {explorer_input: {taskset: {path:
 RIGHT = """
 from trellis import TunableChatModel, tune
 async def workflow(task: dict, model: TunableChatModel) -> float:
-    return 0.0
+    reply = await model(task["messages"])
+    return float(reply.text == task["answer"])
 """
 WRONG = "def workflow(task: list, model) -> str:\n    return ''\n"
 
@@ -28,6 +29,19 @@ async def right(task: dict[str, Any], model: trellis.TunableChatModel) -> float:
 def config(tmp_path: Path) -> Path:
     path = tmp_path / "tune.yaml"
     path.write_text(CONFIG)
+    return path
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Path:
+    """A configuration whose model and rows are there."""
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "rows.jsonl").write_text('{"question": "1+1", "answer": "2"}\n')
+    path = tmp_path / "there.yaml"
+    taskset = f"{{path: {tmp_path / 'rows.jsonl'}}}"
+    path.write_text(
+        f"model: {{model_path: {tmp_path}}}\nbuffer: {{explorer_input: {{taskset: {taskset}}}}}\n"
+    )
     return path
 
 
@@ -51,19 +65,40 @@ def test_signature_and_configuration_are_checked_first(config: Path) -> None:
         trellis.tune(right, config)
 
 
+def test_what_the_configuration_names_has_to_be_there(config: Path) -> None:
+    with pytest.raises(ValueError, match=r"NO_MODEL.*got /model; NO_DATASET.*got /tasks\.jsonl"):
+        trellis.tune(right, config, output=config.parent / "run")
+
+
+def test_a_workflow_that_fails_is_found_before_anything_is_trained(places: Path) -> None:
+    async def broken(task: dict[str, Any], model: trellis.TunableChatModel) -> float:
+        await model(task["messages"])
+        return float(task["qestion"] == "")
+
+    with pytest.raises(
+        ValueError, match=r"SESSION_FAILED.*KeyError: 'qestion' \(test_tuning\.py, line \d+\)"
+    ):
+        trellis.tune(broken, places, output=places.parent / "run")
+
+
 def test_a_training_that_fails_says_how(config: Path) -> None:
     with pytest.raises(trellis.TuneFailed, match="exit code 2"):
-        trellis.tune(right, config, output=config.parent / "run")
+        tuning.run(config, "workflow.py", output=config.parent / "run")
 
 
 def invoke(*arguments: str) -> Any:
     return CliRunner().invoke(app, ["tune", *arguments])
 
 
-def test_the_command_checks_a_file_and_a_configuration(tmp_path: Path, config: Path) -> None:
+def test_the_command_checks_a_file_and_a_configuration(tmp_path: Path, config: Path, places: Path) -> None:
     file = tmp_path / "right.py"
     file.write_text(RIGHT)
-    assert "workflow can be trained" in invoke("validate", str(file), "--config", str(config)).output
+    assert "workflow can be trained" in invoke("validate", str(file), "--config", str(places)).output
+
+    absent = invoke("validate", str(file), "--config", str(config))
+    assert absent.exit_code == 2
+    assert "NO_DATASET (buffer.explorer_input.taskset.path)" in absent.output
+    assert "NO_MODEL" in str(invoke("run", str(config), str(file)).exception)
 
     config.write_text("nonsense: 1\n")
     refused = invoke("validate", str(file), "--config", str(config))

@@ -51,6 +51,13 @@ HINTS: dict[str, Text] = {
         en="More than half of a step's scores raised, or a reward cannot go on. Dry-run the rewards.",
         zh="某一步超过一半的评分抛出异常，或某个奖励无法继续使用。请先试运行这些奖励。",
     ),
+    "sessions_failing": Text(
+        en="The workflow raised in most sessions. The reason counts them and names file and line; the log "
+        "and the step's rollouts hold the tracebacks. Mend the workflow, then try it: trellis tune validate.",
+        zh="工作流在大多数会话中抛出了异常。原因中给出了各类错误的数量以及文件和行号，"
+        "完整的错误回溯见日志和该步的回复样本。"
+        "请修正工作流，并先用 trellis tune validate 试运行。",
+    ),
     "reward_unusable": Text(
         en="A reward cannot be loaded or used, so the run ended before its first step. Mend what the reason "
         "names, and dry-run the rewards.",

@@ -68,6 +68,10 @@ def _find_faults(function: Function, expected: tuple[str, ...]) -> list[str]:
     faults = []
     if not isinstance(function, ast.AsyncFunctionDef):
         faults.append(f"Line {function.lineno}: {function.name} must be async: {wanted}.")
+    if given.kwonlyargs:
+        # Sessions hand both over by place.
+        names_only = ", ".join(argument.arg for argument in given.kwonlyargs)
+        faults.append(f"Line {function.lineno}: {names_only} may not be keyword-only: {wanted}.")
     if names != expected or given.vararg is not None or given.kwarg is not None:
         faults.append(f"Line {function.lineno}: the function must be {wanted}, with these names in order.")
     return faults

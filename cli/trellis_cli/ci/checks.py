@@ -26,6 +26,7 @@ def list_checks() -> dict[str, Command]:
         "imports": ("borders between packages", import_linter()),
         "locks": ("locks", python_command("requirements/relock.py", "--check")),
         "openapi": ("OpenAPI schema is fresh", document("openapi")),
+        "sdk-types": ("types of the SDK", document("sdk-types")),
         "migrations": ("migrations match the models", document("migrations")),
         "configuration": ("documented settings", document("configuration")),
         "presets": ("sizes that presets name", document("preset-sizes")),

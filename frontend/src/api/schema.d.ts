@@ -9581,6 +9581,8 @@ export interface components {
         Trajectory: {
             /** Duration S */
             duration_s: number;
+            /** Error */
+            error?: string | null;
             /**
              * Is Shortened
              * @default false

@@ -270,6 +270,11 @@ def test_truncated_responses_are_seen() -> None:
     assert run(("response_length/clip_ratio", [0.85] * 20)) == []
 
 
+def test_failing_sessions_of_an_agent_are_seen() -> None:
+    assert codes(run(("agent/workflow_error/mean", [0.1, 0.36, 0.3]))) == [("sessions_failing", 3)]
+    assert run(("agent/workflow_error/mean", [0.15, 0.3, 0.15, 0.3])) == []
+
+
 def test_a_rising_validation_loss_is_seen() -> None:
     assert codes(run(("val/loss", [2.0, 1.0, 1.06, 1.1, 1.2]))) == [("validation_worse", 5)]
     assert run(("val/loss", [2.0, 1.0, 1.04, 1.04, 1.04, 1.04])) == []

@@ -15,6 +15,7 @@ PROVEN: list[tuple[str, dict[str, Any]]] = [
     ("reinforce_plus_plus", {}),
     ("sft", {}),
     ("kto", {}),
+    ("tune", {"workflow": "wfl_1"}),
 ]
 
 

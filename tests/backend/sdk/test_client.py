@@ -7,6 +7,7 @@ import pytest
 import trellis
 from fastapi.testclient import TestClient
 from sqlmodel import Session
+from trellis import types
 from trellis_api.datasets.models import Dataset
 from trellis_api.jobs.models import Job
 from trellis_api.models.models import Model
@@ -50,6 +51,46 @@ def test_a_workflow_is_uploaded_and_a_job_submitted(
     assert list(platform.evaluations.list()) == []
     with pytest.raises(TimeoutError, match="still queued"):
         platform.jobs.wait(job["id"], timeout_s=0)
+
+
+def test_whatever_an_endpoint_answers_has_a_type_that_names_its_fields(
+    platform: trellis.Client, model: Model, dataset: Dataset
+) -> None:
+    job = platform.jobs.submit(recipe="grpo", preset="cpu-tiny", model=model.id, dataset=dataset.id)
+
+    answers = [
+        (types.JobRead, job),
+        (types.DatasetRead, platform.datasets.get(dataset.id)),
+        (types.Recipe, platform.recipes.get("sft")),
+        (types.RewardKind, platform.rewards.list()[0]),
+        (types.BenchmarkRead, platform.benchmarks.list()[0]),
+        (types.UserRead, platform.me()),
+    ]
+
+    for kind, answer in answers:
+        assert kind.__required_keys__ <= set(answer) <= set(kind.__annotations__), kind  # type: ignore[attr-defined]
+    assert platform.datasets.find(dataset.name)["id"] == dataset.id
+    with pytest.raises(LookupError, match="no 'other' among datasets"):
+        platform.datasets.find("other")
+    with pytest.raises(trellis.ApiError, match="Did you mean 'state'") as caught:
+        list(platform.jobs.list(stat="running"))
+    assert caught.value.code == "unknown_query_parameter"
+
+
+def test_a_job_is_previewed_cloned_and_read(platform: trellis.Client, model: Model, dataset: Dataset) -> None:
+    order = {"recipe": "grpo", "preset": "cpu-tiny", "model": model.id, "dataset": dataset.id}
+    assert platform.jobs.preview(**order)["errors"] == []
+    job = platform.jobs.submit(**order)
+
+    copy = platform.jobs.clone(job["id"])
+
+    assert copy["id"] != job["id"]
+    assert copy["recipe"] == "grpo"
+    assert list(platform.jobs.logs(job["id"])) == []
+    assert list(platform.jobs.rollouts(job["id"])) == []
+    assert list(platform.jobs.checkpoints(job["id"])) == []
+    platform.jobs.stop(job["id"])
+    assert list(platform.jobs.events(job["id"])) == []
 
 
 def test_a_job_that_was_stopped_is_waited_for(

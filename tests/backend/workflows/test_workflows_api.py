@@ -69,6 +69,7 @@ def test_all_faults_of_a_file_are_told_at_once(client: TestClient) -> None:
         ("x = 1", "0 async functions"),
         ("async def workflow(model, task): ...", "with these names in order"),
         ("async def workflow(task, model, *more): ...", "with these names in order"),
+        ("async def workflow(*, task, model): ...", "task, model may not be keyword-only"),
         ("async def workflow(task, model): ...\ndef judge(task, response): ...", "judge must be async"),
         ("async def a(task, model): ...\nasync def b(task, model): ...", "2 async functions"),
     ],

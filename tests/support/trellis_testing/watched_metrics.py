@@ -11,6 +11,8 @@ Config = Mapping[str, Any]
 WATCHED = frozenset(key for rule in RULES for key in rule.keys)
 #: verl's SFT trainer names its metrics after the data that they are measured on; TRL's have no folder.
 _OF_SUPERVISED = ("train/", "val/")
+#: Recipes whose sessions may fail.
+_OF_WORKFLOWS = ("tune",)
 
 
 def watched_metrics(engine: Engine, recipe: str, config: Config) -> set[str]:
@@ -21,6 +23,8 @@ def watched_metrics(engine: Engine, recipe: str, config: Config) -> set[str]:
         return {key for key in WATCHED if key.startswith(_OF_SUPERVISED)}
     assert engine is Engine.VERL_PPO
     of_reinforcement = {key for key in WATCHED if "/" in key and not key.startswith(_OF_SUPERVISED)}
+    if recipe not in _OF_WORKFLOWS:
+        of_reinforcement = {key for key in of_reinforcement if not key.startswith("agent/")}
     return {key for key in of_reinforcement if key not in _ONLY_WHERE or _ONLY_WHERE[key](config)}
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from trellis_contracts.agents import AgentTask
+from trellis_contracts.attempt import PREPARED_FOLDER, TRAIN_FILE
 from trellis_contracts.spec import JobSpec
 
 from trellis_train.agents.linksearch.generate import DATABASE_FILE
@@ -13,6 +14,7 @@ from trellis_train.agents.linksearch.options import BadOptions, Options
 from trellis_train.agents.tune import options as tune_options
 from trellis_train.agents.tune.isolation import WorkflowRunner
 from trellis_train.agents.tune.program import WorkflowSource, WorkflowUnusable
+from trellis_train.agents.tune.trial import read_prepared_tasks, try_sessions
 from trellis_train.agents.unusable import AgentUnusable
 
 
@@ -39,6 +41,29 @@ def check_linksearch(task: AgentTask) -> None:
         raise AgentUnusable(f"The agent's database {path} cannot be used: {error}.") from error
     if reply.error is not None or not reply.rows:
         raise AgentUnusable(f"The agent's database {path} holds no profiles. {reply.message}".rstrip())
+
+
+def check_first_sessions(spec: JobSpec) -> None:
+    """Raise ``AgentUnusable`` where a workflow fails for each of the first rows before any reply of a model.
+
+    What comes after a reply may be the scripted model's doing, and is left to the run.
+    """
+    if spec.agent is None or spec.agent.workflow_path is None:
+        return
+    tasks = read_prepared_tasks(Path(spec.attempt_dir) / PREPARED_FOLDER / TRAIN_FILE)
+    limits = tune_options.Options.parse(spec.agent.options).as_limits()
+    try:
+        trials = try_sessions(WorkflowSource.read(spec.agent.workflow_path), tasks, limits)
+    except WorkflowUnusable as error:
+        raise AgentUnusable(str(error)) from error
+    if not trials or not all(trial.is_certain for trial in trials):
+        return
+    failure = trials[0].failure
+    keys = ", ".join(tasks[0])
+    raise AgentUnusable(
+        f"The workflow fails before it calls the model, for each of the first {len(trials)} rows: {failure}. "
+        f"Its task has {keys}."
+    )
 
 
 def check_tune(task: AgentTask) -> None:

@@ -5,11 +5,14 @@
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trellis_contracts.events import Split
+
 from trellis_train.hooks.metrics import to_scalars
-from trellis_train.rollout.order import SampleKey, real_keys
+from trellis_train.hooks.session_failures import SessionsFailing, SessionWatch, read_sessions
+from trellis_train.rollout.order import last_outputs, real_keys
 
 #: Of what loops report with the reward, by the name of the metric.
 _TRAIN = {"train/accuracy": "acc", "train/avg_score": "answer_score"}
@@ -31,7 +34,32 @@ _VALIDATED = re.compile(r"val-(?:core|aux)/[^/]+/(\w+)/mean@\d+")
 
 
 class MeasuresEpisodes:
-    """Mixed in before one of verl's trainers where its rollouts are episodes."""
+    """Mixed in before one of verl's trainers where its rollouts are episodes; ``Any``: the trainer's own."""
+
+    global_steps: Any
+    _report_rollouts: Any
+    _sessions: SessionWatch | None = None
+
+    def _build_replay_buffer(self) -> Any:
+        buffer = super()._build_replay_buffer()  # type: ignore[misc]
+        sample = buffer.sample
+
+        def sample_and_check(*args: Any, **kwargs: Any) -> Any:
+            batch, metrics = sample(*args, **kwargs)
+            self._check_sessions(batch, "validation" if batch.partition_id == "val" else "train")
+            return batch, metrics
+
+        buffer.sample = sample_and_check
+        return buffer
+
+    def _check_sessions(self, batch: Any, split: Split) -> None:
+        """``SessionsFailing`` before anything is computed of failed sessions; they are shown first."""
+        self._sessions = self._sessions or SessionWatch()
+        try:
+            self._sessions.take(read_sessions(batch), step=self.global_steps, split=split)
+        except SessionsFailing:
+            self._report_rollouts(batch, split)
+            raise
 
     def _compute_metrics(self, batch: Any, metrics: dict[str, Any], *args: Any, **kwargs: Any) -> None:
         super()._compute_metrics(batch, metrics, *args, **kwargs)  # type: ignore[misc]
@@ -42,7 +70,7 @@ def collect_agent_metrics(batch: Any) -> dict[str, float]:
     """Means over the episodes of ``batch`` (verl's ``KVBatchMeta``); of each only its last output counts."""
     import transfer_queue as tq
 
-    keys = list(_last_outputs(real_keys(batch)))
+    keys = list(last_outputs(real_keys(batch)))
     if not keys:
         return {}
     data = tq.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=["extra_fields"])
@@ -77,15 +105,6 @@ def derive_agent_metrics(values: Mapping[str, float], step: int) -> dict[str, fl
             if step == 0:
                 found[metric.replace("eval/", "baseline/")] = found[metric]
     return found
-
-
-def _last_outputs(keys: Iterable[str]) -> Iterable[str]:
-    last: dict[tuple[str, int], SampleKey] = {}
-    for sample in map(SampleKey.parse, keys):
-        place = (sample.uid, sample.session)
-        if place not in last or last[place].index < sample.index:
-            last[place] = sample
-    return (sample.key for sample in last.values())
 
 
 def _mean(rows: Sequence[Mapping[str, float]], name: str) -> float | None:

@@ -43,6 +43,7 @@ class _Reporting:
     args: Any
     state: Any
     accelerator: Any
+    control: Any
     model: Any
     eval_dataset: Any
 
@@ -78,8 +79,14 @@ class _Reporting:
     # -- where the trainer calls -----------------------------------------------------------
 
     def evaluate(self, *args: Any, **kwargs: Any) -> Any:
+        """As the trainer, but a stop does not wait for the end of it: the run saves and leaves."""
         self.report_progress("validating")
-        return super().evaluate(*args, **kwargs)  # type: ignore[misc]
+        try:
+            return super().evaluate(*args, **kwargs)  # type: ignore[misc]
+        except _MeasuringEnded:
+            self.is_stopping = True
+            self.control.should_save = self.control.should_training_stop = True
+            return {}
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
         """TRL would write one into the folder of the checkpoints, with names of its own."""
@@ -141,6 +148,10 @@ class _Reporting:
         return ADAPTER_FOLDER if is_adapter else MODEL_FOLDER
 
 
+class _MeasuringEnded(Exception):
+    """A stop was asked for in the middle of an evaluation, which may take longer than the training."""
+
+
 class _Watch(TrainerCallback):
     """Passes on to the trainer what happens in its loop."""
 
@@ -152,6 +163,10 @@ class _Watch(TrainerCallback):
 
     def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._trainer.report_metrics(kwargs["logs"])
+
+    def on_prediction_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if self._trainer.is_asked_to_stop():
+            raise _MeasuringEnded
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         trainer = self._trainer

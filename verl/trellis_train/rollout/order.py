@@ -5,6 +5,7 @@ responses happened to arrive. Named after their place in the step and sorted by
 name, the same job trains on the same mini-batches each time.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +43,16 @@ class PromptNames:
 def real_keys(batch: Any) -> list[str]:
     """The keys of verl's ``KVBatchMeta`` without those that only fill up its mini-batches."""
     return [key for key, tag in zip(batch.keys, batch.tags, strict=True) if not tag.get("is_padding", False)]
+
+
+def last_outputs(keys: Iterable[str]) -> Iterable[str]:
+    """Of each session the key of its last output, in the order of the sessions."""
+    last: dict[tuple[str, int], SampleKey] = {}
+    for sample in map(SampleKey.parse, keys):
+        place = (sample.uid, sample.session)
+        if place not in last or last[place].index < sample.index:
+            last[place] = sample
+    return (sample.key for sample in last.values())
 
 
 def sort_samples(batch: Any) -> None:

@@ -42,6 +42,12 @@ def _known(
 
 #: The specific before the general: the first that is found anywhere in the last lines counts.
 KNOWN_CAUSES: Sequence[KnownCause] = (
+    # Before all others: the workflow's own error is quoted after it, and would be taken for the engine's.
+    _known(
+        "sessions_failing",
+        r"SessionsFailing: (.+)",
+        "The workflow fails: {0}",
+    ),
     _known(
         "bad_configuration",
         r"Could not override '([^']+)'|Key '([^']+)' is not in struct"

@@ -124,12 +124,13 @@ class SupervisedRun:
         # Imported here: it costs a tenth of a second, and the first event is on its way by now.
         if self._spec.train_data is None:
             return  # exports and evaluations train on nothing
-        from trellis_train.agents.preflight import check_agent
+        from trellis_train.agents.preflight import check_agent, check_first_sessions
         from trellis_train.data.prepare import prepare
         from trellis_train.rewards.preflight import check_rewards
 
         check_agent(self._spec)
         prepare(self._spec)
+        check_first_sessions(self._spec)
         check_rewards(self._spec)
 
     def _explain_preparation(self, error: Exception) -> Verdict:

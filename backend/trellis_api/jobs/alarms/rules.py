@@ -179,6 +179,16 @@ RULES: tuple[Rule, ...] = (
         clear_after=1,
     ),
     Rule(
+        code="sessions_failing",
+        severity="warning",
+        basis="A fifth of an agent's sessions fail in 2 steps running. Each counts as reward 0 in the "
+        "averages and teaches nothing; above one half the run ends by itself.",
+        keys=("agent/workflow_error/mean",),
+        judge=judgements.judge_above(bound=0.2, release=0.1),
+        raise_after=2,
+        clear_after=3,
+    ),
+    Rule(
         code="rollout_mismatch",
         severity="critical",
         basis="The mean importance weight between trainer and sampler is outside 0.5 to 2, or NaN or "

@@ -96,6 +96,18 @@ TEXTS: dict[str, AlarmTexts] = {
             "否则请增大 group_size 或 temperature，选用更细粒度的奖励，或使用会剔除此类分组的 DAPO。",
         ),
     ),
+    "sessions_failing": AlarmTexts(
+        title=Text(en="Many sessions of the workflow fail", zh="工作流的许多会话失败"),
+        advice=Text(
+            en="A session that raises or runs out of time has no reward and teaches nothing. The log counts "
+            "the errors by kind, and the rollouts show each traceback. Mend the workflow, or let it return "
+            "a low reward where the model's reply cannot be used; raise session_timeout where sessions "
+            "are slow.",
+            zh="抛出异常或超时的会话没有奖励，模型无法从中学习。日志按类型统计了这些错误，"
+            "回复样本中可查看每个错误回溯。请修正工作流，或在模型回复不可用时返回较低的奖励；"
+            "若会话较慢，请增大 session_timeout。",
+        ),
+    ),
     "rollout_mismatch": AlarmTexts(
         title=Text(en="Sampler and trainer disagree about probabilities", zh="采样器与训练器的概率不一致"),
         advice=Text(

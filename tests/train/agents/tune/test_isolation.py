@@ -111,7 +111,7 @@ def test_one_bad_session_leaves_the_others_their_results(runner: WorkflowRunner,
 
     problems = [str(each) for each in found[: len(bad)]]
     assert all(isinstance(each, SessionFailed) for each in found[: len(bad)]), found
-    assert problems[0] == "KeyError: 'lost' (line 11)"
+    assert problems[0] == "KeyError: 'lost' (workflow.py, line 11)"
     assert "took too long" in problems[1]
     assert "took too long" in problems[2]
     assert problems[3].startswith("FileNotFoundError")

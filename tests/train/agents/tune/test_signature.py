@@ -1,5 +1,6 @@
 """A workflow's signature is checked as a whole before anything starts (C1, C2)."""
 
+import functools
 import importlib.util
 import logging
 import threading
@@ -102,6 +103,21 @@ def test_a_single_fault_is_the_only_one_reported(func: Any, fault: tuple[str, st
 
 def test_stars_are_reported_each() -> None:
     assert faults_of(starred) == [("VAR_ARGS", "rest"), ("VAR_ARGS", "more")]
+
+
+def test_parameters_that_go_by_name_alone_are_refused() -> None:
+    async def named(task: dict, *, model: TunableChatModel) -> float:
+        return 0.0
+
+    assert faults_of(named) == [("KEYWORD_ONLY", "model")]
+
+
+def test_a_partial_is_refused_in_words() -> None:
+    async def bound(task: dict, model: TunableChatModel, scale: float) -> float:
+        return scale
+
+    with pytest.raises(InvalidWorkflow, match=r"PARTIAL: .* got functools\.partial of bound"):
+        validate_workflow(functools.partial(bound, scale=2.0))
 
 
 def test_all_faults_are_reported_at_once_and_logged(caplog: pytest.LogCaptureFixture) -> None:

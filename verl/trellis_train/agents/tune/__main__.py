@@ -1,8 +1,11 @@
 """Commands for those who do not import the engine: ``python -m trellis_train.agents.tune``.
 
-``validate FILE.py[:FUNCTION]`` prints ``{"function", "faults": [{"code", "param", "expected", "got"}]}``;
-``plan CONFIG.yaml [--platform cpu|cuda]`` prints the job that a configuration asks for. Both leave with 65
-and a sentence on standard error where what they were given is wrong.
+``validate FILE.py[:FUNCTION] [--config CONFIG.yaml] [--task JSON]`` prints
+``{"function", "faults": [{"code", "param", "expected", "got", "detail"}]}``: signatures first, then what the
+configuration names, then sessions that are played in the sandbox with a scripted model.
+``plan CONFIG.yaml [--platform cpu|cuda]`` prints the job that a configuration asks for, and in ``faults``
+what it names and is not there. Both leave with 65 and a sentence on standard error where what they were given
+is wrong.
 """
 
 import argparse
@@ -13,11 +16,13 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from trellis_train.agents.tune.mapping import map_config
+from trellis_train.agents.tune.mapping import MappedJob, map_config
 from trellis_train.agents.tune.program import WorkflowSource, WorkflowUnusable
 from trellis_train.agents.tune.settings import load_config
-from trellis_train.agents.tune.signature import JUDGE, WORKFLOW, find_faults, require_engine
+from trellis_train.agents.tune.signature import JUDGE, WORKFLOW, Fault, find_faults, require_engine
+from trellis_train.agents.tune.trial import find_place_faults, find_session_faults, made_up_task
 from trellis_train.platform.activation import is_cpu_platform
 
 EXIT_BAD_INPUT = 65
@@ -27,7 +32,10 @@ def main(arguments: list[str]) -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(prog="python -m trellis_train.agents.tune")
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("validate").add_argument("place")
+    validate = commands.add_parser("validate")
+    validate.add_argument("place")
+    validate.add_argument("--config")
+    validate.add_argument("--task")
     plan = commands.add_parser("plan")
     plan.add_argument("config")
     plan.add_argument("--platform", choices=("cpu", "cuda"))
@@ -35,26 +43,53 @@ def main(arguments: list[str]) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     try:
         if given.command == "validate":
-            return _validate(given.place)
-        platform = given.platform or ("cpu" if is_cpu_platform() else "cuda")
-        job = map_config(*load_config(given.config), platform=platform)
-        print(json.dumps(asdict(job)))
+            return _validate(given.place, given.config, given.task)
+        job = _read_job(given.config, given.platform)
+        faults, _ = find_place_faults(job)
+        print(json.dumps({**asdict(job), "faults": [asdict(fault) for fault in faults]}))
         return 0
     except (ValueError, WorkflowUnusable, ImportError) as error:
         print(error, file=sys.stderr)
         return EXIT_BAD_INPUT
 
 
-def _validate(place: str) -> int:
+def _read_job(config: str, platform: str | None = None) -> MappedJob:
+    return map_config(*load_config(config), platform=platform or ("cpu" if is_cpu_platform() else "cuda"))
+
+
+def _validate(place: str, config: str | None, task: str | None) -> int:
     require_engine()
     source = WorkflowSource.read(place)
-    module = _load(Path(place.partition(":")[0]))
-    faults = find_faults(getattr(module, source.function, None), WORKFLOW)
-    if hasattr(module, "judge"):
-        faults += find_faults(module.judge, JUDGE)
+    tasks = [made_up_task()]
+    faults: list[Fault] = []
+    if config is not None:
+        found_faults, found_tasks = find_place_faults(_read_job(config))
+        faults, tasks = found_faults, found_tasks or tasks
+    if task is not None:
+        tasks = [_read_task(task)]
+    path = Path(place.partition(":")[0])
+    wrong = _find_signature_faults(path, source)
+    faults = [*wrong, *faults]
+    if not wrong:  # else a session would only fail of the same
+        faults += find_session_faults(source, tasks, folder=path.parent)
     found = {"function": source.function, "faults": [asdict(fault) for fault in faults]}
     print(json.dumps(found))
     return EXIT_BAD_INPUT if faults else 0
+
+
+def _find_signature_faults(path: Path, source: WorkflowSource) -> list[Fault]:
+    if source.is_pickle:
+        return []  # looked at when it was written
+    module = _load(path)
+    faults = find_faults(getattr(module, source.function, None), WORKFLOW)
+    return faults + (find_faults(module.judge, JUDGE) if hasattr(module, "judge") else [])
+
+
+def _read_task(text: str) -> dict[str, Any]:
+    task = json.loads(text)
+    if not isinstance(task, dict):
+        raise ValueError(f"--task takes a JSON object, not {text}")
+    return task
 
 
 def _load(path: Path) -> ModuleType:

@@ -8,6 +8,7 @@ import asyncio
 import base64
 import inspect
 import itertools
+import linecache
 import math
 import sys
 import traceback
@@ -19,10 +20,12 @@ MODULES: dict[str, str] = {}
 CODE = ""
 IS_PICKLE = False
 FUNCTION = ""
+#: The name that the person's file has in tracebacks.
 WORKFLOW_FILE = "workflow.py"
 #: How often others may run before a step ends that waits for the model only.
 _SPINS = 20
 _SHOWN = 500
+_SHOWN_TRACEBACK = 4000
 
 _workflow: Any = None
 _judge: Any = None
@@ -74,6 +77,9 @@ def load_functions() -> "tuple[Any, Any]":
 
         functions = cloudpickle.loads(code)
         return functions["workflow"], functions["judge"]
+    text = code.decode(errors="replace")
+    # There is no such file inside, and a traceback shows the lines of files.
+    linecache.cache[WORKFLOW_FILE] = (len(text), None, text.splitlines(keepends=True), WORKFLOW_FILE)
     module = types.ModuleType("workflow")
     module.__file__ = WORKFLOW_FILE
     sys.modules["workflow"] = module
@@ -164,7 +170,9 @@ def _step() -> "dict[str, Any]":
     try:
         return {"done": _session.result()}
     except BaseException as error:  # noqa: BLE001 - sys.exit() included: a person's code must not choose the end
-        return {"raised": describe(error)}
+        return {
+            "raised": {"kind": type(error).__name__, "message": describe(error), "traceback": trace(error)}
+        }
     finally:
         for other in asyncio.all_tasks(_loop):
             other.cancel()
@@ -185,13 +193,30 @@ async def _run_until_it_waits() -> None:
 
 def describe(error: BaseException) -> str:
     """The error in a line, with the line of the workflow where it was raised."""
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if is_theirs(frame.filename)]
+    frames = list_their_frames(error)
     try:
         message = str(error)
     except BaseException:  # noqa: BLE001 - the error's own code may fail too
         message = "(the error has no readable message)"
     text = f"{type(error).__name__}: {message}" if message else type(error).__name__
-    return text[:_SHOWN].replace("\n", " ") + (f" (line {lines[-1]})" if lines else "")
+    place = f" ({frames[-1].filename.rpartition('/')[2]}, line {frames[-1].lineno})" if frames else ""
+    return text[:_SHOWN].replace("\n", " ") + place
+
+
+def trace(error: BaseException) -> str:
+    """The traceback through the person's own code, without the lines of the machinery around it."""
+    frames = traceback.format_list(list_their_frames(error))
+    lines = ["Traceback (most recent call last):\n", *frames] if frames else []
+    try:
+        lines += traceback.format_exception_only(type(error), error)
+    except BaseException:  # noqa: BLE001 - as above
+        lines.append(type(error).__name__)
+    return "".join(lines).rstrip()[-_SHOWN_TRACEBACK:]
+
+
+def list_their_frames(error: BaseException) -> "list[traceback.FrameSummary]":
+    """Where the error went through the person's own code, the line that raised it last."""
+    return [frame for frame in traceback.extract_tb(error.__traceback__) if is_theirs(frame.filename)]
 
 
 def is_theirs(filename: str) -> bool:

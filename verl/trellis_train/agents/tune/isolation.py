@@ -11,19 +11,16 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from trellis_contracts.workflows import ContextExceeded, ModelError
+from trellis_contracts.workflows import ContextExceeded, Message, ModelError
 
 from trellis_train.agents.tune.program import WorkflowSource, WorkflowUnusable
 from trellis_train.sandbox.command import require_sandbox
-from trellis_train.sandbox.errors import CodeNotLoaded, SandboxError, SandboxUnavailable
+from trellis_train.sandbox.errors import CodeNotLoaded, SandboxError, SandboxUnavailable, TooSlow
 from trellis_train.sandbox.limits import MIB, Limits
 from trellis_train.sandbox.plain_data import NotPlain, dump, load
 from trellis_train.sandbox.session import SandboxSession
-
-if TYPE_CHECKING:  # it imports verl, and who looks at a workflow before the run does not
-    from trellis_train.agents.tune.model import RecordingChatModel
 
 #: Conversations grow: what crosses in a step may be larger than a reward's answer.
 _ANSWER_BYTES = 16 * MIB
@@ -32,14 +29,32 @@ _PROCESS_LASTS = 200
 _CPU_S = 3600
 #: Calls that one session may make, side by side or one after the other.
 MAX_CALLS = 1000
+#: Kinds of failures that are no error of the workflow's own.
+TIMEOUT, SANDBOX, NO_REWARD = "timeout", "sandbox", "no reward"
+_KIND_CHARACTERS, _TRACEBACK_CHARACTERS = 80, 4000
+
+
+class AnswersCalls(Protocol):
+    """What answers a session's calls: the policy (``RecordingChatModel``), or a script."""
+
+    async def answer(self, messages: list[Message], tools: list[Message], options: Message) -> Message:
+        """The reply to a call that was checked already, as plain data."""
 
 
 class SessionFailed(RuntimeError):
     """The workflow gave no reward: it raised, hung, died, or returned something else."""
 
-    def __init__(self, message: str, *, is_timeout: bool = False) -> None:
+    def __init__(self, message: str, *, kind: str = NO_REWARD, traceback: str = "") -> None:
         super().__init__(message)
-        self.is_timeout = is_timeout
+        #: What failures are counted by: the name of the exception, or one of the kinds above.
+        self.kind = kind
+        #: Through the workflow's own lines; empty where none of them raised.
+        self.traceback = traceback
+
+    @property
+    def is_timeout(self) -> bool:
+        """Whether the session, or a step of it, took too long."""
+        return self.kind == TIMEOUT
 
 
 @dataclass(frozen=True)
@@ -92,7 +107,7 @@ class WorkflowRunner:
         finally:
             self._free.put(process)
 
-    async def run(self, task: dict[str, Any], model: "RecordingChatModel") -> SessionResult:
+    async def run(self, task: dict[str, Any], model: AnswersCalls) -> SessionResult:
         """One session; ``SessionFailed`` where it gave no reward. Its calls are answered by ``model``."""
         if self._places is None:
             self._places = asyncio.Semaphore(self.limits.runners)
@@ -106,12 +121,13 @@ class WorkflowRunner:
                 return result
             except TimeoutError:
                 limit = self.limits.session_timeout_s
-                raise SessionFailed(f"the session took longer than {limit:g} s", is_timeout=True) from None
+                raise SessionFailed(f"the session took longer than {limit:g} s", kind=TIMEOUT) from None
             except _Raised as error:
                 is_sound = True
-                raise SessionFailed(str(error)) from None
+                raise error.as_failure() from None
             except (SandboxError, NotPlain) as error:
-                raise SessionFailed(str(error)) from None
+                kind = TIMEOUT if isinstance(error, TooSlow) else SANDBOX
+                raise SessionFailed(str(error), kind=kind) from None
             finally:
                 self._give_back(process, is_sound=is_sound)
 
@@ -122,7 +138,7 @@ class WorkflowRunner:
         self._threads.shutdown(wait=True)
 
     async def _converse(
-        self, process: "_Process", task: dict[str, Any], model: "RecordingChatModel"
+        self, process: "_Process", task: dict[str, Any], model: AnswersCalls
     ) -> SessionResult:
         pending: dict[asyncio.Task[dict[str, Any]], int] = {}
         made = 0
@@ -144,7 +160,7 @@ class WorkflowRunner:
             for each in pending:
                 each.cancel()
         if "raised" in step:
-            raise _Raised(str(step["raised"]))
+            raise _Raised(step["raised"])
         return read_result(step.get("done"))
 
     async def _call(self, process: "_Process", function: str, argument: Any) -> dict[str, Any]:
@@ -177,6 +193,20 @@ class WorkflowRunner:
 class _Raised(Exception):
     """The workflow raised; its process is as good as before."""
 
+    def __init__(self, told: Any) -> None:
+        super().__init__()
+        self._told = told if isinstance(told, dict) else {"message": str(told)}
+
+    def as_failure(self) -> SessionFailed:
+        """What it said of its error, a stranger's word: texts within bounds, sentences on one line."""
+        said = {name: str(self._told.get(name, "")) for name in ("kind", "message", "traceback")}
+        kind = " ".join(said["kind"].split())[:_KIND_CHARACTERS]
+        return SessionFailed(
+            " ".join(said["message"].split()),
+            kind=kind or NO_REWARD,
+            traceback=said["traceback"][:_TRACEBACK_CHARACTERS],
+        )
+
 
 class _Process:
     """One isolated process, for one session at a time."""
@@ -203,7 +233,7 @@ class _Process:
         self._sandbox.close()
 
 
-async def _answer(model: "RecordingChatModel", call: dict[str, Any]) -> dict[str, Any]:
+async def _answer(model: AnswersCalls, call: dict[str, Any]) -> dict[str, Any]:
     """The reply, or an error that the workflow may deal with."""
     started = time.monotonic()
     try:

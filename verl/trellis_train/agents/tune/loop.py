@@ -19,6 +19,7 @@ from trellis_train.agents.tune.model import RecordingChatModel
 from trellis_train.agents.tune.options import Options
 from trellis_train.agents.tune.program import WorkflowSource
 from trellis_train.agents.tune.tasks import read_task
+from trellis_train.hooks.session_failures import FAILURE_KEY, Failure
 from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE
 from trellis_train.rewards.error_notes import ErrorNotes
 from trellis_train.rewards.mixture import ERROR_KEY
@@ -57,7 +58,7 @@ class TuneLoop(AgentLoopBase):
         try:
             result = await self._runner.run(read_task(row), model)
             if not model.trained_branches:
-                raise SessionFailed(NO_CALL)
+                raise SessionFailed(NO_CALL, kind="no model call")
         except SessionFailed as error:
             self._notes.add("workflow", str(error))
             return [await self._settle_failed(blank, model, error, row)]
@@ -79,6 +80,7 @@ class TuneLoop(AgentLoopBase):
                 "reward_extra_info": _report(result.reward, branches=len(branches)),
                 "agent": agent,
                 "trajectory": None,
+                FAILURE_KEY: None,
             }
             if branch is branches[-1]:
                 extra["trajectory"] = _tell(branch.transcript, "answered")
@@ -101,13 +103,15 @@ class TuneLoop(AgentLoopBase):
             with suppress(PromptTooLong):
                 await transcript.begin([dict(message) for message in row["raw_prompt"]])
         reason = "timeout" if error.is_timeout else "workflow_error"
+        told = _tell(transcript, reason) | {"error": error.traceback or str(error)}
         report = _report(0.0, branches=0) | {"workflow_error": 1.0, ERROR_KEY: 1.0}
         output = transcript.to_output(
             reward=0.0,
             extra_fields={
                 "reward_extra_info": report,
-                "agent": _count(model, blank.duration_s) | {"answered": 0.0},
-                "trajectory": _tell(transcript, reason),
+                "agent": _count(model, blank.duration_s) | {"answered": 0.0, "workflow_error": 1.0},
+                "trajectory": told,
+                FAILURE_KEY: Failure(error.kind, str(error), error.traceback).as_dict(),
             },
         )
         output.response_mask = [0] * len(output.response_mask)
@@ -128,6 +132,7 @@ def _count(model: RecordingChatModel, duration_s: float) -> dict[str, float]:
         "branches": float(len(model.branches)),
         "episode_s": duration_s,
         "answered": 1.0,
+        "workflow_error": 0.0,
     }
 
 

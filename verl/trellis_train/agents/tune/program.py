@@ -50,6 +50,7 @@ class WorkflowSource:
             f"CODE = {base64.b64encode(self.code).decode()!r}",
             f"IS_PICKLE = {self.is_pickle!r}",
             f"FUNCTION = {self.function!r}",
+            f"WORKFLOW_FILE = {self.name!r}",
             "start()",
         ]
         return "\n".join(lines).encode()

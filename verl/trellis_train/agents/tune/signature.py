@@ -1,5 +1,6 @@
 """Checks a workflow's signature before anything is started, and says all that is wrong at once."""
 
+import functools
 import inspect
 import logging
 import pickle
@@ -27,6 +28,8 @@ class Fault:
     param: str | None
     expected: str
     got: str
+    #: What a person needs beside the sentence: a traceback, say.
+    detail: str = ""
 
     def __str__(self) -> str:
         place = f" ({self.param})" if self.param else ""
@@ -83,6 +86,9 @@ def find_faults(func: Any, wanted: _Wanted) -> list[Fault]:
     """Every fault of a function; none where it can be used."""
     if not callable(func):
         return [Fault("NOT_CALLABLE", None, "an async function", type(func).__name__)]
+    if isinstance(func, functools.partial):
+        got = f"functools.partial of {getattr(func.func, '__name__', type(func.func).__name__)}"
+        return [Fault("PARTIAL", None, "an async def, which may call the function with what is bound", got)]
     faults = []
     if not _is_async(func):
         faults.append(Fault("NOT_ASYNC", None, "async def", "def"))
@@ -121,6 +127,11 @@ def _find_name_faults(signature: inspect.Signature, wanted: _Wanted) -> list[Fau
     for parameter in signature.parameters.values():
         if parameter.kind in _VARIABLE:
             faults.append(Fault("VAR_ARGS", parameter.name, ", ".join(expected), str(parameter)))
+        elif parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+            # Sessions hand both over by place.
+            faults.append(
+                Fault("KEYWORD_ONLY", parameter.name, "a parameter before any *", f"*, {parameter}")
+            )
     names = [parameter.name for parameter in signature.parameters.values() if parameter.kind not in _VARIABLE]
     if len(names) != len(expected):
         faults.append(Fault("PARAM_COUNT", None, str(len(expected)), str(len(names))))
@@ -149,8 +160,8 @@ def _find_type_faults(
             continue
         if parameter.annotation is empty:
             faults.append(Fault("MISSING_ANNOTATION", parameter.name, _names(types), "none"))
-        elif hints is not None and not _is_one_of(hints[parameter.name], types):
-            got = _name(hints[parameter.name])
+        elif hints is not None and not _is_one_of(hints.get(parameter.name), types):
+            got = _name(hints.get(parameter.name))
             faults.append(Fault("PARAM_TYPE", parameter.name, _names(types), got))
     if signature.return_annotation is inspect.Signature.empty:
         faults.append(Fault("MISSING_ANNOTATION", "return", _names(wanted.returns), "none"))

@@ -1,0 +1,88 @@
+"""What `trellis jobs submit | preview` order: a file, options, or a file with options that go before it."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.knobs import read_knobs
+
+File = Annotated[Path | None, typer.Option("-f", "--file", help="Job request as YAML or JSON; - for stdin.")]
+Recipe = Annotated[str | None, typer.Option(help="What to train; trellis recipes list.")]
+Model = Annotated[str | None, typer.Option(help="Id or name of the model to begin with.")]
+Dataset = Annotated[str | None, typer.Option(help="Id or name of the dataset to learn.")]
+Validation = Annotated[str | None, typer.Option(help="Id or name of the dataset to measure on.")]
+Name = Annotated[str | None, typer.Option(help="Of the job; default that of the recipe.")]
+Preset = Annotated[str | None, typer.Option(help="Of the recipe; trellis recipes show RECIPE.")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", help="A knob of the recipe, as NAME=VALUE; repeat for several.")
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option("--column", help="A column's role in the data, e.g. prompt=question; repeat for several."),
+]
+ReadAs = Annotated[str | None, typer.Option("--data-format", help="What the rows are read as.")]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the options of a command say of a job."""
+
+    recipe: str | None = None
+    model: str | None = None
+    dataset: str | None = None
+    validation_dataset: str | None = None
+    name: str | None = None
+    preset: str | None = None
+    settings: Sequence[str] | None = None
+    columns: Sequence[str] | None = None
+    data_format: str | None = None
+
+
+def make_request(file: Path | None, choice: Choice) -> dict[str, Any]:
+    """The request; ``Problem`` where it lacks what a job cannot be without."""
+    request = {} if file is None else read_request(file)
+    plain = ("recipe", "model", "dataset", "validation_dataset", "name", "preset", "data_format")
+    request |= {field: value for field in plain if (value := getattr(choice, field)) is not None}
+    for field, chosen in (("params", read_knobs(choice.settings or [])), ("columns", _read_columns(choice))):
+        if chosen:
+            request[field] = {**(request.get(field) or {}), **chosen}
+    if file is None:
+        missing = [f"--{field}" for field in ("recipe", "model", "dataset") if field not in request]
+        if missing:
+            raise Problem(
+                f"a job needs {', '.join(missing)}, or -f FILE with a request",
+                hint="trellis jobs submit --recipe sft --model MODEL --dataset DATASET",
+                exit_code=ExitCode.USAGE,
+            )
+        request.setdefault("name", request["recipe"])
+    return request
+
+
+def read_request(file: Path) -> dict[str, Any]:
+    """A job request from YAML or JSON; `-` reads stdin."""
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text()
+        request = yaml.safe_load(text)
+    except OSError as error:
+        raise Problem(f"{file} cannot be read: {error.strerror}", exit_code=ExitCode.USAGE) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise Problem(f"{file} is neither YAML nor JSON: {error}", exit_code=ExitCode.USAGE) from error
+    if not isinstance(request, dict):
+        raise Problem(f"{file} does not hold a job request", exit_code=ExitCode.USAGE)
+    return request
+
+
+def _read_columns(choice: Choice) -> dict[str, str]:
+    columns = {}
+    for pair in choice.columns or ():
+        role, equals, column = pair.partition("=")
+        if not (role and equals and column):
+            raise Problem(f"--column takes ROLE=COLUMN, not '{pair}'", exit_code=ExitCode.USAGE)
+        columns[role] = column
+    return columns

@@ -1,0 +1,71 @@
+"""`trellis login | logout`: the platform that the commands and scripts of this user speak to."""
+
+import sys
+from typing import Annotated
+
+import typer
+from trellis_contracts.connection import Connection, remove_connection, write_connection
+
+from trellis_cli.client import ApiClient
+from trellis_cli.errors import ExitCode, Problem, Refusal
+from trellis_cli.output import out
+from trellis_cli.platform_commands import login_link
+from trellis_cli.services.platform import load_platform
+
+_UNAUTHORIZED = 401
+
+
+def login(
+    url: Annotated[
+        str | None,
+        typer.Argument(help="Address of a platform, e.g. https://trellis.example.org. Without it: a link."),
+    ] = None,
+    token: Annotated[
+        str | None, typer.Option(help="Better left out: it is asked for, or read from standard input.")
+    ] = None,
+) -> None:
+    """Store a platform's URL and token for commands and scripts; without URL, a login link of this machine's.
+
+    The file is private to this user (~/.config/trellis/connection.json). The link opens the dashboard of the
+    platform on this machine, once and within a quarter of an hour.
+    """
+    if url is None:
+        if token is not None:
+            raise Problem("--token needs a URL: trellis login URL", exit_code=ExitCode.USAGE)
+        out.print(login_link(load_platform()), highlight=False)
+        return
+    if not url.startswith(("http://", "https://")):
+        raise Problem(f"'{url}' is no address", hint=f"https://{url}?", exit_code=ExitCode.USAGE)
+    connection = Connection(url=url.rstrip("/"), token=token or _ask_token())
+    client = ApiClient(connection.url, connection.token)
+    try:
+        name = client.get("/auth/me")["name"]
+    except Refusal as refusal:
+        if refusal.status != _UNAUTHORIZED:
+            raise
+        raise Problem(
+            f"{connection.url} does not know this token",
+            hint="it lies in the file admin.token of that platform's data root",
+            exit_code=ExitCode.REFUSED,
+        ) from None
+    path = write_connection(connection)
+    out.print(f"logged in to {connection.url} as {name}; stored in {path}", highlight=False, markup=False)
+
+
+def logout() -> None:
+    """Forget the stored URL and token."""
+    out.print("logged out" if remove_connection() else "nothing was stored")
+
+
+def _ask_token() -> str:
+    given = typer.prompt("Token", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline()
+    token = str(given).strip()
+    if not token:
+        raise Problem("no token was given", exit_code=ExitCode.USAGE)
+    return token
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the root application."""
+    for command in (login, logout):
+        app.command()(command)

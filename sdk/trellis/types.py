@@ -1,0 +1,1974 @@
+"""What the API answers, as typed dictionaries.
+
+Made from `frontend/openapi.json` by `python -m trellis_cli.documents sdk-types --write`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+DataFormat = Literal[
+    "prompt-answer", "messages", "preference", "unpaired-preference", "text", "verl-rl", "unknown"
+]
+
+DataTaskKind = Literal["import", "pipeline", "preview", "statistics", "diff", "tokens", "generate"]
+
+DataTaskState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
+
+DatasetState = Literal["creating", "ready", "failed"]
+
+DryRunState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
+
+DueState = Literal["waiting", "queued", "recorded", "failed", "skipped"]
+
+Engine = Literal["verl-ppo", "verl-sft", "trl", "export", "retrieval", "evaluate"]
+
+EnvironmentState = Literal["queued", "making", "ready", "failed"]
+
+FetchStage = Literal["downloading", "converting", "inspecting"]
+
+InstallState = Literal["absent", "pending", "installing", "ready", "failed"]
+
+JobState = Literal["queued", "launching", "running", "stopping", "stopped", "succeeded", "failed", "crashed"]
+
+ModelState = Literal["pending", "fetching", "ready", "failed"]
+
+PipelineState = Literal["idle", "running", "stopping", "succeeded", "failed", "stopped"]
+
+Probe = Literal["gold", "answer", "empty", "truncated", "repeated", "format_only", "wrong", "rollouts"]
+
+ReportState = Literal["pending", "writing", "ready", "failed"]
+
+StageState = Literal["waiting", "running", "succeeded", "failed", "stopped", "skipped", "blocked"]
+
+Verdict = Literal["correct", "wrong", "unanswered", "truncated", "failed"]
+
+
+class AlarmRead(TypedDict):
+    """Something is visibly wrong with a run; the run goes on."""
+
+    advice: Text
+    attempt: int
+    cleared_at: str | None
+    code: str
+    first_step: int
+    is_active: bool
+    last_step: int
+    metric: str | None
+    raised_at: str
+    severity: Literal["warning", "critical"]
+    step: int
+    threshold: float | None
+    title: Text
+    value: float | None
+
+
+class BenchmarkEstimate(TypedDict):
+    """What one benchmark is expected to take for one target."""
+
+    judge_cost: float | None
+    label: str
+    measured_in: int
+    output_tokens: int | None
+    prompt_tokens: int | None
+    samples: int | None
+    seconds: float | None
+
+
+class BenchmarkRead(TypedDict):
+    """A benchmark of the catalogue."""
+
+    can_install: bool
+    default_max_tokens: int
+    default_shots: int
+    description: Text
+    group_kinds: list[str]
+    groups: dict[str, list[str]]
+    installed_at: str | None
+    metrics: list[str]
+    name: str
+    needs: Literal["generate", "loglikelihood"]
+    paper: str | None
+    revision: str | None
+    rows: dict[str, int]
+    runs_code: bool
+    sha256: str | None
+    size_bytes: int | None
+    source: BenchmarkSource
+    state: InstallState
+    state_reason: str | None
+    title: Text
+    unavailable: Text | None
+
+
+class BenchmarkResult(TypedDict):
+    """What a model scored on one benchmark."""
+
+    benchmark: str
+    counts: VerdictCounts
+    groups: NotRequired[list[GroupScore]]
+    headline: str
+    label: str
+    output_tokens: int
+    problems: int
+    prompt_tokens: int
+    remarks: NotRequired[dict[str, float | str]]
+    scores: list[Score]
+    seconds: float
+
+
+class BenchmarkSource(TypedDict):
+    """Where the files come from."""
+
+    license: NotRequired[str | None]
+    repo_id: str
+    revision: str
+
+
+class BestBy(TypedDict):
+    """The metric that tells which checkpoint is the best."""
+
+    metric: str
+    mode: NotRequired[Literal["max", "min"] | None]
+
+
+class BestByBenchmark(TypedDict):
+    """The score that tells which checkpoint is the best."""
+
+    label: str
+    metric: NotRequired[str | None]
+    mode: Literal["max", "min"]
+
+
+class CatalogueSource(TypedDict):
+    """An entry of the catalogue (``GET /models/catalogue``); fetched by a worker from its pinned origin."""
+
+    kind: Literal["catalogue"]
+    name: str
+
+
+class CheckpointEvaluation(TypedDict):
+    """Where the measuring of a checkpoint is that its job has asked for."""
+
+    id: str | None
+    is_final: bool
+    job_state: JobState | None
+    problem: str | None
+    state: DueState
+
+
+class CheckpointRead(TypedDict):
+    """A complete checkpoint."""
+
+    attempt: int
+    can_delete: bool
+    can_export: bool
+    can_resume: bool
+    created_at: str
+    evaluation: CheckpointEvaluation | None
+    has_adapter: bool
+    hf_path: str | None
+    is_best: bool
+    is_kept: bool
+    is_pruned: bool
+    kept_because: list[Literal["pinned", "best", "resumed", "exporting", "evaluating", "model"]]
+    metrics: dict[str, float | None]
+    path: str
+    size_bytes: int
+    step: int
+
+
+class CheckpointSaved(TypedDict):
+    """A checkpoint is complete."""
+
+    has_hf: bool
+    size_bytes: int
+    step: int
+
+
+class CheckpointSource(TypedDict):
+    """A checkpoint of a job, kept when the job is deleted."""
+
+    job_id: str
+    kind: Literal["checkpoint"]
+    step: int
+
+
+class CheckpointTarget(TypedDict):
+    """A checkpoint of a job."""
+
+    job: str
+    kind: Literal["checkpoint"]
+    step: int
+
+
+class ChoiceScorer(TypedDict):
+    """The letter that the answer gives is that of the right choice."""
+
+    choices_column: str
+    kind: Literal["choice"]
+
+
+class Cluster(TypedDict):
+    """Rows that are duplicates of each other."""
+
+    members: list[ClusterMember]
+    number: int
+    size: int
+
+
+class ClusterMember(TypedDict):
+    """A row of a cluster."""
+
+    position: int
+    similarity: float
+    survives: bool
+    text: str | None
+
+
+class Clusters(TypedDict):
+    """A window of clusters, largest first."""
+
+    cluster_count: int
+    clusters: list[Cluster]
+    offset: int
+
+
+class CodeScorer(TypedDict):
+    """A Python file of the platform with ``score(prompt, response, answer, row)``, run isolated."""
+
+    file: str
+    kind: Literal["file"]
+    threshold: float
+    version: NotRequired[int | None]
+
+
+class ColumnChangeRead(TypedDict):
+    """A column whose type is another; null where there is no such column."""
+
+    after: str | None
+    before: str | None
+    name: str
+
+
+class ColumnRead(TypedDict):
+    """One column and its type."""
+
+    name: str
+    type: str
+
+
+class ColumnStatistics(TypedDict):
+    """One column."""
+
+    empty: int
+    least: NotRequired[float | None]
+    most: NotRequired[float | None]
+    name: str
+    nulls: int
+    total: NotRequired[float | None]
+    type: str
+    values: int
+
+
+class ComparedBenchmark(TypedDict):
+    """One benchmark of two evaluations, problem by problem."""
+
+    a: Score
+    b: Score
+    benchmark: str
+    difference: float
+    differences: list[str]
+    high: float | None
+    improved: int
+    label: str
+    low: float | None
+    metric: str
+    obstacle: (
+        Literal["other_benchmark", "other_metric", "other_data", "no_common_problems", "samples_missing"]
+        | None
+    )
+    p_value: float | None
+    pairs: int
+    test: str | None
+    worsened: int
+
+
+class ComparisonRead(TypedDict):
+    """Two evaluations side by side."""
+
+    a: EvaluationRead
+    b: EvaluationRead
+    benchmarks: list[ComparedBenchmark]
+    only_a: list[str]
+    only_b: list[str]
+
+
+class ContainsScorer(TypedDict):
+    """The answer holds the reference as a word of its own."""
+
+    ignore_case: bool
+    kind: Literal["contains"]
+
+
+class Counts(TypedDict):
+    """How many rows differ, and how many do not."""
+
+    added: int
+    changed: int
+    removed: int
+    same: int
+
+
+class CustomOrder(TypedDict):
+    """Rows of a dataset of the platform."""
+
+    benchmark: Literal["custom"]
+    chat: Literal["auto", "always", "never"]
+    columns: NotRequired[dict[str, str]]
+    dataset: str
+    decoding: NotRequired[Decoding]
+    group_column: NotRequired[str | None]
+    label: NotRequired[str | None]
+    limit: NotRequired[int | None]
+    scorer: (
+        ExactScorer
+        | ContainsScorer
+        | RegexScorer
+        | NumericScorer
+        | MathScorer
+        | JsonScorer
+        | ChoiceScorer
+        | OverlapScorer
+        | JudgeScorer
+        | ToolUseScorer
+        | CodeScorer
+    )
+    shots: NotRequired[int | None]
+    split: NotRequired[str | None]
+    system: NotRequired[str | None]
+    template: NotRequired[str | None]
+    version: NotRequired[str | None]
+
+
+class CutValue(TypedDict):
+    """A value of which a page shows only the beginning; asked for alone or downloaded, its row has more."""
+
+    column: str
+    row: int
+
+
+DataConversion = TypedDict(
+    "DataConversion", {"columns": "dict[str, str]", "from": "DataFormat", "how": "Text", "to": "DataFormat"}
+)
+
+
+class DataFit(TypedDict):
+    """Whether the dataset suits the recipe, and what can be done where it does not."""
+
+    columns: dict[str, str]
+    conversion: DataConversion | None
+    fits: bool
+    found: DataFormat
+    missing: list[MissingRole]
+    offers: list[DataOffer]
+    read_as: DataFormat
+    sample: DataSample | None
+    wanted: DataFormat
+
+
+class DataOffer(TypedDict):
+    """Another way to read the dataset; send both values with the job to take it."""
+
+    columns: dict[str, str]
+    format: DataFormat
+    label: Text
+
+
+class DataSample(TypedDict):
+    """The first row of the dataset, and what the trainer gets of it. Long texts are cut."""
+
+    after: list[dict[str, Any]]
+    before: dict[str, Any]
+    problem: str | None
+
+
+class DataTaskProgress(TypedDict):
+    """How far a task is; what is not known is None."""
+
+    counts: NotRequired[dict[str, float]]
+    eta_s: NotRequired[float | None]
+    phase: str
+    rows: NotRequired[int | None]
+    rows_done: int
+    rows_per_s: NotRequired[float | None]
+    stage: NotRequired[int | None]
+    stages: NotRequired[int | None]
+    steps: NotRequired[list[str]]
+
+
+class DataTaskRead(TypedDict):
+    """Long work on a dataset: how far it is, and what became of it."""
+
+    attempt: int
+    can_cancel: bool
+    can_retry: bool
+    cause: str | None
+    created_at: str
+    dataset: str
+    dataset_name: str | None
+    finished_at: str | None
+    id: str
+    kind: DataTaskKind
+    made_dataset: str | None
+    made_version: str | None
+    progress: DataTaskProgress
+    purpose: Literal["pipeline", "quality", "duplicates"] | None
+    reason: str | None
+    result: dict[str, Any] | None
+    started_at: str | None
+    state: DataTaskState
+    version: str | None
+
+
+class DatasetOrigin(TypedDict):
+    """Where the rows of the first version came from."""
+
+    dataset: NotRequired[str | None]
+    kind: Literal["upload", "path", "hub", "s3", "pipeline", "generation"]
+    name: str
+    revision: NotRequired[str | None]
+    sha256: NotRequired[str | None]
+    size_bytes: NotRequired[int | None]
+    version: NotRequired[str | None]
+
+
+class DatasetRead(TypedDict):
+    """A dataset. What it says of rows is that of the tip of its branch main; without rows it is empty."""
+
+    columns: list[ColumnRead]
+    created_at: str
+    description: str
+    format: DataFormat | None
+    format_columns: dict[str, str]
+    format_reason: str | None
+    head: str | None
+    id: str
+    name: str
+    row_count: int
+    size_bytes: int
+    source: DatasetOrigin
+    splits: dict[str, int]
+    state: DatasetState
+    task: DataTaskRead | None
+    updated_at: str
+    warnings: list[DatasetWarning]
+
+
+class DatasetRows(TypedDict):
+    """A window of rows, in their order."""
+
+    columns: list[ColumnRead]
+    cut: list[CutValue]
+    offset: int
+    row_count: int
+    rows: list[dict[str, Any]]
+    split: str
+    version: str
+
+
+class DatasetWarning(TypedDict):
+    """Something that does not stop training but is worth a look."""
+
+    code: str
+    column: NotRequired[str | None]
+    message: str
+    row_count: NotRequired[int | None]
+
+
+class Decoding(TypedDict):
+    """How answers are generated; greedy unless said otherwise."""
+
+    max_tokens: NotRequired[int | None]
+    temperature: float
+    top_p: float
+
+
+class DiffRead(TypedDict):
+    """The difference of two versions, once it was computed."""
+
+    after: str
+    before: str
+    columns: list[ColumnChangeRead] | None
+    key: str | None
+    splits: dict[str, Counts] | None
+    statistics_after: Statistics | None
+    statistics_before: Statistics | None
+    task: DataTaskRead | None
+    total: Counts | None
+
+
+class DryRunProgress(TypedDict):
+    """How far the scoring is."""
+
+    done: int
+    total: int
+
+
+class DryRunRead(TypedDict):
+    """A dry run as it stands."""
+
+    can_cancel: bool
+    cause: str | None
+    columns: dict[str, str]
+    created_at: str
+    dataset: NamedReference
+    dataset_split: str | None
+    dataset_version: str | None
+    finished_at: str | None
+    id: str
+    job: str | None
+    progress: DryRunProgress
+    reason: str | None
+    result: DryRunResult | None
+    rewards: list[RewardTerm]
+    rows: int
+    seed: int
+    started_at: str | None
+    state: DryRunState
+    step: int | None
+
+
+class DryRunResult(TypedDict):
+    """What the rewards did on real rows."""
+
+    cost: float
+    edges: list[float]
+    error_count: int
+    is_deterministic: bool
+    latency: Latency
+    probes: list[ProbeResult]
+    row_count: int
+    warnings: list[DryRunWarning]
+
+
+class DryRunWarning(TypedDict):
+    """Something in the scores that will hurt a training run."""
+
+    code: str
+    message: Text
+    probe: NotRequired[Probe | None]
+
+
+class EarlyStop(TypedDict):
+    """End the training when a score no longer rises."""
+
+    label: str
+    metric: NotRequired[str | None]
+    min_delta: float
+    mode: Literal["max", "min"]
+    patience: int
+
+
+class EarlyStopped(TypedDict):
+    """The score that ended a training."""
+
+    best: float
+    best_step: int
+    count: int
+    label: str
+    last_step: int
+    metric: str
+    reason: Text
+
+
+class EngineSettings(TypedDict):
+    """The vLLM engine of an evaluation."""
+
+    dtype: Literal["auto", "float32", "bfloat16", "float16"]
+    gpu_memory: float
+    max_model_len: NotRequired[int | None]
+    tensor_parallel: int
+
+
+class EnvironmentDataset(TypedDict):
+    """Rows of an environment, as a dataset of the platform."""
+
+    dataset: NamedReference
+    name: str
+    splits: dict[str, int]
+
+
+class EnvironmentRead(TypedDict):
+    """An environment as it stands."""
+
+    attempt: int
+    can_call: bool
+    can_delete: bool
+    can_retry: bool
+    cause: str | None
+    counts: dict[str, int]
+    created_at: str
+    datasets: list[EnvironmentDataset]
+    finished_at: str | None
+    id: str
+    kind: str
+    name: str
+    parameters: dict[str, Any]
+    phase: Literal["files", "rows"] | None
+    reason: str | None
+    sha256: str | None
+    size_bytes: int
+    started_at: str | None
+    state: EnvironmentState
+    tools: list[ToolSchema]
+    used_by: list[str]
+
+
+class EvaluateRead(TypedDict):
+    """What was asked for, and whether it has ended the training."""
+
+    at_end: bool
+    benchmarks: list[Gsm8kOrder | MathOrder | HumanEvalOrder | MmluOrder | CustomOrder | HarnessOrder]
+    best_by: NotRequired[BestByBenchmark | None]
+    early_stop: NotRequired[EarlyStop | None]
+    engine: NotRequired[EngineSettings]
+    every_minutes: NotRequired[float | None]
+    every_steps: NotRequired[int | None]
+    seed: int
+    skipped: int
+    stopped: EarlyStopped | None
+
+
+class EvaluationEstimate(TypedDict):
+    """What the whole plan is expected to take."""
+
+    judge_cost: float
+    output_tokens: int | None
+    samples: int | None
+    seconds: float | None
+    targets: list[TargetEstimate]
+    to_install: list[str]
+
+
+class EvaluationRead(TypedDict):
+    """An evaluation as it stands."""
+
+    attempt: int
+    benchmarks: list[Gsm8kOrder | MathOrder | HumanEvalOrder | MmluOrder | CustomOrder | HarnessOrder]
+    can_cancel: bool
+    can_delete: bool
+    can_retry: bool
+    created_at: str
+    engine: EngineSettings
+    eta_s: float | None
+    failure: Failure | None
+    finished_at: str | None
+    id: str
+    is_displaced: bool
+    job_id: str
+    last_event_id: int
+    name: str
+    partial: dict[str, dict[str, float | None]]
+    priority: int
+    progress: Progress
+    queue_position: int | None
+    queued_at: str
+    results: list[BenchmarkResult] | None
+    seed: int
+    started_at: str | None
+    state: JobState
+    target: EvaluationTarget
+    trigger: Literal["person", "training"]
+    waits_for: list[str]
+
+
+class EvaluationTarget(TypedDict):
+    """What is measured. Names are null where it was deleted."""
+
+    job: NamedReference | None
+    kind: Literal["model", "checkpoint"]
+    model: NamedReference | None
+    name: str
+    step: int | None
+
+
+class ExactScorer(TypedDict):
+    """The answer is the reference, white space aside."""
+
+    ignore_case: bool
+    kind: Literal["exact"]
+
+
+class Example(TypedDict):
+    """A row before and after a step."""
+
+    after: NotRequired[dict[str, Any] | None]
+    before: dict[str, Any]
+    kind: Literal["changed", "dropped"]
+    position: int
+    reason: NotRequired[str | None]
+
+
+class ExportAsRead(TypedDict):
+    """What was asked for, and what became of it."""
+
+    best_by: NotRequired[str | None]
+    job: NotRequired[NamedReference | None]
+    mode: NotRequired[Literal["max", "min"] | None]
+    name: str
+    problem: NotRequired[str | None]
+
+
+class ExportRead(TypedDict):
+    """What an export job writes."""
+
+    form: Literal["merged", "adapter"]
+    name: str
+    source: NamedReference
+    step: int
+
+
+class ExportSource(TypedDict):
+    """Written by an export job; not asked for here but with ``POST /jobs/{id}/checkpoints/{step}/export``."""
+
+    form: Literal["merged", "adapter"]
+    job_id: str
+    kind: Literal["export"]
+    step: int
+
+
+class Failure(TypedDict):
+    """Why a job did not succeed."""
+
+    cause: str | None
+    exit_code: int | None
+    hint: Text | None
+    last_lines: list[str]
+    reason: str
+
+
+class FetchProgress(TypedDict):
+    """How far the fetch of a model is."""
+
+    done_bytes: NotRequired[int | None]
+    stage: FetchStage
+    total_bytes: NotRequired[int | None]
+
+
+class FoundRows(TypedDict):
+    """Rows that fit. A call looks for about a second; ``next_cursor`` says where the next one goes on."""
+
+    columns: list[ColumnRead]
+    cut: list[CutValue]
+    looked_at: int
+    next_cursor: int | None
+    positions: list[int]
+    row_count: int
+    rows: list[dict[str, Any]]
+    split: str
+    version: str
+
+
+class FunnelBarRead(TypedDict):
+    """Rows that are left after a step; the first bar, without a step, is the input."""
+
+    rows: int
+    step: str | None
+
+
+class GroupScore(TypedDict):
+    """The headline metric over some of the problems."""
+
+    kind: str
+    name: str
+    score: Score
+
+
+class Gsm8kOrder(TypedDict):
+    """Grade-school mathematics with chain of thought (Cobbe et al. 2021)."""
+
+    benchmark: Literal["gsm8k"]
+    chat: Literal["auto", "always", "never"]
+    decoding: NotRequired[Decoding]
+    label: NotRequired[str | None]
+    limit: NotRequired[int | None]
+    shots: NotRequired[int | None]
+    system: NotRequired[str | None]
+
+
+class HarnessOrder(TypedDict):
+    """A task of lm-evaluation-harness, by its name."""
+
+    benchmark: Literal["harness"]
+    chat: Literal["auto", "always", "never"]
+    decoding: NotRequired[Decoding]
+    label: NotRequired[str | None]
+    limit: NotRequired[int | None]
+    shots: NotRequired[int | None]
+    system: NotRequired[str | None]
+    task: str
+
+
+class Histogram(TypedDict):
+    """How many values lie between edges; one on an edge counts above it, at the last edge below."""
+
+    counts: list[int]
+    edges: list[float]
+    kind: Literal["histogram"]
+
+
+class HubSource_Output(TypedDict):
+    """A repository of a model hub; fetched by a worker."""
+
+    file: NotRequired[str | None]
+    kind: Literal["hub"]
+    repo_id: str
+    revision: str
+
+
+class HumanEvalOrder(TypedDict):
+    """Python functions from their descriptions, run against tests (Chen et al. 2021)."""
+
+    benchmark: Literal["humaneval"]
+    chat: Literal["auto", "always", "never"]
+    decoding: NotRequired[Decoding]
+    k: NotRequired[list[int]]
+    label: NotRequired[str | None]
+    limit: NotRequired[int | None]
+    memory_mb: int
+    samples: int
+    shots: NotRequired[int | None]
+    system: NotRequired[str | None]
+    timeout_s: float
+
+
+class Issue(TypedDict):
+    """One error or warning; ``field`` is a path into the request (``params.group_size``)."""
+
+    code: str
+    field: str
+    message: str
+    suggestion: NotRequired[str | None]
+
+
+class JobPipelineRead(TypedDict):
+    """A pipeline as it stands."""
+
+    can_delete: bool
+    can_start: bool
+    can_stop: bool
+    created_at: str
+    description: str
+    finished_at: str | None
+    id: str
+    name: str
+    stages: list[StageRead]
+    started_at: str | None
+    state: PipelineState
+
+
+class JobPreview(TypedDict):
+    """What a launch would run; the launch uses the same builder."""
+
+    command: str
+    config: dict[str, Any]
+    data: DataFit | None
+    derived: list[str]
+    engine: str
+    engine_overrides: list[str]
+    env: dict[str, str]
+    errors: list[Issue]
+    memory: MemoryEstimate | None
+    params: dict[str, Any]
+    rewards: list[RewardTerm]
+    validation_data: DataFit | None
+    warnings: list[Issue]
+
+
+class JobRead(TypedDict):
+    """A job as it stands."""
+
+    alarm_count: int
+    alarms: list[AlarmRead]
+    attempt: int
+    can_clone: bool
+    can_delete: bool
+    can_resume: bool
+    can_stop: bool
+    cloned_from: str | None
+    columns: dict[str, str]
+    created_at: str
+    data_format: DataFormat | None
+    dataset: NamedReference | None
+    dataset_split: str | None
+    dataset_version: str | None
+    eta_s: float | None
+    evaluate: EvaluateRead | None
+    evaluation_id: str | None
+    export: ExportRead | None
+    export_as: ExportAsRead | None
+    exported_model: NamedReference | None
+    failure: Failure | None
+    finished_at: str | None
+    headline_metrics: list[str]
+    id: str
+    keep_best_by: BestBy | None
+    kind: Literal["train", "export", "evaluate"]
+    last_event_id: int
+    launched_at: str | None
+    model: NamedReference
+    name: str
+    overrides: dict[str, Any]
+    params: dict[str, Any]
+    preset: str | None
+    priority: int
+    progress: Progress
+    queue_position: int | None
+    queued_at: str
+    recipe: str
+    resources: trellis_api__jobs__schemas__ResourcesRead
+    resume_step: int | None
+    seed: int
+    started_at: str | None
+    state: JobState
+    stop_requested_at: str | None
+    tags: list[str]
+    validation_columns: dict[str, str]
+    validation_data_format: DataFormat | None
+    validation_dataset: NamedReference | None
+    validation_split: str | None
+    validation_version: str | None
+    worst_alarm: Literal["warning", "critical"] | None
+
+
+class JsonScorer(TypedDict):
+    """The answer is JSON: of a schema, equal to the reference, or both."""
+
+    equals_answer: bool
+    kind: Literal["json"]
+    schema_text: NotRequired[str | None]
+
+
+class JudgeScorer(TypedDict):
+    """A model behind an endpoint of the platform's settings judges the answer."""
+
+    form: Literal["rubric", "pairwise"]
+    human_column: NotRequired[str | None]
+    judge: str
+    kind: Literal["judge"]
+    max_cost: float
+    rubric: str
+    threshold: float
+
+
+class Knob(TypedDict):
+    """One parameter that a person may turn."""
+
+    advanced: bool
+    auto: NotRequired[Literal["batch", "half_batch", "passes"] | None]
+    can_be_empty: bool
+    choices: NotRequired[list[str]]
+    default: int | float | bool | str | None
+    engine_keys: NotRequired[list[str]]
+    exclusive_minimum: NotRequired[float | None]
+    group: Literal[
+        "data", "model", "optimisation", "algorithm", "critic", "rollout", "reward", "agent", "run"
+    ]
+    help: Text
+    maximum: NotRequired[float | None]
+    minimum: NotRequired[float | None]
+    name: str
+    title: Text
+    type: Literal["int", "float", "bool", "str", "choice", "rewards", "environment", "workflow"]
+    unit: NotRequired[str | None]
+
+
+class Latency(TypedDict):
+    """How long scoring one response took."""
+
+    max_ms: float
+    p50_ms: float
+    p95_ms: float
+
+
+class Lengths(TypedDict):
+    """Of how many texts or rows, how long they are, and the distribution."""
+
+    count: int
+    histogram: NotRequired[Histogram]
+    least: int
+    most: int
+    total: int
+
+
+class Lineage(TypedDict):
+    """What the weights were made from; nulls for weights that came from elsewhere."""
+
+    ancestors: NotRequired[list[Training]]
+    dataset_id: NotRequired[str | None]
+    dataset_name: NotRequired[str | None]
+    dataset_sha256: NotRequired[str | None]
+    dataset_split: NotRequired[str | None]
+    dataset_version: NotRequired[str | None]
+    environment_id: NotRequired[str | None]
+    environment_name: NotRequired[str | None]
+    environment_sha256: NotRequired[str | None]
+    export_job_id: NotRequired[str | None]
+    form: NotRequired[Literal["merged", "adapter"] | None]
+    job_id: NotRequired[str | None]
+    job_name: NotRequired[str | None]
+    model_id: NotRequired[str | None]
+    model_name: NotRequired[str | None]
+    recipe: NotRequired[str | None]
+    step: NotRequired[int | None]
+
+
+class LineageEdge(TypedDict):
+    """What went into what."""
+
+    role: Literal["base", "data", "environment", "checkpoint", "measured", "report"]
+    source: str
+    step: NotRequired[int | None]
+    target: str
+
+
+class LineageNode(TypedDict):
+    """A model, job, dataset, environment, evaluation or report in a lineage."""
+
+    exists: bool
+    form: NotRequired[Literal["merged", "adapter"] | None]
+    id: str
+    kind: Literal["model", "job", "dataset", "environment", "evaluation", "report"]
+    name: str | None
+    recipe: NotRequired[str | None]
+    sha256: NotRequired[str | None]
+    state: NotRequired[str | None]
+
+
+class LineageRead(TypedDict):
+    """Everything that a model descends from, and everything that descends from it."""
+
+    edges: list[LineageEdge]
+    is_cut: bool
+    model_id: str
+    nodes: list[LineageNode]
+
+
+class LocalSource(TypedDict):
+    """A folder under the data root, used where it lies; or a GGUF file, which a worker converts."""
+
+    kind: Literal["local"]
+    path: str
+
+
+class LogLineRead(TypedDict):
+    """One line of output."""
+
+    attempt: int
+    line: int
+    stream: Literal["stdout", "stderr", "platform"]
+    text: str
+    time: str
+
+
+class LogsPrinted(TypedDict):
+    """New lines of output."""
+
+    lines: list[LogLineRead]
+
+
+class ManifestRead(TypedDict):
+    """All that is needed to run an attempt again."""
+
+    attempt: int
+    manifest: dict[str, Any]
+
+
+class ManifestWritten(TypedDict):
+    """The manifest of an attempt can be read."""
+
+    attempt: int
+
+
+class MathOrder(TypedDict):
+    """Competition mathematics (Hendrycks et al. 2021), whole or the 500 of Lightman et al. (2023)."""
+
+    benchmark: Literal["math", "math500"]
+    chat: Literal["auto", "always", "never"]
+    decoding: NotRequired[Decoding]
+    label: NotRequired[str | None]
+    levels: NotRequired[list[int] | None]
+    limit: NotRequired[int | None]
+    shots: NotRequired[int | None]
+    system: NotRequired[str | None]
+    types: NotRequired[list[str] | None]
+
+
+class MathScorer(TypedDict):
+    """The answer equals the reference as an expression (math-verify)."""
+
+    kind: Literal["math"]
+
+
+class MemoryEstimate(TypedDict):
+    """What a run is expected to need. It refuses nothing."""
+
+    assumptions: list[Text]
+    available_bytes: int | None
+    parameters: int
+    peak_bytes: int
+    peak_phase: str
+    per_gpu_bytes: int
+    phases: list[MemoryPhase]
+    warnings: list[Text]
+
+
+class MemoryPart(TypedDict):
+    """One thing that lies in memory during a phase."""
+
+    bytes: int
+    how: Text
+    name: str
+    title: Text
+
+
+class MemoryPhase(TypedDict):
+    """What is in memory at the same time."""
+
+    name: str
+    parts: list[MemoryPart]
+    title: Text
+    total_bytes: int
+
+
+class MetricKey(TypedDict):
+    """A metric that the job has reported, under the engine's own name."""
+
+    key: str
+    last_step: int
+    last_value: float | None
+
+
+class MetricSeries(TypedDict):
+    """One curve. `steps` and `values` run in parallel."""
+
+    is_downsampled: bool
+    key: str
+    non_finite: list[NonFinitePoint]
+    steps: list[int]
+    total_points: int
+    values: list[float | None]
+
+
+class MetricsRead(TypedDict):
+    """Curves of a job."""
+
+    last_event_id: int
+    series: list[MetricSeries]
+
+
+class MetricsReported(TypedDict):
+    """The metrics of one step."""
+
+    non_finite: NotRequired[dict[str, Literal["nan", "inf", "-inf"]]]
+    step: int
+    values: dict[str, float | None]
+
+
+class MissingRole(TypedDict):
+    """A part that no column plays."""
+
+    looked_for: list[str]
+    reason: Text
+    role: str
+
+
+class MmluOrder(TypedDict):
+    """Multiple choice over many subjects (Hendrycks et al. 2020)."""
+
+    benchmark: Literal["mmlu"]
+    chat: Literal["auto", "always", "never"]
+    decoding: NotRequired[Decoding]
+    label: NotRequired[str | None]
+    limit: NotRequired[int | None]
+    mode: Literal["loglikelihood", "generate"]
+    shots: NotRequired[int | None]
+    subjects: NotRequired[list[str] | None]
+    system: NotRequired[str | None]
+
+
+class ModelRead(TypedDict):
+    """A registered model. Facts about the weights are null until they are here."""
+
+    architecture: str | None
+    context_length: int | None
+    created_at: str
+    description: str
+    dtype: str | None
+    has_chat_template: bool | None
+    id: str
+    lineage: Lineage
+    name: str
+    parameter_count: int | None
+    path: str | None
+    progress: FetchProgress | None
+    revision: str | None
+    sha256: str | None
+    sha256_kind: Literal["content", "sampled"] | None
+    size_bytes: int | None
+    source: CatalogueSource | LocalSource | HubSource_Output | CheckpointSource | ExportSource
+    state: ModelState
+    state_reason: str | None
+    vocabulary_size: int | None
+    warnings: list[ModelWarning]
+
+
+class ModelTarget(TypedDict):
+    """A registered model."""
+
+    kind: Literal["model"]
+    model: str
+
+
+class ModelWarning(TypedDict):
+    """Something that limits what the model can be used for."""
+
+    code: str
+    message: str
+
+
+class NamedReference(TypedDict):
+    """Another thing, by id and name."""
+
+    id: str
+    name: str | None
+
+
+class NonFinitePoint(TypedDict):
+    """A value that is no finite number."""
+
+    step: int
+    value: Literal["nan", "inf", "-inf"]
+
+
+class NumericScorer(TypedDict):
+    """The answer's last number is the reference's, within a tolerance."""
+
+    kind: Literal["numeric"]
+    tolerance: float
+
+
+class OverlapScorer(TypedDict):
+    """BLEU (sacrebleu, sentence level) or ROUGE-1/2/L (rouge-score) with the reference, 0 to 1."""
+
+    kind: Literal["bleu", "rouge1", "rouge2", "rougeL"]
+    threshold: float
+
+
+class Paper(TypedDict):
+    """The publication that a recipe follows."""
+
+    arxiv: NotRequired[str | None]
+    title: str
+    year: int
+
+
+class Pipeline(TypedDict):
+    """What is to be done to some rows, in order."""
+
+    columns: NotRequired[dict[str, str]]
+    description: str
+    format: NotRequired[DataFormat | None]
+    name: str
+    seed: int
+    steps: list[Step]
+    tokenizer: NotRequired[str | None]
+
+
+class PipelineChecked(TypedDict):
+    """What is wrong with a pipeline; ``pipeline`` and ``yaml`` are null where it cannot even be read."""
+
+    hash: str | None
+    pipeline: Pipeline | None
+    problems: list[PipelineProblemRead]
+    yaml: str | None
+
+
+class PipelineProblemRead(TypedDict):
+    """Something in a pipeline that has to change."""
+
+    code: str
+    field: str
+    message: str
+    step: str | None
+
+
+class PipelineRead(TypedDict):
+    """A saved pipeline."""
+
+    created_at: str
+    description: str
+    hash: str
+    id: str
+    message: str
+    name: str
+    pipeline: Pipeline
+    updated_at: str
+    version: int
+    yaml: str
+
+
+class Preset(TypedDict):
+    """Knob values and engine overrides that suit one size of machine."""
+
+    gpus: int
+    id: Literal["cpu-tiny", "cpu-small", "gpu-24gb", "gpu-80gb", "gpu-8x80gb", "development", "production"]
+    overrides: NotRequired[dict[str, Any]]
+    params: NotRequired[dict[str, Any]]
+    title: Text
+
+
+class ProbeResult(TypedDict):
+    """The scores of one probe over all sampled rows."""
+
+    changed_rows: list[int]
+    correct_share: float
+    count: int
+    error_count: int
+    errors: list[ScoringError]
+    examples: list[ScoredExample]
+    histogram: list[int]
+    is_deterministic: bool
+    latency: Latency
+    maximum: float
+    mean: float
+    minimum: float
+    probe: Probe
+    term_means: dict[str, float]
+    title: Text
+
+
+class Progress(TypedDict):
+    """How far a job is."""
+
+    fraction: float | None
+    phase: str | None
+    step: int
+    total_steps: int | None
+
+
+class ProgressMade(TypedDict):
+    """How far the run is."""
+
+    eta_s: float | None
+    phase: str | None
+    step: int
+    total_steps: int | None
+
+
+class QuarantineRead(TypedDict):
+    """A window of the rows that imports did not take."""
+
+    offset: int
+    reasons: dict[str, int]
+    row_count: int
+    rows: list[QuarantinedRow]
+
+
+class QuarantinedRow(TypedDict):
+    """A row that was not taken."""
+
+    code: str
+    column: str | None
+    line: int | None
+    raw: str | None
+    reason: str
+    row: int | None
+    source: str
+
+
+class Recipe(TypedDict):
+    """One algorithm that can be launched from the form, the API or the CLI."""
+
+    agent: NotRequired[str | None]
+    data_formats: list[DataFormat]
+    description: Text
+    engine: Engine
+    family: Literal["supervised", "rl", "preference", "agent"]
+    fixed: NotRequired[dict[str, Any]]
+    headline_metrics: list[str]
+    id: str
+    is_experimental: bool
+    knobs: list[Knob]
+    paper: NotRequired[Paper | None]
+    presets: list[Preset]
+    title: Text
+    trains_on: DataFormat
+
+
+class RefRead(TypedDict):
+    """A branch or a tag."""
+
+    moved_at: str
+    name: str
+    version: str
+
+
+class RefsRead(TypedDict):
+    """All names of versions of a dataset."""
+
+    branches: list[RefRead]
+    tags: list[RefRead]
+
+
+class RegexScorer(TypedDict):
+    """The last match of the pattern (its first group, if it has one) is the reference."""
+
+    kind: Literal["regex"]
+    pattern: str
+
+
+class ReportFile(TypedDict):
+    """One file of a report."""
+
+    format: Literal["md", "html", "pdf"]
+    size_bytes: int
+
+
+class ReportProblem(TypedDict):
+    """A format that could not be made; the others stand."""
+
+    code: str
+    format: Literal["md", "html", "pdf"]
+    message: str
+
+
+class ReportRead(TypedDict):
+    """A report as it stands."""
+
+    can_retry: bool
+    created_at: str
+    evaluations: list[NamedReference]
+    files: list[ReportFile]
+    formats: list[Literal["md", "html", "pdf"]]
+    id: str
+    language: Literal["en", "zh"]
+    name: str
+    problems: list[ReportProblem]
+    samples: int
+    state: ReportState
+    state_reason: str | None
+
+
+class Resources(TypedDict):
+    """What a job occupies while it runs."""
+
+    gpus: int
+
+
+class RewardFileRead(TypedDict):
+    """An uploaded file, without its code."""
+
+    created_at: str
+    id: str
+    name: str
+    sha256: str
+    size_bytes: int
+
+
+class RewardKind(TypedDict):
+    """One reward that may stand in a mixture: what the form shows and what its options are."""
+
+    help: Text
+    highest: float | None
+    lowest: float | None
+    name: str
+    needs_answer: bool
+    options: NotRequired[list[RewardOption]]
+    runs_code: bool
+    title: Text
+    unavailable: NotRequired[Text | None]
+    waits: bool
+
+
+class RewardOption(TypedDict):
+    """One option of a reward."""
+
+    advanced: bool
+    auto: NotRequired[Literal["batch", "half_batch", "passes"] | None]
+    can_be_empty: bool
+    choices: NotRequired[list[str]]
+    default: int | float | bool | str | None
+    engine_keys: NotRequired[list[str]]
+    exclusive_minimum: NotRequired[float | None]
+    group: Literal[
+        "data", "model", "optimisation", "algorithm", "critic", "rollout", "reward", "agent", "run"
+    ]
+    help: Text
+    is_multiline: bool
+    is_required: bool
+    maximum: NotRequired[float | None]
+    minimum: NotRequired[float | None]
+    name: str
+    source: NotRequired[Literal["reward-files", "models", "judges"] | None]
+    title: Text
+    type: Literal["int", "float", "bool", "str", "choice", "rewards", "environment", "workflow"]
+    unit: NotRequired[str | None]
+
+
+class RewardTerm(TypedDict):
+    """One reward of a mixture. The first term of a mixture decides whether a response is correct."""
+
+    name: str
+    options: NotRequired[dict[str, Any]]
+    weight: float
+
+
+class RolloutRead(TypedDict):
+    """One sampled response."""
+
+    advantage: float | None
+    ground_truth: str | None
+    group: str
+    id: int
+    is_truncated: bool
+    number: int
+    prompt: str
+    response: str
+    response_tokens: int
+    reward_parts: dict[str, float | None]
+    score: float | None
+    split: Literal["train", "validation"]
+    step: int
+    stop_reason: str | None
+    trajectory: Trajectory | None
+    turn_count: int | None
+
+
+class RolloutStep(TypedDict):
+    """A step of which responses were kept."""
+
+    count: int
+    mean_score: float | None
+    split: Literal["train", "validation"]
+    step: int
+
+
+class RolloutSummary(TypedDict):
+    """All sampled responses of one step in numbers."""
+
+    scores: list[float]
+    split: Literal["train", "validation"]
+    step: int
+    stop_reasons: dict[str, int]
+    total: int
+
+
+class RolloutsSampled(TypedDict):
+    """Responses of a step can be read."""
+
+    count: int
+    split: Literal["train", "validation"]
+    step: int
+
+
+class RunRead(TypedDict):
+    """A run of a pipeline."""
+
+    output: dict[str, Any]
+    pipeline: Pipeline
+    pipeline_id: str | None
+    pipeline_version: int | None
+    report: RunReportRead | None
+    splits: list[str] | None
+    task: DataTaskRead
+
+
+class RunReportRead(TypedDict):
+    """The report of a run."""
+
+    funnel: list[FunnelBarRead]
+    outputs: dict[str, int]
+    peak_memory_bytes: int
+    rows_in: int
+    rows_out: int
+    seconds: float
+    steps: list[RunStepRead]
+
+
+class RunStepRead(TypedDict):
+    """What a step did, and what of it can be looked at."""
+
+    changed: int
+    counts: NotRequired[dict[str, int]]
+    dropped: int
+    examples: NotRequired[list[Example]]
+    findings: NotRequired[dict[str, Any]]
+    has_clusters: bool
+    has_dropped: bool
+    kept: int
+    name: str
+    operator: str
+    reasons: NotRequired[dict[str, int]]
+    rows_in: int
+    seconds: float
+
+
+class Sample(TypedDict):
+    """One generation, as it is kept and shown."""
+
+    error: NotRequired[str | None]
+    extracted: NotRequired[str | None]
+    finish_reason: NotRequired[str | None]
+    gold: str
+    groups: NotRequired[dict[str, str]]
+    key: str
+    notes: NotRequired[dict[str, str]]
+    number: int
+    output: str
+    output_tokens: int
+    parts: NotRequired[dict[str, float]]
+    position: int
+    prompt: str
+    prompt_tokens: int
+    score: float
+    seconds: float
+    verdict: Verdict
+
+
+class SampleRead(TypedDict):
+    """One sample, and the same problem's in another evaluation."""
+
+    against: Sample | None
+    sample: Sample
+
+
+class Score(TypedDict):
+    """A measured number with its uncertainty."""
+
+    high: NotRequired[float | None]
+    low: NotRequired[float | None]
+    method: Literal["wilson", "bootstrap", "normal", "none"]
+    metric: str
+    n: int
+    stderr: NotRequired[float | None]
+    value: float
+
+
+class ScoredExample(TypedDict):
+    """A response and what it earned."""
+
+    answer: str
+    parts: dict[str, float]
+    prompt: str
+    response: str
+    row: int
+    score: float
+
+
+class ScoringError(TypedDict):
+    """A response for which a term raised; it scores 0 there."""
+
+    message: str
+    row: int
+    term: str
+
+
+class StageCreate(TypedDict):
+    """One stage: a training as a launch would take it, or an evaluation."""
+
+    benchmarks: NotRequired[
+        list[Gsm8kOrder | MathOrder | HumanEvalOrder | MmluOrder | CustomOrder | HarnessOrder] | None
+    ]
+    best_by: NotRequired[str | None]
+    columns: NotRequired[dict[str, Any]]
+    data_format: NotRequired[DataFormat | None]
+    dataset: NotRequired[str | None]
+    dataset_split: NotRequired[str | None]
+    dataset_version: NotRequired[str | None]
+    engine: NotRequired[EngineSettings]
+    exports: bool
+    id: str
+    kind: Literal["train", "evaluate"]
+    mode: NotRequired[Literal["max", "min"] | None]
+    model: StageModel
+    needs: NotRequired[list[str]]
+    overrides: NotRequired[dict[str, Any]]
+    params: NotRequired[dict[str, Any]]
+    preset: NotRequired[str | None]
+    priority: int
+    recipe: NotRequired[str | None]
+    resources: NotRequired[Resources]
+    seed: int
+    title: NotRequired[str | None]
+    validation_columns: NotRequired[dict[str, Any]]
+    validation_data_format: NotRequired[DataFormat | None]
+    validation_dataset: NotRequired[str | None]
+    validation_split: NotRequired[str | None]
+    validation_version: NotRequired[str | None]
+
+
+class StageJob(TypedDict):
+    """The job that carries a stage out."""
+
+    eta_s: float | None
+    id: str
+    name: str | None
+    progress: Progress | None
+    state: JobState | None
+
+
+class StageModel(TypedDict):
+    """The model that a stage starts from: one that is registered, or what another stage made."""
+
+    base: NotRequired[str | None]
+    stage: NotRequired[str | None]
+
+
+class StageRead(TypedDict):
+    """A stage as it stands."""
+
+    can_rerun: bool
+    cause: str | None
+    evaluation_id: str | None
+    export_job: StageJob | None
+    fingerprint: str | None
+    finished_at: str | None
+    hint: Text | None
+    id: str
+    job: StageJob | None
+    kind: Literal["train", "evaluate"]
+    model: NamedReference | None
+    needs: list[str]
+    reason: str | None
+    recipe: str | None
+    request: StageCreate
+    reused_from: NamedReference | None
+    started_at: str | None
+    state: StageState
+    title: str
+
+
+class StateChanged(TypedDict):
+    """The job is in another state, or in the same state for another reason: read it again for the actions."""
+
+    attempt: int
+    reason: NotRequired[str | None]
+    state: JobState
+
+
+class Statistics(TypedDict):
+    """Some rows in numbers."""
+
+    characters: NotRequired[Lengths]
+    columns: NotRequired[list[ColumnStatistics]]
+    duplicates: NotRequired[int | None]
+    format: DataFormat
+    languages: NotRequired[dict[str, int]]
+    roles: NotRequired[dict[str, int]]
+    rows: int
+    splits: NotRequired[dict[str, int]]
+    tokens: NotRequired[Lengths | None]
+    turns: NotRequired[Lengths]
+
+
+class StatisticsRead(TypedDict):
+    """Statistics of a version. Without a model there are no lengths in tokens."""
+
+    model: str | None
+    statistics: Statistics | None
+    task: DataTaskRead | None
+    version: str
+
+
+class Step(TypedDict):
+    """One operator and its parameters."""
+
+    name: NotRequired[str | None]
+    operator: str
+    params: NotRequired[dict[str, Any]]
+
+
+class StreamEvents(TypedDict):
+    """The event names of the stream, each with the type of its data. `id` is the position to resume from."""
+
+    alarm: AlarmRead
+    checkpoint: CheckpointSaved
+    logs: LogsPrinted
+    manifest: ManifestWritten
+    metrics: MetricsReported
+    progress: ProgressMade
+    reset: StreamReset
+    rollouts: RolloutsSampled
+    state: StateChanged
+
+
+class StreamReset(TypedDict):
+    """The position asked for does not exist: read everything again and go on from here."""
+
+    at: str
+
+
+class TargetEstimate(TypedDict):
+    """What one target is expected to take."""
+
+    benchmarks: list[BenchmarkEstimate]
+    name: str
+    seconds: float | None
+    target: ModelTarget | CheckpointTarget
+
+
+class Text(TypedDict):
+    """A sentence for users, in both languages of the product."""
+
+    en: str
+    zh: str
+
+
+class ToolCall(TypedDict):
+    """One call of a tool by the model."""
+
+    arguments: NotRequired[dict[str, Any]]
+    duration_s: float
+    error: NotRequired[str | None]
+    name: str
+    result: NotRequired[str | None]
+    result_count: NotRequired[int | None]
+
+
+class ToolSchema(TypedDict):
+    """A tool as the model is told of it: a function of OpenAI's form, without the envelope."""
+
+    description: str
+    ends_episode: bool
+    name: str
+    parameters: dict[str, Any]
+
+
+class ToolUseScorer(TypedDict):
+    """Tool calls against the row's reference, run in the simulator: five metrics and their weighted mean.…"""
+
+    kind: Literal["tool_use"]
+
+
+class Training(TypedDict):
+    """One training: what it started from and learned from. Names stay when the things are deleted."""
+
+    dataset_id: NotRequired[str | None]
+    dataset_name: NotRequired[str | None]
+    dataset_sha256: NotRequired[str | None]
+    dataset_split: NotRequired[str | None]
+    dataset_version: NotRequired[str | None]
+    environment_id: NotRequired[str | None]
+    environment_name: NotRequired[str | None]
+    environment_sha256: NotRequired[str | None]
+    job_id: NotRequired[str | None]
+    job_name: NotRequired[str | None]
+    model_id: NotRequired[str | None]
+    model_name: NotRequired[str | None]
+    recipe: NotRequired[str | None]
+    step: NotRequired[int | None]
+
+
+class Trajectory(TypedDict):
+    """A whole episode, as a person reads it."""
+
+    duration_s: float
+    error: NotRequired[str | None]
+    is_shortened: bool
+    stop_reason: str
+    turns: list[Turn]
+
+
+class Turn(TypedDict):
+    """One message of an episode, in the order in which the model saw them."""
+
+    calls: NotRequired[list[ToolCall]]
+    duration_s: NotRequired[float | None]
+    is_trained: bool
+    role: Literal["system", "user", "assistant", "tool"]
+    text: str
+    tokens: int
+
+
+class UserRead(TypedDict):
+    """Who is logged in."""
+
+    expires_at: NotRequired[str | None]
+    method: Literal["token", "session"]
+    name: str
+
+
+class VerdictCounts(TypedDict):
+    """Samples by verdict."""
+
+    correct: int
+    failed: int
+    total: int
+    truncated: int
+    unanswered: int
+    wrong: int
+
+
+class VersionRead(TypedDict):
+    """A version, as a history lists it."""
+
+    author: str
+    branches: list[str]
+    created_at: str
+    dataset: str
+    id: str
+    message: str
+    number: int
+    origin: Literal["import", "pipeline", "generate", "rollback"]
+    parents: list[str]
+    row_count: int
+    size_bytes: int
+    splits: dict[str, int]
+    tags: list[str]
+    task: str | None
+    tree: str
+
+
+class WorkflowDetail(TypedDict):
+    """An uploaded workflow."""
+
+    code: str
+    created_at: str
+    function: str
+    id: str
+    name: str
+    sha256: str
+    size_bytes: int
+
+
+class WorkflowListed(TypedDict):
+    """An uploaded workflow, and what it is used by."""
+
+    created_at: str
+    function: str
+    id: str
+    job_count: int
+    jobs: list[NamedReference]
+    name: str
+    sha256: str
+    size_bytes: int
+    used_by: list[str]
+
+
+class WorkflowRead(TypedDict):
+    """An uploaded workflow, without its code."""
+
+    created_at: str
+    function: str
+    id: str
+    name: str
+    sha256: str
+    size_bytes: int
+
+
+class trellis_api__jobs__schemas__ResourcesRead(TypedDict):
+    """What a job occupies while it runs."""
+
+    gpus: int

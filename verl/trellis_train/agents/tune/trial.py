@@ -1,0 +1,224 @@
+"""Plays sessions of a workflow with a scripted model, in the sandbox, before anything is trained."""
+
+import asyncio
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from trellis_contracts.recipe import DataFormat
+from trellis_contracts.workflows import ContextExceeded, Message
+from trellis_recipes.data.conversion import NoConversion, Place, choose_conversion
+from trellis_recipes.data.reading import BadRow
+
+from trellis_train.agents.tune.isolation import (
+    SANDBOX,
+    TIMEOUT,
+    RunnerLimits,
+    SessionFailed,
+    WorkflowRunner,
+)
+from trellis_train.agents.tune.mapping import MappedJob, MappedRows
+from trellis_train.agents.tune.program import WorkflowSource, WorkflowUnusable
+from trellis_train.agents.tune.signature import Fault
+from trellis_train.agents.tune.tasks import read_task
+
+#: Rows that are played.
+TRIED_ROWS = 3
+#: Calls that the scripted model answers in a session: it does not know how to end every workflow.
+MAX_REPLIES = 20
+_LIMITS = RunnerLimits(runners=1, session_timeout_s=60.0)
+_MADE_UP = {
+    "raw_prompt": [{"role": "user", "content": "What is 2 + 3?"}],
+    "reward_model": {"ground_truth": "5"},
+    "data_source": "trial",
+    "extra_info": {"split": "train", "question": "What is 2 + 3?"},
+}
+_NO_MODULE = re.compile(r"No module named '([\w.]+)'")
+#: An argument of each type of JSON Schema.
+_EXAMPLES: dict[str, Any] = {
+    "string": "text", "integer": 1, "number": 1.0, "boolean": True, "array": [], "object": {}, "null": None,
+}  # fmt: skip
+
+
+class ScriptedModel:
+    """Answers without weights: calls the first tool that is offered, then says the task's answer."""
+
+    def __init__(self, answer: str) -> None:
+        self._answer = answer
+        self.replies = 0
+
+    async def answer(self, messages: list[Message], tools: list[Message], options: Message) -> Message:
+        """A reply as plain data; ``ContextExceeded`` after so many of them, as a real model's room ends."""
+        if self.replies >= MAX_REPLIES:
+            raise ContextExceeded(f"the scripted model has given {MAX_REPLIES} replies")
+        self.replies += 1
+        may_call = bool(tools) and options.get("tool_choice") != "none" and messages[-1]["role"] != "tool"
+        calls = [_call(tools[0])] if may_call else []
+        return {
+            "text": "" if calls else self._answer,
+            "raw": json.dumps(calls) if calls else self._answer,
+            "tool_calls": calls,
+            "finish_reason": "tool_calls" if calls else "stop",
+            "prompt_tokens": 1,
+            "completion_tokens": 1,
+        }
+
+
+def _call(tool: Mapping[str, Any]) -> dict[str, Any]:
+    function = tool.get("function", tool)
+    schema = function.get("parameters") or {}
+    properties = schema.get("properties") or {}
+    arguments = {name: _example(properties.get(name) or {}) for name in schema.get("required") or properties}
+    return {"id": "call_0", "name": function.get("name"), "arguments": arguments}
+
+
+def _example(schema: Mapping[str, Any]) -> Any:
+    if schema.get("enum"):
+        return schema["enum"][0]
+    kind = schema.get("type")
+    return _EXAMPLES.get(kind, "text") if isinstance(kind, str) else "text"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How one session with the scripted model went."""
+
+    failure: SessionFailed | None
+    #: Replies that the workflow had got by then.
+    replies: int
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether every session of the task fails: no reply, and no busy machine, has a part in it."""
+        return self.failure is not None and not self.replies and self.failure.kind not in (TIMEOUT, SANDBOX)
+
+
+def try_sessions(
+    source: WorkflowSource, tasks: Sequence[Mapping[str, Any]], limits: RunnerLimits = _LIMITS
+) -> list[Trial]:
+    """Play a session for each task; ``WorkflowUnusable`` where the sandbox cannot load the workflow."""
+    runner = WorkflowRunner(source, limits)
+    try:
+        runner.check()
+        return asyncio.run(_play(runner, tasks))
+    finally:
+        runner.close()
+
+
+async def _play(runner: WorkflowRunner, tasks: Sequence[Mapping[str, Any]]) -> list[Trial]:
+    trials = []
+    for task in tasks:
+        model = ScriptedModel(str(task.get("answer") or "5"))
+        try:
+            await runner.run(dict(task), model)
+            silent = SessionFailed("the workflow never called the model", kind="no model call")
+            trials.append(Trial(None if model.replies else silent, model.replies))
+        except SessionFailed as error:
+            # Where the script ran out, a real model might have ended the session.
+            is_open = error.kind == ContextExceeded.__name__
+            trials.append(Trial(None if is_open else error, model.replies))
+    return trials
+
+
+def find_session_faults(
+    source: WorkflowSource, tasks: Sequence[Mapping[str, Any]], *, folder: Path | None = None
+) -> list[Fault]:
+    """What the sandbox says of a workflow: the first session that fails, or why nothing could be loaded.
+
+    ``folder`` is the file's: a module that lies beside it is not in the sandbox.
+    """
+    try:
+        trials = try_sessions(source, tasks)
+    except WorkflowUnusable as error:
+        return [Fault("NOT_LOADABLE", None, "code that the sandbox can load", explain_loading(error, folder))]
+    failed = [trial.failure for trial in trials if trial.failure is not None]
+    if not failed:
+        return []
+    first = failed[0]
+    got = f"{first}; it failed for {len(failed)} of {len(trials)} tasks, with a scripted model"
+    return [Fault("SESSION_FAILED", None, "a session that ends with a reward", got, detail=first.traceback)]
+
+
+def explain_loading(error: Exception, folder: Path | None) -> str:
+    """The error, and where it is about a file beside the workflow, that such files stay outside."""
+    found = _NO_MODULE.search(str(error))
+    name = found[1].partition(".")[0] if found else ""
+    if folder is None or not name or not ((folder / f"{name}.py").is_file() or (folder / name).is_dir()):
+        return str(error)
+    return (
+        f"{error} {name} lies beside the file, but the sandbox has the workflow's own file and installed "
+        "packages only: move what is needed into the file"
+    )
+
+
+def made_up_task() -> dict[str, Any]:
+    """A task as rows of questions and answers give it."""
+    return read_task(_MADE_UP)
+
+
+def read_prepared_tasks(path: Path) -> list[dict[str, Any]]:
+    """The first tasks of a file that was prepared for verl."""
+    with pq.ParquetFile(path) as file:
+        rows = [
+            row for batch in file.iter_batches(TRIED_ROWS) for row in islice(batch.to_pylist(), TRIED_ROWS)
+        ]
+    return [read_task({**row, "raw_prompt": row["prompt"]}) for row in rows[:TRIED_ROWS]]
+
+
+def find_place_faults(job: MappedJob) -> tuple[list[Fault], list[dict[str, Any]]]:
+    """What a configuration names and is not there or cannot be read; and the first tasks of its rows."""
+    faults = []
+    if not (Path(job.model) / "config.json").is_file():
+        faults.append(Fault("NO_MODEL", "model.model_path", "a folder with a model (config.json)", job.model))
+    place = "buffer.explorer_input.taskset.path"
+    found, tasks = _read_first(job.train, place)
+    faults += found
+    if job.validation is not None:
+        faults += _read_first(job.validation, "buffer.explorer_input.eval_tasksets.path")[0]
+    return faults, tasks
+
+
+def _read_first(rows: MappedRows, place: str) -> tuple[list[Fault], list[dict[str, Any]]]:
+    path = Path(rows.path)
+    if not path.is_file():
+        return [Fault("NO_DATASET", place, "a file of JSON lines or Parquet", rows.path)], []
+    try:
+        first = list(islice(_iterate(path), TRIED_ROWS))
+        convert = choose_conversion(DataFormat.PROMPT_ANSWER, DataFormat.VERL_RL, rows.columns)
+        converted = [
+            each for place_, row in enumerate(first) for each in convert(row, Place(place_, "train"))
+        ]
+    except (BadRow, NoConversion, ValueError, TypeError, pa.ArrowException) as error:
+        wanted = ", ".join(f"{role} in the column {column}" for role, column in rows.columns.items())
+        return [Fault("BAD_ROWS", place, wanted, f"{rows.path}: {error}")], []
+    if not first:
+        return [Fault("BAD_ROWS", place, "rows", f"{rows.path} is empty")], []
+    return [], [read_task({**row, "raw_prompt": row["prompt"]}) for row in converted]
+
+
+def _iterate(path: Path) -> Iterable[dict[str, Any]]:
+    if path.suffix == ".parquet":
+        return _iterate_parquet(path)
+    return _iterate_lines(path)
+
+
+def _iterate_parquet(path: Path) -> Iterator[dict[str, Any]]:
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(TRIED_ROWS):
+            yield from batch.to_pylist()
+
+
+def _iterate_lines(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            if line.strip():
+                row = json.loads(line)
+                if not isinstance(row, dict):
+                    raise ValueError("a line holds no JSON object")
+                yield row

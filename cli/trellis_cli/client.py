@@ -17,7 +17,7 @@ from trellis_contracts.connection import (
 )
 
 from trellis_cli.errors import ExitCode, Problem, Refusal
-from trellis_cli.services.platform import load_platform
+from trellis_cli.services.platform import Platform, load_platform
 
 API = "/api/v1"
 
@@ -132,27 +132,36 @@ def connect() -> ApiClient:
     url, token = os.environ.get(URL_VARIABLE), os.environ.get(TOKEN_VARIABLE)
     if url and token:
         return ApiClient(url, token)
-    if not any(os.environ.get(name) for name in LOCAL_VARIABLES) and (stored := _read_login()):
-        return ApiClient(stored.url, stored.token)
+    is_local = any(os.environ.get(name) for name in LOCAL_VARIABLES)
+    stored = None if is_local else _read_login()
+    if stored is not None and (url is None or url.rstrip("/") == stored.url.rstrip("/")):
+        return ApiClient(stored.url, token or stored.token)
     platform = load_platform()
+    return ApiClient(url or platform.url, token or _read_admin_token(platform))
+
+
+def connect_to(platform: Platform) -> ApiClient:
+    """This machine's platform as its administrator, whatever the environment or a login names."""
+    return ApiClient(platform.url, _read_admin_token(platform))
+
+
+def _read_admin_token(platform: Platform) -> str:
     path = platform.settings.admin_token_path
-    if token is None:
-        try:
-            token = path.read_text().strip()
-        except FileNotFoundError:
-            raise Problem(
-                f"no platform was started in {platform.settings.data_root}",
-                hint="start it with ./init.sh, set TRELLIS_DATA_ROOT to the one you mean, "
-                "or log in to one elsewhere: trellis login URL",
-                exit_code=ExitCode.UNREACHABLE,
-            ) from None
-        except PermissionError:
-            raise Problem(
-                f"{path} is readable by its owner alone",
-                hint="run as that user, or set TRELLIS_TOKEN",
-                exit_code=ExitCode.UNREACHABLE,
-            ) from None
-    return ApiClient(url or platform.url, token)
+    try:
+        return path.read_text().strip()
+    except FileNotFoundError:
+        raise Problem(
+            f"no platform was started in {platform.settings.data_root}",
+            hint="start it with ./init.sh, set TRELLIS_DATA_ROOT to the one you mean, "
+            "or log in to one elsewhere: trellis login URL",
+            exit_code=ExitCode.UNREACHABLE,
+        ) from None
+    except PermissionError:
+        raise Problem(
+            f"{path} is readable by its owner alone",
+            hint="run as that user, or set TRELLIS_TOKEN",
+            exit_code=ExitCode.UNREACHABLE,
+        ) from None
 
 
 def _read_login() -> Connection | None:

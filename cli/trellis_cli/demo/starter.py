@@ -7,7 +7,7 @@ A second run finds the model and the datasets of the first and trains anew.
 from pathlib import Path
 from typing import Any
 
-from trellis_cli.client import connect
+from trellis_cli.client import connect_to
 from trellis_cli.demo.steps import (
     TAG,
     ensure_dataset,
@@ -27,7 +27,7 @@ GRPO_PARAMS = {"total_steps": 30, "validate_before": True, "validate_every": 10,
 
 def run_demo(platform: Platform, *, seed: int) -> dict[str, Any]:
     """Run both jobs; the answer holds the validation accuracies that the GRPO job measured."""
-    client = connect()
+    client = connect_to(platform)
     folder = platform.settings.data_root / "starter" / f"seed-{seed}"
     say(f"making the starter model and its data (seed {seed})")
     make_starter(folder, seed)

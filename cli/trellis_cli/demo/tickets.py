@@ -7,7 +7,7 @@ measured itself on held-out messages.
 
 from typing import Any
 
-from trellis_cli.client import ApiClient, connect
+from trellis_cli.client import ApiClient, connect_to
 from trellis_cli.demo.steps import (
     TAG,
     ensure_dataset,
@@ -48,7 +48,7 @@ GRPO_PARAMS: dict[str, Any] = {
 
 def run_tickets_demo(platform: Platform, *, model: str, seed: int) -> dict[str, Any]:
     """Run both jobs; return the held-out accuracies of the GRPO job and some answers before and after."""
-    client = connect()
+    client = connect_to(platform)
     folder = platform.settings.data_root / "demo" / f"tickets-seed-{seed}"
     say(f"writing the messages to sort (seed {seed})")
     write_once(folder, ("--seed", str(seed), "--tickets", str(folder)))

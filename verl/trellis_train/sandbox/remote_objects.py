@@ -65,7 +65,7 @@ class Objects:
         arguments, options = load(request["arguments"], resolve=self._resolve)
         if request["operation"] == "name":
             return json.dumps({"value": dump(self._names[arguments[0]], refer=self._keep)})
-        given = {**dict(enumerate(arguments)), **options}
+        given = _by_place(arguments, options)
         before = {name: self._dump_mutable(value) for name, value in given.items()}
         value = _OPERATIONS[request["operation"]](*arguments, **options)
         after = {name: self._dump_mutable(given[name]) for name, text in before.items() if text is not None}
@@ -121,7 +121,7 @@ class _Program:
         reply = self._send({"operation": operation, "arguments": text})
         while "callback" in reply:
             reply = self._send(self._call_back(reply))
-        given = {**dict(enumerate(arguments)), **options}
+        given = _by_place(arguments, options)
         for name, changed in reply.get("changed") or ():
             _change(given.get(name), load(changed, resolve=self._resolve))
         return load(str(reply.get("value")), resolve=self._resolve)
@@ -275,6 +275,11 @@ def _find_names(tree: ast.Module) -> tuple[list[str], list[str]]:
     others = [name for name in free if name not in modules]
     own = [name for name in others if not hasattr(builtins, name)]
     return own or others, modules
+
+
+def _by_place(arguments: Any, options: Any) -> dict[int | str, Any]:
+    """Arguments by their position or name."""
+    return {**dict(enumerate(arguments)), **options}
 
 
 def _change(value: Any, changed: Any) -> None:

@@ -24,7 +24,9 @@ class RequestGuard:
     """Plain ASGI, so that uploads pass through as they come; JSON is taken in whole, up to a limit."""
 
     def __init__(self, app: ASGIApp, settings: Settings, *, patience_s: float = _PATIENCE_S) -> None:
-        self._app, self._settings, self._patience_s = app, settings, patience_s
+        self._app, self._patience_s = app, patience_s
+        # Batches of events are JSON, too, and have a limit of their own.
+        self._limit_bytes = max(settings.max_request_bytes, settings.max_batch_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one connection."""
@@ -35,7 +37,7 @@ class RequestGuard:
         try:
             _check_address(scope)
             if _is_json(Headers(scope=scope)):
-                body = await _read(paced, self._settings.max_request_bytes)
+                body = await _read(paced, self._limit_bytes)
                 if body is None:
                     return  # the client has gone
                 _check_json(body)
@@ -106,9 +108,12 @@ async def _read(paced: _Paced, limit_bytes: int) -> bytes | None:
 
 
 def _is_json(headers: Headers) -> bool:
+    """Whether there is a body that a route reads as JSON: one without a type counts, as for FastAPI."""
+    if "content-length" not in headers and "transfer-encoding" not in headers:
+        return False
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     is_packed = headers.get("content-encoding", "identity").lower() != "identity"
-    return not is_packed and (kind == "application/json" or kind.endswith("+json"))
+    return not is_packed and (kind in ("", "application/json") or kind.endswith("+json"))
 
 
 def _check_address(scope: Scope) -> None:

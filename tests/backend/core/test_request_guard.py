@@ -11,9 +11,8 @@ from fastapi import FastAPI, Request
 from fastapi.testclient import TestClient
 from trellis_api.core.errors import install_error_handlers
 from trellis_api.core.request_guard import RequestGuard
-from trellis_api.core.settings import Settings
+from trellis_api.core.settings import REPOSITORY_ROOT, Settings
 from trellis_api.main import API_PREFIX
-from trellis_api.openapi import build_schema
 
 HALF = r"\ud800"
 JSON = {"content-type": "application/json"}
@@ -21,7 +20,8 @@ JSON = {"content-type": "application/json"}
 
 def list_operations() -> Iterator[tuple[str, str, bool]]:
     """Method and path of every operation, and whether it takes JSON."""
-    for path, methods in build_schema()["paths"].items():
+    schema = json.loads((REPOSITORY_ROOT / "frontend" / "openapi.json").read_text())
+    for path, methods in schema["paths"].items():
         for method, operation in methods.items():
             if method != "head":  # its answer has no body
                 content = operation.get("requestBody", {}).get("content", {})
@@ -33,10 +33,11 @@ def test_half_a_character_is_refused_by_every_endpoint(client: TestClient) -> No
         filled = path.replace("{", "x").replace("}", "")
 
         in_query = client.request(method, f"{filled}?some=%ED%A0%80")
-        in_path = client.request(method, f"{filled}/%ED%A0%80")
 
         assert (in_query.status_code, _field(in_query)) == (422, "query.some"), path
-        assert (in_path.status_code, _field(in_path)) == (422, "path"), path
+        if "{" in path:
+            in_path = client.request(method, path.partition("{")[0] + "%ED%A0%80")
+            assert (in_path.status_code, _field(in_path)) == (422, "path"), path
         if takes_json:
             body = '{"some": [{"name": "a ' + HALF + '"}]}'
             in_body = client.request(method, filled, content=body, headers=JSON)
@@ -107,7 +108,9 @@ def make_app(*, patience_s: float = 9.0) -> RequestGuard:
     async def read_stream(request: Request) -> int:
         return sum([len(chunk) async for chunk in request.stream()])
 
-    return RequestGuard(app, Settings(max_request_bytes=10_000), patience_s=patience_s)
+    return RequestGuard(
+        app, Settings(max_request_bytes=10_000, max_batch_bytes=10_000), patience_s=patience_s
+    )
 
 
 def test_a_body_without_end_is_refused() -> None:
@@ -145,9 +148,11 @@ async def call(app: RequestGuard, path: str, receive: Any) -> Any:
     async def send(message: Any) -> None:
         sent.append(message)
 
+    kind = b"application/json" if path == "json" else b"application/octet-stream"
+    headers = [(b"content-type", kind), (b"transfer-encoding", b"chunked")]
     scope = {
         "type": "http", "method": "POST", "path": f"/{path}", "raw_path": f"/{path}".encode(),
-        "query_string": b"", "headers": [(b"content-type", b"application/json")], "http_version": "1.1",
+        "query_string": b"", "headers": headers, "http_version": "1.1",
         "scheme": "http", "server": ("test", 80), "client": ("test", 1), "root_path": "",
     }  # fmt: skip
     await app(scope, receive, send)

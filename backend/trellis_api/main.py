@@ -18,6 +18,7 @@ from trellis_api.core.errors import ERROR_RESPONSES, install_error_handlers
 from trellis_api.core.frontend import mount_frontend
 from trellis_api.core.query_parameters import refuse_unknown_parameters
 from trellis_api.core.redaction import install_log_redaction
+from trellis_api.core.request_guard import RequestGuard
 from trellis_api.core.security_headers import SecurityHeaders
 from trellis_api.core.settings import Settings
 from trellis_api.core.tasks import TaskQueue
@@ -100,6 +101,7 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     app.state.event_hub = EventHub(app.state.database, poll_interval_s=settings.event_poll_interval_s)
     install_probes(app, settings, app.state.database)
     install_error_handlers(app)
+    app.add_middleware(RequestGuard, settings=settings)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(PrometheusMiddleware)
     app.router.routes.extend(_assemble().routes)

@@ -80,7 +80,12 @@ class S3Source(Strict):
     """An object, or the objects below a prefix; credentials are those of the workers."""
 
     kind: Literal["s3"] = "s3"
-    url: str = Field(max_length=1000, pattern=r"^s3://[^\x00\s]+$", description="s3://bucket/folder")
+    #: The bucket's part may have what keys in it would have: those are refused with a word of their own.
+    url: str = Field(
+        max_length=1000,
+        pattern=r"^s3://[A-Za-z0-9._:@%+=~!$&'()*,;-]+(/[^\x00\s]*)?$",
+        description="s3://bucket/folder",
+    )
 
 
 ImportSource = Annotated[UploadSource | PathSource | HubSource | S3Source, Field(discriminator="kind")]
@@ -231,6 +236,8 @@ class Needs(Strict):
     judges: dict[str, JudgeEndpoint] = Field(default_factory=dict)
     #: US dollars that each judge may cost.
     max_judge_cost: float = 1.0
+    #: Whether addresses of this machine and of private networks may be opened.
+    allows_local_addresses: bool = False
 
 
 class DataTaskProgress(Strict):

@@ -170,6 +170,8 @@ class ChatClient:
             api_key=key or "none",  # endpoints without keys ignore it, but the client wants something to send
             max_retries=0,  # repeated here, where every attempt is paced and accounted for
             timeout=self._endpoint.timeout_s,
+            # The settings name this address and no other, and the key is meant for it.
+            http_client=openai.DefaultHttpxClient(follow_redirects=False),
         )
 
     def _price(self, input_tokens: float, output_tokens: float) -> float:

@@ -73,6 +73,9 @@ class Context:
     resources: dict[str, Path] = field(default_factory=dict)
     #: Judges by name (``scoring.scorer``); they are sent to other processes.
     scorers: Mapping[str, "Scorer"] = field(default_factory=dict)
+    #: Whether an address in a pipeline may be of this machine or of a private network. A platform that
+    #: others reach says no; who runs a pipeline by hand may open what they like.
+    allows_local_addresses: bool = True
 
 
 class OperatorProblem(ValueError):

@@ -33,6 +33,20 @@ def test_the_cluster_is_not_told_where_database_and_broker_are(
     assert not any("secret" in value for value in env.values())
 
 
+def test_the_cluster_has_no_keys_that_workers_use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    judge = '{"strict": {"base_url": "https://judge.test/v1", "model": "m", "key_variable": "STRICT"}}'
+    keys = ("STRICT", "EMBEDDING_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+    monkeypatch.setenv("TRELLIS_DATA_ROOT", str(tmp_path))
+    monkeypatch.setenv("TRELLIS_JUDGES", judge)
+    for name in keys:
+        monkeypatch.setenv(name, "secret")
+
+    env = load_platform().environment("ray")
+
+    assert not {*keys, "TRELLIS_JUDGES"} & env.keys()
+    assert set(keys) <= load_platform().environment("worker").keys()
+
+
 def test_the_cluster_has_a_token_of_its_own(platform: Platform) -> None:
     service = RayService(platform)
 

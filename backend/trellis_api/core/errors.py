@@ -57,6 +57,20 @@ class InvalidRequest(DomainError):
     code = "invalid_request"
 
 
+class BodyTooLarge(DomainError):
+    """The request's body has no end in reach."""
+
+    status = 413
+    code = "too_large"
+
+
+class BodyTooSlow(DomainError):
+    """The request's body does not come."""
+
+    status = 408
+    code = "body_too_slow"
+
+
 class DiskFull(DomainError):
     """The disk of the data root has no room."""
 
@@ -94,7 +108,7 @@ def install_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(DomainError)
     async def render_domain_error(_request: Request, error: DomainError) -> JSONResponse:
-        return _render(error.status, error.code, error.message, error.details, error.headers)
+        return render_error(error)
 
     @app.exception_handler(RequestValidationError)
     async def render_validation_error(_request: Request, error: RequestValidationError) -> JSONResponse:
@@ -137,6 +151,11 @@ def _lacks_room(error: Any) -> bool:
     """What SQLite and PostgreSQL say where the disk is full."""
     said = (getattr(error, "sqlite_errorcode", None), getattr(error, "sqlstate", None))
     return said[0] == sqlite3.SQLITE_FULL or said[1] == "53100"
+
+
+def render_error(error: DomainError) -> JSONResponse:
+    """What a client gets."""
+    return _render(error.status, error.code, error.message, error.details, error.headers)
 
 
 def _render(status: int, code: str, message: str, details: Any, headers: Any = None) -> JSONResponse:

@@ -44,6 +44,9 @@ class Settings(BaseSettings):
     max_batch_bytes: int = Field(
         8 * 1024**2, ge=1024, description="Largest ingest batch, before and after decompression."
     )
+    max_request_bytes: int = Field(
+        16 * 1024**2, ge=1024, description="Largest JSON body of a request; files are uploaded."
+    )
     min_free_disk_bytes: int = Field(
         GIB, ge=0, description="Launching is refused when less than this is free under the data root."
     )
@@ -100,6 +103,11 @@ class Settings(BaseSettings):
         20, gt=0, description="Time that a call of an environment's tool by hand may take."
     )
 
+    allow_local_addresses: bool | None = Field(
+        None,
+        description="Whether work on data may open addresses of this machine and of private networks that "
+        "a pipeline names; default: where TRELLIS_HOST is a loopback address. Link-local ones never.",
+    )
     data_processes: int | None = Field(
         None, ge=1, description="Processes of a pipeline's run; default one a core of the machine."
     )
@@ -136,6 +144,13 @@ class Settings(BaseSettings):
         if self.flash_attention is not None:
             return self.flash_attention
         return importlib.util.find_spec("flash_attn") is not None
+
+    @property
+    def allows_local_addresses(self) -> bool:
+        """``allow_local_addresses``, or whether only this machine's own users reach the platform."""
+        if self.allow_local_addresses is not None:
+            return self.allow_local_addresses
+        return self.host in ("localhost", "::1") or self.host.startswith("127.")
 
     @cached_property
     def gpu_count(self) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from trellis_api.models.chat_templates import MAX_TEMPLATE_BYTES, RunawayTemplate, find_problem
 from trellis_api.models.fingerprint import fingerprint
 from trellis_api.models.safetensors_header import DamagedWeights, read_header
 
@@ -23,7 +24,7 @@ _TOKENIZERS = (
 _CONTEXT_KEYS = ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length", "n_ctx")
 _INDEX = "model.safetensors.index.json"
 GGUF_SUFFIX = ".gguf"
-_CHAT_TEMPLATE_FILES = ("chat_template.jinja", "chat_template.json")
+_PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 
 
 class UnusableFolder(Exception):
@@ -124,7 +125,8 @@ def _inspect(folder: Path, root: Path) -> ModelFacts:
             "The folder has no tokenizer (tokenizer.json, tokenizer.model or a vocabulary).",
         )
     parameters = _count_parameters(folder, names)
-    has_chat_template = _has_chat_template(folder, names)
+    templates = _read_templates(folder, names)
+    has_chat_template = bool(templates)
     sha256, sha256_kind = fingerprint(folder, files)
     return ModelFacts(
         architecture=architecture,
@@ -136,7 +138,7 @@ def _inspect(folder: Path, root: Path) -> ModelFacts:
         size_bytes=sum(path.stat().st_size for path in files),
         sha256=sha256,
         sha256_kind=sha256_kind,
-        warnings=_collect_warnings(config, has_chat_template),
+        warnings=_collect_warnings(config, templates, names),
     )
 
 
@@ -233,27 +235,49 @@ def _weight_files(folder: Path, names: set[str]) -> list[str]:
     found = sorted(name for name in names if name.endswith(".safetensors") and "/" not in name)
     if found:
         return found
-    pickled = [name for name in names if name.endswith((".bin", ".pt", ".pth", ".ckpt"))]
+    pickled = [name for name in names if name.endswith(_PICKLES)]
     hint = (
         " Pickled weights can run code when they are loaded; convert them to safetensors." if pickled else ""
     )
     raise UnusableFolder("weights_missing", f"The folder has no safetensors weights.{hint}")
 
 
-def _has_chat_template(folder: Path, names: set[str]) -> bool:
-    if any(name in names for name in _CHAT_TEMPLATE_FILES):
-        return True
-    if "tokenizer_config.json" not in names:
-        return False
-    return bool(read_json(folder / "tokenizer_config.json", "tokenizer_invalid").get("chat_template"))
+def _read_templates(folder: Path, names: set[str]) -> list[str]:
+    """The chat templates of the folder, in files of their own or in the tokenizer's configuration."""
+    if "chat_template.jinja" in names:
+        with (folder / "chat_template.jinja").open("rb") as file:
+            return [file.read(MAX_TEMPLATE_BYTES + 1).decode("utf-8", "replace")]
+    for name in ("chat_template.json", "tokenizer_config.json"):
+        if name in names and (found := read_json(folder / name, "tokenizer_invalid").get("chat_template")):
+            several = found if isinstance(found, list) else [{"template": found}]
+            return [str(each.get("template", "")) for each in several if isinstance(each, dict)]
+    return []
 
 
-def _collect_warnings(config: dict[str, Any], has_chat_template: bool) -> list[dict[str, str]]:
-    warnings = []
-    if not has_chat_template:
+def _try_templates(templates: list[str]) -> Iterator[dict[str, str]]:
+    """What is wrong with templates; one that would hang a run is refused."""
+    for template in templates:
+        try:
+            problem = find_problem(template)
+        except RunawayTemplate as error:
+            message = f"The chat template cannot be used: {error}."
+            raise UnusableFolder("chat_template_runaway", message) from error
+        if problem is not None:
+            message = f"The chat template fails on an ordinary conversation: {problem}"
+            yield {"code": "chat_template_fails", "message": message}
+
+
+def _collect_warnings(config: dict[str, Any], templates: list[str], names: set[str]) -> list[dict[str, str]]:
+    warnings = list(_try_templates(templates))
+    if not templates:
         message = "The tokenizer has no chat template: prompts made of messages cannot be formatted."
         warnings.append({"code": "chat_template_missing", "message": message})
     if config.get("auto_map"):
         message = "The model needs Python code from its own folder; the platform does not run it."
         warnings.append({"code": "custom_code", "message": message})
+    if pickled := sorted(name for name in names if name.endswith(_PICKLES) and "/" not in name):
+        message = (
+            f"'{pickled[0][:120]}' can run code where it is unpickled; the safetensors are read in its place."
+        )
+        warnings.append({"code": "pickled_files", "message": message})
     return warnings

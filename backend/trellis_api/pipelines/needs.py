@@ -54,6 +54,7 @@ def find_needs(
         resources={name: _find_files(session, settings, each) for name, each in resources.items()},
         judges={name: find_judge(settings, name) for name in judges},
         max_judge_cost=max_judge_cost,
+        allows_local_addresses=settings.allows_local_addresses,
     )
 
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,7 +16,9 @@ from trellis_cli.services.process import MARK
 
 REPOSITORY_ROOT = Path(__file__).resolve().parents[3]
 #: Ray and what runs on it executes other people's models: it is told no address that carries a password.
-SECRET_SETTINGS = ("TRELLIS_DATABASE_URL", "TRELLIS_REDIS_URL", "TRELLIS_TOKEN")
+SECRET_SETTINGS = ("TRELLIS_DATABASE_URL", "TRELLIS_REDIS_URL", "TRELLIS_TOKEN", "TRELLIS_JUDGES")
+#: Keys that work on data uses, in workers.
+SECRET_PREFIXES = ("AWS_", "EMBEDDING_")
 
 
 @dataclass
@@ -96,10 +99,16 @@ class Platform:
             }
             env.pop("RAY_AUTH_TOKEN", None)
             env.pop("RAY_ADDRESS", None)
-        if service == "ray":
-            for name in SECRET_SETTINGS:
-                env.pop(name, None)
-        return env
+        return self._without_secrets(env) if service == "ray" else env
+
+    def _without_secrets(self, env: Mapping[str, str]) -> dict[str, str]:
+        """For Ray, whose environment every job has: workers hand a job the keys that it needs."""
+        of_judges = {judge.key_variable for judge in self.settings.judges.values()}
+        return {
+            name: value
+            for name, value in env.items()
+            if not (name in SECRET_SETTINGS or name in of_judges or name.startswith(SECRET_PREFIXES))
+        }
 
 
 def python_command(*arguments: str) -> list[str]:

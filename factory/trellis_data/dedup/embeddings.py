@@ -60,14 +60,19 @@ def of_file(path: Path, first: int, count: int) -> np.ndarray:
     return unit(np.asarray(every[first : first + count], dtype=np.float32))
 
 
-def of_endpoint(texts: Sequence[str], url: str, model: str, key_variable: str | None) -> np.ndarray:
-    """The vectors that an OpenAI-style endpoint gives for some texts; tries again where it is busy."""
-    import httpx
+def of_endpoint(
+    texts: Sequence[str], url: str, model: str, key_variable: str | None, *, allows_local: bool
+) -> np.ndarray:
+    """The vectors that an OpenAI-style endpoint gives for some texts; tries again where it is busy.
+
+    ``allows_local``: the endpoint may lie on this machine or in a private network (``addresses``).
+    """
+    from trellis_data.addresses import open_client
 
     key = os.environ.get(key_variable, "") if key_variable else ""
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     found: list[list[float]] = []
-    with httpx.Client(timeout=_TIMEOUT_S, headers=headers) as client:
+    with open_client(allows_local=allows_local, timeout_s=_TIMEOUT_S, headers=headers) as client:
         for first in range(0, len(texts), _TEXTS_PER_REQUEST):
             # An empty text is refused by some endpoints.
             some = [text or " " for text in texts[first : first + _TEXTS_PER_REQUEST]]

@@ -232,7 +232,11 @@ class SemanticDuplicates(Deduplicator):
         if params.source == "file":
             return embeddings.of_file(self.context.resources[RESOURCE], batch.start, len(batch))
         return embeddings.of_endpoint(
-            texts.to_list(), params.url or "", params.model or "", params.key_variable
+            texts.to_list(),
+            params.url or "",
+            params.model or "",
+            params.key_variable,
+            allows_local=self.context.allows_local_addresses,
         )
 
 

@@ -19,6 +19,8 @@ class RayExecutor:
 
     address: str | None = None
     peak_bytes: int = 0
+    #: Variables of this process that hold keys which steps need: the cluster itself has none.
+    keys: Sequence[str] = ()
 
     def run(self, tasks: Sequence[Task], watch: Watch) -> None:
         try:
@@ -49,7 +51,8 @@ class RayExecutor:
         address = self.address or os.environ.get("RAY_ADDRESS", "auto")
         try:
             _knock(address)
-            ray.init(address=address, log_to_driver=False)
+            given = {name: os.environ[name] for name in self.keys if name in os.environ}
+            ray.init(address=address, log_to_driver=False, runtime_env={"env_vars": given} if given else None)
         except (OSError, RuntimeError, ValueError) as error:  # away, another version, no address at all
             where = (
                 "No Ray cluster was found" if address == "auto" else f"The Ray cluster at {address} is away"

@@ -153,7 +153,7 @@ class _Runner:
         self.context = context
         self.on_progress = on_progress
         self.should_stop = should_stop
-        self.executor = _executor(options)
+        self.executor = _executor(options, context)
         self.limits = Limits(context.seed, options.examples, options.example_characters, options.dropped)
 
     def pass_stage(self, stage: Stage, stages: int, inputs: Sequence[Path], schema: pa.Schema) -> None:
@@ -277,11 +277,13 @@ class _Watch:
         )
 
 
-def _executor(options: Options) -> Executor:
+def _executor(options: Options, context: Context) -> Executor:
     if options.executor == "ray":
         from trellis_data.pipeline.on_ray import RayExecutor
 
-        return RayExecutor(options.ray_address)
+        of_judges = (getattr(each, "key_variable", None) for each in context.scorers.values())
+        of_endpoints = (name for name in os.environ if name.startswith("EMBEDDING_"))
+        return RayExecutor(options.ray_address, keys=[*filter(None, of_judges), *of_endpoints])
     return InlineExecutor() if options.executor == "inline" else ProcessExecutor(max(1, options.processes))
 
 

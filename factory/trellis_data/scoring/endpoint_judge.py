@@ -70,6 +70,11 @@ class EndpointJudge:
     retries: int = 3
     concurrency: int = 16
 
+    @property
+    def key_variable(self) -> str | None:
+        """The variable that holds its key, where it asks."""
+        return self.endpoint.key_variable
+
     def score(self, pairs: Sequence[Pair]) -> list[Verdict]:
         """Ask for what is not known, several at once."""
         questions = [self._question(pair) for pair in pairs]

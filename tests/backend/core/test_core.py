@@ -3,6 +3,7 @@
 import logging
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
@@ -156,3 +157,19 @@ def test_a_database_without_room_says_so(
     answer = client.get("/api/v1/datasets")
 
     assert (answer.status_code, answer.json()["error"]) == (status, error)
+
+
+@pytest.mark.parametrize(
+    ("values", "is_allowed"),
+    [
+        ({}, True),
+        ({"host": "localhost"}, True),
+        ({"host": "0.0.0.0"}, False),
+        ({"host": "0.0.0.0", "allow_local_addresses": True}, True),
+        ({"allow_local_addresses": False}, False),
+    ],
+)
+def test_local_addresses_are_opened_where_only_this_machine_reaches_the_platform(
+    values: dict[str, Any], is_allowed: bool
+) -> None:
+    assert Settings(**values).allows_local_addresses is is_allowed

@@ -159,7 +159,7 @@ PATCHING = [
     ),
     Forgery(
         "patching_the_harness",
-        returns("0", "import __main__\n__main__.handle = lambda *_: {'passed': True}"),
+        returns("0", "import __main__\n__main__.make_handler = lambda *_: lambda _: {'passed': True}"),
         NONSENSE,
     ),
     Forgery(
@@ -280,6 +280,32 @@ KERNEL = [
     Forgery("a_device", in_call("open('/dev/kmsg', 'w'); print('ESCAPED')"), RAISED),
     Forgery("a_socket_to_the_world", in_call("import socket; socket.create_connection(('192.0.2.1', 80), 1); print('ESCAPED')"), RAISED),
     Forgery("a_unix_socket", in_call("import socket; s = socket.socket(socket.AF_UNIX); s.connect('\\0dbus'); print('ESCAPED')"), RAISED),
+    Forgery(
+        "descriptors_of_another_process",
+        in_call("handle = libc.syscall(434, 1, 0)\nfor n in range(64):\n    if libc.syscall(438, handle, n, 0) >= 0: print('ESCAPED', n)", LIBC),
+        WRONG,
+    ),
+    Forgery("a_handle_of_another_process", in_call("import os; os.pidfd_open(1); print('ESCAPED')"), RAISED),
+    Forgery(
+        "comparing_with_another_process",
+        in_call("import os\nif libc.syscall({'x86_64': 312, 'aarch64': 272}[os.uname().machine], 1, os.getpid(), 0, 0, 1) >= 0: print('ESCAPED')", LIBC),
+        WRONG,
+    ),
+    Forgery(
+        "a_socket_to_the_host_s_machine",
+        in_call("import socket; s = socket.socket(socket.AF_VSOCK); s.bind((-1, 9999)); s.listen(); print('ESCAPED')"),
+        RAISED,
+    ),
+    Forgery(
+        "sockets_of_every_family",
+        in_call("for family in range(64):\n    for kind in (1, 2, 3, 5):\n        if libc.socket(family, kind, 0) >= 0: print('ESCAPED', family, kind)", LIBC),
+        WRONG,
+    ),
+    Forgery(
+        "limits_of_another_process",
+        in_call("import resource; resource.prlimit(1, resource.RLIMIT_NOFILE); print('ESCAPED')"),
+        RAISED,
+    ),
     Forgery("resolving_a_name", in_call("import socket; socket.getaddrinfo('example.org', 80); print('ESCAPED')"), "gaierror"),
 ]  # fmt: skip
 

@@ -163,3 +163,113 @@ def test_more_tests_than_can_be_run_are_an_error_of_the_row() -> None:
 def test_a_row_without_tests_is_an_error_of_the_row(tests: str) -> None:
     with pytest.raises(ValueError, match="tests"):
         score(block(DOUBLE), tests)
+
+
+SEARCH = """
+import gc, sys
+def holders():
+    frame = sys._getframe()
+    while frame is not None:
+        yield from (frame.f_locals.values(), frame.f_globals.values(), frame.f_code.co_consts)
+        frame = frame.f_back
+    for each in gc.get_objects():
+        if type(each) in (dict, list, tuple):
+            yield each.values() if type(each) is dict else each
+def double(x):
+    for holder in holders():
+        for text in list(holder):
+            if type(text) is str and "wan" "ted-" in text:
+                found = text[text.index("wan" "ted-") :]
+                if len(found) > len("wan" "ted-"):
+                    return found.split("'")[0]
+"""
+
+
+def test_the_value_that_a_test_expects_is_nowhere_in_the_code_s_process() -> None:
+    assert score(block(SEARCH), ["assert double(1) == 'wanted-7f3a'"], timeout_s=20) == 0.0
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "class Yes(int):\n    __eq__ = lambda *_: True\n    __sub__ = lambda *_: 0\n"
+        "double = lambda x: Yes(5)",
+        "class Yes:\n    __eq__ = __lt__ = __le__ = __rsub__ = __contains__ = lambda *_: True\n"
+        "    __sub__ = lambda *_: 0\n    __abs__ = lambda _: 0\ndouble = lambda x: Yes()",
+        "import builtins\nbuiltins.abs = abs = lambda _: 0\ndouble = lambda x: x",
+        "class math:\n    isclose = lambda *_: True\ndouble = lambda x: x",
+        "import builtins\nbuiltins.AssertionError = None\ndouble = lambda x: x",
+    ],
+    ids=["an int", "an object", "its own abs", "its own math", "no assertions"],
+)
+def test_code_that_redefines_equality_passes_nothing(code: str) -> None:
+    tests = [
+        "assert double(1) == 2",
+        "assert abs(double(1) - 2) < 0.1",
+        "assert math.isclose(double(1), 2)",
+        "assert [double(1)] == [2]",
+        "assert double(1) in {2, 3}",
+        "assert isinstance(double(1), float)",
+    ]
+
+    assert score(block(code), tests) == 0.0
+
+
+STACK = """
+class Empty(ValueError):
+    pass
+class Stack:
+    def __init__(self, items=()):
+        self.items = list(items)
+    def push(self, item):
+        self.items.append(item)
+        return self
+    def pop(self):
+        if not self.items:
+            raise Empty("nothing there")
+        return self.items.pop()
+    def __len__(self): return len(self.items)
+    def __iter__(self): return iter(self.items)
+    def __getitem__(self, at): return self.items[at]
+    def __eq__(self, other): return self.items == other.items
+    def __repr__(self): return f"Stack({self.items})"
+LIMIT = 5
+def fill(stack, count): [stack.push(n) for n in range(count)]
+def reverse(items): items.reverse()
+def rename(row, to): row["name"] = to
+def apply(function, *items): return [function(item) for item in items]
+def count(): yield from (1, 2, 3)
+def fail(): raise KeyError("no such key")
+"""
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "s = Stack()\nfill(s, 3)\nassert s.pop() == 2 and len(s) == 2 and list(s) == [0, 1] and s[0] == 0",
+        "assert Stack([1]) == Stack([1]) and Stack([1]) != Stack([2])",
+        "assert isinstance(Stack(), Stack) and str(Stack([1])) == 'Stack([1])' and Stack([1]).items == [1]",
+        "s = Stack()\ns.name = 'x'\nassert s.name == 'x' and hasattr(s, 'items') and not hasattr(s, 'other')",
+        "items = [3, 1]\nreverse(items)\nassert items == [1, 3]",
+        "row = {}\nrename(row, to='x')\nassert row == {'name': 'x'}",
+        "assert apply(lambda x: x + 1, 1, 2) == [2, 3] and apply(len, 'ab') == [2]",
+        "assert list(count()) == [1, 2, 3] and sum(count()) == 6 and LIMIT == 5",
+        "try:\n    fail()\n    assert False, 'it did not raise'\n"
+        "except KeyError as error:\n    assert 'no such' in str(error)",
+        "import itertools\nassert next(itertools.islice(count(), 1, 2)) == 2",
+        "assert math.sqrt(LIMIT - 1) == 2 and np.allclose([LIMIT], [5.0])",
+    ],
+)
+def test_tests_may_use_classes_objects_and_errors_of_the_code(test: str) -> None:
+    assert score(block(STACK), [test]) == 1.0
+
+
+def test_a_function_may_bear_the_name_of_a_built_in() -> None:
+    assert score(block("def sum(items):\n    return 7"), ["assert sum([1]) == 7"]) == 1.0
+
+
+def test_tests_that_give_the_code_objects_of_their_own_are_an_error_of_the_row() -> None:
+    test = "class Node:\n    value = 2\nassert double(Node()) == 4"
+
+    with pytest.raises(ValueError, match="Node is no plain value"):
+        score(block("def double(node):\n    return 2 * node.value"), [test])

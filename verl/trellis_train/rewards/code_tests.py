@@ -1,8 +1,8 @@
 """Scores written code by the tests of its row, which run in the sandbox.
 
 A program's output is compared outside the sandbox, so it cannot pass by what it does inside. Assert
-statements share the code's process: leaving it early fails, printing proves nothing, but code that
-redefines equality passes them.
+statements are executed in a process apart from the code's, which never holds the values that they expect;
+what they compare are copies of plain data. Two objects of the code's own classes are compared by the code.
 """
 
 import ast
@@ -10,20 +10,18 @@ import asyncio
 import json
 import os
 import re
-import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from trellis_train.rewards.answers import after_thinking
 from trellis_train.rewards.sample import Sample
 from trellis_train.rewards.scorer import RewardUnusable
-from trellis_train.sandbox.command import require_sandbox
 from trellis_train.sandbox.errors import CodeNotLoaded, SandboxError, SandboxUnavailable, TooSlow
 from trellis_train.sandbox.limits import MIB, Limits
 from trellis_train.sandbox.program import run_program
-from trellis_train.sandbox.session import SandboxSession
+from trellis_train.sandbox.statement_tests import StatementTester
 
 MAX_TESTS = 100
 #: Tests that take too long, after which the others are not waited for any more.
@@ -44,15 +42,16 @@ class CodeScorer:
     """The share of tests that the response's code passes."""
 
     def __init__(self, *, timeout_s: float, memory_mb: int) -> None:
-        try:
-            require_sandbox()
-        except SandboxUnavailable as error:
-            raise RewardUnusable(str(error)) from error
         self._limits = Limits(
             wall_s=timeout_s, cpu_s=int(timeout_s) + 1, memory_bytes=memory_mb * MIB, output_bytes=MIB
         )
         #: As many programs at a time as there are processors.
-        self._slots = asyncio.Semaphore(os.cpu_count() or 1)
+        at_a_time = os.cpu_count() or 1
+        try:
+            self._tester = StatementTester(self._limits, at_a_time=at_a_time)
+        except SandboxUnavailable as error:
+            raise RewardUnusable(str(error)) from error
+        self._slots = asyncio.Semaphore(at_a_time)
 
     async def score(self, sample: Sample) -> float:
         """Run all tests; a row without tests raises ``ValueError``."""
@@ -61,13 +60,21 @@ class CodeScorer:
         if not code.strip():
             return 0.0
         async with self._slots:
-            return await asyncio.to_thread(run_tests, code, tests, self._limits)
+            return await asyncio.to_thread(self._run, code, tests)
 
     async def load(self) -> None:
         """What can fail was tried when this was made."""
 
     async def close(self) -> None:
-        """Nothing outlives a score."""
+        """End the processes of the tests."""
+        await asyncio.to_thread(self._tester.close)
+
+    def _run(self, code: str, tests: CodeTests) -> float:
+        """The share of the tests that pass; after ``MAX_TIMEOUTS`` slow ones the rest of a kind fails."""
+        source = code.encode("utf-8", "replace")
+        passed = _count_pairs(source, tests.pairs, self._limits)
+        passed += _count_asserts(source, tests.asserts, self._tester)
+        return passed / (len(tests.asserts) + len(tests.pairs))
 
 
 def find_code(response: str) -> str:
@@ -123,13 +130,6 @@ def _limit(tests: CodeTests) -> CodeTests:
     return tests
 
 
-def run_tests(code: str, tests: CodeTests, limits: Limits) -> float:
-    """The share of the tests that pass; after ``MAX_TIMEOUTS`` slow ones of a kind the rest of it fails."""
-    source = code.encode("utf-8", "replace")
-    passed = _count_pairs(source, tests.pairs, limits) + _count_asserts(source, tests.asserts, limits)
-    return passed / (len(tests.asserts) + len(tests.pairs))
-
-
 def _count_pairs(code: bytes, pairs: Sequence[tuple[str, str]], limits: Limits) -> int:
     passed = timeouts = 0
     for given, wanted in pairs:
@@ -149,16 +149,15 @@ def _lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.rstrip().splitlines()]
 
 
-def _count_asserts(code: bytes, asserts: Sequence[str], limits: Limits) -> int:
+def _count_asserts(code: bytes, asserts: Sequence[str], tester: StatementTester) -> int:
     if not asserts:
         return 0
     passed = timeouts = 0
-    session = SandboxSession(code, mode="tests", limits=replace(limits, cpu_s=limits.cpu_s * len(asserts)))
+    program = tester.load(code, tests=len(asserts))
     try:
         for test in asserts:
-            token = secrets.token_hex(16)
             try:
-                passed += session.call({"test": test, "token": token}).get("passed") == token
+                passed += program.passes(test)
             except CodeNotLoaded:
                 break  # it would fail every test, each after the same wait
             except TooSlow:
@@ -168,5 +167,5 @@ def _count_asserts(code: bytes, asserts: Sequence[str], limits: Limits) -> int:
             except SandboxError:
                 continue
     finally:
-        session.close()
+        program.close()
     return passed

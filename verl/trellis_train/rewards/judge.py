@@ -177,6 +177,8 @@ class JudgeScorer:
                 api_key=self._key or "none",
                 max_retries=0,  # repeated here, where every attempt is paced and accounted for
                 timeout=self._endpoint.timeout_s,
+                # The settings name this address and no other, and the key is meant for it.
+                http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False),
             )
         return self._client
 

@@ -23,7 +23,7 @@ PROGRAM = "bwrap"
 HARNESS = Path(__file__).with_name("harness.py")
 HARNESS_INSIDE = "/sandbox/harness.py"
 #: What else of ours lies inside, where the harness imports it from.
-_MODULES = ("plain_data.py", "remote_calls.py")
+_MODULES = ("plain_data.py", "remote_calls.py", "remote_objects.py")
 _MODULES_INSIDE = "/sandbox/trellis_train/sandbox"
 CODE_INSIDE = "/sandbox/code.py"
 #: The kernel ends an isolated process together with the thread that started it, so all are started by

@@ -19,14 +19,13 @@ from trellis_train.sandbox.errors import CodeNotLoaded, CodeRaised, SandboxError
 from trellis_train.sandbox.limits import MIB, Limits
 from trellis_train.sandbox.output import as_text
 from trellis_train.sandbox.session import SandboxSession
+from trellis_train.sandbox.tester import Tester
 
 #: Of one call's arguments or result, as text.
 MAX_VALUE_BYTES = MIB
 #: A busy machine stretches time; the limit is one of processor time, and this many times as much may pass.
 _WALL_FACTOR = 4.0
 _TESTER_LIMITS = Limits(wall_s=30.0, memory_bytes=1024 * MIB, answer_bytes=MAX_VALUE_BYTES + 4096)
-#: A process of tests is made anew after so many programs, before its processor time is used up.
-_TESTER_LASTS = 400
 _SHOWN_OUTPUT = 2000
 
 
@@ -74,8 +73,11 @@ class FunctionTester:
             answer_bytes=MAX_VALUE_BYTES + 4096,
         )
         self._packages = packages
-        self._testers: queue.LifoQueue[_Tester] = queue.LifoQueue()
-        self._all = [_Tester(packages) for _ in range(at_a_time or len(os.sched_getaffinity(0)))]
+        self._testers: queue.LifoQueue[Tester] = queue.LifoQueue()
+        self._all = [
+            Tester(_TESTER_LIMITS, packages=packages)
+            for _ in range(at_a_time or len(os.sched_getaffinity(0)))
+        ]
         for tester in self._all:
             self._testers.put(tester)
 
@@ -92,7 +94,7 @@ class FunctionTester:
             tester.open()
             deadline = time.monotonic() + self._wall_s
             candidate.open()
-            problem = tester.run(test, _Function(candidate, test.function, deadline))
+            problem = _judge(tester, test, _Function(candidate, test.function, deadline))
         except CodeNotLoaded as error:
             problem = str(error)
         finally:
@@ -132,37 +134,15 @@ class _Function:
         return {"gone": self.gone}
 
 
-class _Tester:
-    """A process that executes tests, one program's after the other's."""
-
-    def __init__(self, packages: Sequence[str] | None) -> None:
-        self._session = SandboxSession(b"", mode="checks", limits=_TESTER_LIMITS, packages=packages)
-        self._runs = 0
-
-    def open(self) -> None:
-        """Start the process where there is none, or where it is worn."""
-        self._runs += 1
-        if self._runs % _TESTER_LASTS == 0:
-            self._session.close()
-        try:
-            self._session.open()
-        except CodeNotLoaded as error:
-            raise SandboxError(f"the process of the tests does not start: {error}") from None
-
-    def run(self, test: FunctionTest, function: _Function) -> str | None:
-        """Why the function fails the tests; None where it passes."""
-        try:
-            reply = self._session.call({"function": test.function, "before": test.before, "test": test.test})
-            while "arguments" in reply:
-                reply = self._session.call(function.call(reply["arguments"]))
-        except SandboxError as error:
-            self._session.close()
-            return f"the tests did not come to an end with what the function gave: {error}"
-        if function.gone is not None:
-            return function.gone
-        if reply.get("passed") is True:
-            return None
-        return as_text(str(reply.get("problem") or "the tests said nothing"))
-
-    def close(self) -> None:
-        self._session.close()
+def _judge(tester: Tester, test: FunctionTest, function: _Function) -> str | None:
+    """Why the function fails the tests; None where it passes."""
+    tests = {"function": test.function, "before": test.before, "test": test.test}
+    try:
+        verdict = tester.execute(tests, question="arguments", answer=function.call)
+    except SandboxError as error:
+        return f"the tests did not come to an end with what the function gave: {error}"
+    if function.gone is not None:
+        return function.gone
+    if verdict.get("passed") is True:
+        return None
+    return as_text(str(verdict.get("problem") or "the tests said nothing"))

@@ -1,16 +1,16 @@
 """The process that executes strangers' code, isolated: limits first, then the code, then call by call.
 
 ``python -I -S harness.py <mode> <limits> <packages> [<requests fd> <answers fd>]``; ``score`` answers
-calls of the function ``score``, ``tests`` executes test statements beside the code, ``function`` calls
-any function with plain data, ``checks`` tests the function of another process, ``program`` runs the
-code as a program on its standard input. Imports nothing of ours but the ends of remote calls.
+calls of the function ``score``, ``function`` calls any function with plain data, ``objects`` does what
+tests of another process ask of the code, ``checks`` executes tests of another process's code, ``program``
+runs the code as a program on its standard input. Imports nothing of ours but the ends of remote calls.
 """
 
 import json
 import os
 import resource
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 #: Of the few modules of ours that lie inside (``command``).
@@ -62,7 +62,7 @@ def serve(mode: str, requests_fd: int, answers_fd: int) -> None:
     """Say when loading begins and whether it went well, then answer one line for each line asked."""
     answer(answers_fd, {"id": 0})  # from here on it is the code's own time
     try:
-        if mode in ("function", "checks"):
+        if mode in ("function", "objects", "checks"):
             prepare_remote_calls()
         names = execute("user_code")
         if mode == "score" and not callable(names.get("score")):
@@ -73,9 +73,10 @@ def serve(mode: str, requests_fd: int, answers_fd: int) -> None:
     answer(answers_fd, {"id": 0})
     with os.fdopen(requests_fd, "rb") as requests:
         conversation = Conversation(requests, answers_fd)
+        handle = make_handler(mode, names, conversation)
         while (request := conversation.receive()) is not None:
             try:
-                reply = handle(mode, names, request, conversation)
+                reply = handle(request)
             except BaseException as error:  # noqa: BLE001 - as above
                 reply = {"error": describe(error)}
             conversation.reply(reply)
@@ -110,17 +111,22 @@ class Conversation:
         return request
 
 
-def handle(mode: str, names: Namespace, request: Namespace, conversation: Conversation) -> Namespace:
-    """What a request gets."""
+def make_handler(mode: str, names: Namespace, conversation: Conversation) -> Callable[[Namespace], Namespace]:
+    """What answers the requests of a mode."""
     if mode == "score":
-        return call_score(names, request)
-    if mode == "tests":
-        return run_test(names, request)
-    from trellis_train.sandbox import remote_calls
+        return lambda request: call_score(names, request)
+    from trellis_train.sandbox import remote_calls, remote_objects
 
     if mode == "function":
-        return remote_calls.call_function(names, request)
-    return remote_calls.run_checks(request, conversation.exchange)
+        return lambda request: remote_calls.call_function(names, request)
+    if mode == "objects":
+        objects = remote_objects.Objects(names, conversation.exchange)
+        return lambda request: {"message": objects.answer(request["message"])}
+    return lambda request: (
+        remote_objects.run_statements(request, conversation.exchange)
+        if "statements" in request
+        else remote_calls.run_checks(request, conversation.exchange)
+    )
 
 
 def prepare_remote_calls() -> None:
@@ -128,7 +134,7 @@ def prepare_remote_calls() -> None:
     import random
 
     sys.path.append(OURS)
-    from trellis_train.sandbox import remote_calls  # noqa: F401
+    from trellis_train.sandbox import remote_calls, remote_objects  # noqa: F401
 
     sys.path.remove(OURS)
     random.seed(0)
@@ -149,13 +155,6 @@ def as_number(value: Any) -> float:
     if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
         raise TypeError(f"score returned {type(value).__name__}, not a number")
     return float(value)
-
-
-def run_test(names: Namespace, request: Namespace) -> Namespace:
-    """Execute test statements on a copy of the code's names."""
-    exec(compile(request["test"], "<test>", "exec"), dict(names))  # noqa: S102 - what this process is for
-    # The token came with the request, after the code had run: what was printed before cannot hold it.
-    return {"passed": request["token"]}
 
 
 def describe(error: BaseException) -> str:

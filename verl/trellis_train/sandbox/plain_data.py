@@ -6,6 +6,7 @@ a result that lies about its equality, its length or its items has become what i
 
 import json
 import sys
+from collections.abc import Callable
 from typing import Any
 
 #: JSON readers other than Python's keep no larger numbers; Python's refuses decimals of many digits.
@@ -13,36 +14,45 @@ _LARGEST_PLAIN = 2**53
 _DEEPEST = 100
 
 
+#: What stands for a value that is none of Python's literals: one of these kinds with its number.
+Refer = Callable[[Any], dict[str, int]]
+Resolve = Callable[[str, Any], Any]
+_REFERENCES = ("object", "callable")
+
+
 class NotPlain(ValueError):
     """A value that is made of something else than literals, or text that is not one of ours."""
 
 
-def dump(value: Any) -> str:
+def dump(value: Any, *, refer: Refer | None = None) -> str:
     """The value as text: None, bool, int, float, complex, str, bytes, list, tuple, set, frozenset, dict.
 
-    Subclasses and NumPy's scalars become their base; ``NotPlain`` for everything else.
+    Subclasses and NumPy's scalars become their base. Everything else becomes what ``refer`` returns for
+    it; without one, ``NotPlain``.
 
     >>> dump((1, {"a": 2.5}))
     '{"tuple": [1, {"dict": [["a", 2.5]]}]}'
     """
-    return json.dumps(_encode(value, 0))
+    return json.dumps(_encode(value, 0, refer))
 
 
-def load(text: str) -> Any:
+def load(text: str, *, resolve: Resolve | None = None) -> Any:
     """The value that ``dump`` made the text of; ``NotPlain`` where it did not.
+
+    ``resolve`` gives what a reference with its kind and number stands for; without one there are none.
 
     >>> load('{"tuple": [1, {"dict": [["a", 2.5]]}]}')
     (1, {'a': 2.5})
     """
     try:
-        return _decode(json.loads(text))
+        return _decode(json.loads(text), resolve)
     except NotPlain:
         raise
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
         raise NotPlain(f"this is no plain data ({type(error).__name__})") from None
 
 
-def _encode(value: Any, depth: int) -> Any:
+def _encode(value: Any, depth: int, refer: Refer | None) -> Any:
     if depth > _DEEPEST:
         raise NotPlain(f"values nested more than {_DEEPEST} deep cannot be compared")
     # Through the base's own methods: what a subclass overrides does not count.
@@ -56,33 +66,40 @@ def _encode(value: Any, depth: int) -> Any:
     if isinstance(value, float):
         return float.__float__(value)
     if isinstance(value, list):
-        return [_encode(item, depth + 1) for item in list.__iter__(value)]
+        return [_encode(item, depth + 1, refer) for item in list.__iter__(value)]
     if isinstance(value, dict):
         pairs = dict.items(value)
-        return {"dict": [[_encode(key, depth + 1), _encode(item, depth + 1)] for key, item in pairs]}
+        return {
+            "dict": [[_encode(key, depth + 1, refer), _encode(item, depth + 1, refer)] for key, item in pairs]
+        }
     kind: Any
     for kind in (tuple, set, frozenset):
         if isinstance(value, kind):
-            return {kind.__name__: [_encode(item, depth + 1) for item in kind.__iter__(value)]}
+            return {kind.__name__: [_encode(item, depth + 1, refer) for item in kind.__iter__(value)]}
     if isinstance(value, bytes | bytearray):
         return {"bytes": bytes(memoryview(value)).hex()}
     if isinstance(value, complex):
         pair = complex.__complex__(value)
         return {"complex": [pair.real, pair.imag]}
-    return _encode(_scalar_of(value), depth + 1)
+    scalar = _scalar_of(value)
+    if scalar is not None:
+        return _encode(scalar[0], depth + 1, refer)
+    if refer is None:
+        raise NotPlain(f"{type(value).__name__} is no plain value")
+    return refer(value)
 
 
-def _scalar_of(value: Any) -> Any:
-    """What a scalar of NumPy stands for."""
+def _scalar_of(value: Any) -> tuple[Any] | None:
+    """What a scalar of NumPy stands for; None for everything else."""
     numpy = sys.modules.get("numpy")
     if numpy is None or not isinstance(value, numpy.generic):
-        raise NotPlain(f"{type(value).__name__} is no plain value")
-    return value.item()
+        return None
+    return (value.item(),)
 
 
-def _decode(value: Any) -> Any:
+def _decode(value: Any, resolve: Resolve | None) -> Any:
     if isinstance(value, list):
-        return [_decode(item) for item in value]
+        return [_decode(item, resolve) for item in value]
     if not isinstance(value, dict):
         return value
     if len(value) != 1:
@@ -95,8 +112,10 @@ def _decode(value: Any) -> Any:
     if kind == "complex":
         return complex(*content)
     if kind == "dict":
-        return {_decode(key): _decode(item) for key, item in content}
+        return {_decode(key, resolve): _decode(item, resolve) for key, item in content}
+    if kind in _REFERENCES and resolve is not None:
+        return resolve(kind, content)
     makers = {"tuple": tuple, "set": set, "frozenset": frozenset}
     if kind not in makers or not isinstance(content, list):
         raise NotPlain("this is no plain data (an unknown kind)")
-    return makers[kind](_decode(item) for item in content)
+    return makers[kind](_decode(item, resolve) for item in content)

@@ -57,11 +57,11 @@ def run_checks(request: Namespace, exchange: Exchange) -> Namespace:
         exec(compile(request["test"], TEST_FILE, "exec"), names)  # noqa: S102
         names["check"](stand_in)
     except (Exception, FunctionGone) as error:  # noqa: BLE001 - whatever a test raises, it has not passed
-        return {"passed": False, "problem": _explain(error, request["test"])}
+        return {"passed": False, "problem": explain(error, request["test"])}
     return {"passed": True}
 
 
-def _explain(error: BaseException, test: str) -> str:
+def explain(error: BaseException, test: str) -> str:
     """The test's line that failed, and what was raised there."""
     line = 0
     trace = error.__traceback__

@@ -1,74 +1,100 @@
-"""The system calls that isolated code may not make, as a filter for the kernel (seccomp-BPF).
+"""The kernel's filter of the system calls of isolated code (seccomp-BPF): a list of what is allowed.
 
 Isolated code is one process: it may have threads, but ``fork`` and its like are refused, so
 that limits on one process hold for everything. (Limits on the number of processes do not
-count for root, whom services in containers often run as.)
+count for root, whom services in containers often run as.) It can make no socket but pairs of
+local ones, which event loops wake themselves with. Why the program is our own: ADR 26.
 """
 
 import platform
 import struct
-from typing import NamedTuple
+from collections.abc import Iterable
 
-_LOAD_WORD, _JUMP_EQUAL, _JUMP_FROM, _JUMP_BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_NUMBER_AT, _ARCHITECTURE_AT, _FIRST_ARGUMENT_AT = 0, 4, 16
+from trellis_train.sandbox.system_calls import (
+    ALLOWED,
+    CLONE,
+    CLONE3,
+    IOCTL,
+    NEWEST,
+    PRCTL,
+    PRLIMIT64,
+    SOCKETPAIR,
+    Numbers,
+)
+
+_LOAD_WORD, _JUMP_EQUAL, _JUMP_ABOVE, _JUMP_BITS, _RETURN = 0x20, 0x15, 0x25, 0x45, 0x06
+_NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16
 _ALLOW, _KILL, _FAIL_WITH = 0x7FFF0000, 0x80000000, 0x00050000
 _EPERM, _ENOSYS = 1, 38
 _CLONE_THREAD = 0x00010000
-#: x86-64 processes may also make the calls of the x32 ABI, which have this bit.
-_X32_BIT = 0x40000000
+_AF_UNIX = 1
+#: TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX: about open files, none changes a terminal.
+_IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
+#: PR_SET_NAME, PR_GET_NAME, PR_SET_VMA: names of threads and of memory, for who looks at the process.
+_PRCTLS = (15, 16, 0x53564D41)
+#: Its own limits: those of the sandbox's first process are no business of it.
+_OWN_PROCESS = (0,)
+#: How the kernel calls the processors (``AUDIT_ARCH_*``); both have the low half of an argument first.
+_AUDIT_NUMBERS = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
 
-class _Architecture(NamedTuple):
-    audit_number: int
-    clone: int
-    clone3: int
-    #: fork, vfork, and calls that reach into the kernel or other processes.
-    refused: tuple[int, ...]
-
-
-#: unshare setns mount umount2 pivot_root chroot ptrace process_vm_readv/writev keyctl add_key request_key
-#: bpf perf_event_open userfaultfd io_uring_setup memfd_create memfd_secret shmget msgget
-_ARCHITECTURES = {
-    "x86_64": _Architecture(
-        0xC000003E,
-        56,
-        435,
-        (29, 57, 58, 68, 101, 155, 161, 165, 166, 248, 249, 250, 272, 298, 308, 310, 311, 319, 321, 323, 425),
-    ),
-    "aarch64": _Architecture(
-        0xC00000B7,
-        220,
-        435,
-        (97, 268, 40, 39, 41, 51, 117, 270, 271, 219, 217, 218, 280, 241, 282, 425, 279, 447, 194, 186),
-    ),
-}
-
-
-def build_filter() -> bytes | None:
-    """The filter for this machine's processor; None where none is known."""
-    found = _ARCHITECTURES.get(platform.machine())
-    if found is None:
+def build_filter(machine: str | None = None) -> bytes | None:
+    """The filter for a processor, this machine's by default; None where its calls are not known."""
+    machine = machine or platform.machine()
+    if machine not in _AUDIT_NUMBERS:
         return None
+
+    def number(call: Numbers) -> int:
+        found = getattr(call, machine)
+        if not isinstance(found, int):
+            raise TypeError(f"a call with conditions is missing on {machine}")
+        return found
+
     program = [
         _step(_LOAD_WORD, _ARCHITECTURE_AT),
-        _step(_JUMP_EQUAL, found.audit_number, 1, 0),
+        _step(_JUMP_EQUAL, _AUDIT_NUMBERS[machine], 1, 0),
         _step(_RETURN, _KILL),
         _step(_LOAD_WORD, _NUMBER_AT),
-        _step(_JUMP_FROM, _X32_BIT, 0, 1),
+        _step(_JUMP_ABOVE, NEWEST, 0, 1),
         _step(_RETURN, _FAIL_WITH | _ENOSYS),
+        *_decide(number(CLONE3), _FAIL_WITH | _ENOSYS),
     ]
-    for number in found.refused:
-        program += [_step(_JUMP_EQUAL, number, 0, 1), _step(_RETURN, _FAIL_WITH | _EPERM)]
-    # glibc falls back to clone, whose flags can be looked at.
-    program += [_step(_JUMP_EQUAL, found.clone3, 0, 1), _step(_RETURN, _FAIL_WITH | _ENOSYS)]
+    for call in ALLOWED.values():
+        if getattr(call, machine) is not None:
+            program += _decide(number(call), _ALLOW)
     program += [
-        _step(_JUMP_EQUAL, found.clone, 0, 3),
-        _step(_LOAD_WORD, _FIRST_ARGUMENT_AT),
-        _step(_JUMP_BITS, _CLONE_THREAD, 1, 0),
+        *_allow_bits(number(CLONE), argument=0, bits=_CLONE_THREAD),
+        *_allow_values(number(SOCKETPAIR), argument=0, values=(_AF_UNIX,)),
+        *_allow_values(number(IOCTL), argument=1, values=_IOCTLS),
+        *_allow_values(number(PRCTL), argument=0, values=_PRCTLS),
+        *_allow_values(number(PRLIMIT64), argument=0, values=_OWN_PROCESS),
         _step(_RETURN, _FAIL_WITH | _EPERM),
-        _step(_RETURN, _ALLOW),
     ]
     return b"".join(program)
+
+
+def _decide(number: int, answer: int) -> list[bytes]:
+    return [_step(_JUMP_EQUAL, number, 0, 1), _step(_RETURN, answer)]
+
+
+def _allow_values(number: int, *, argument: int, values: Iterable[int]) -> list[bytes]:
+    """The call where an argument's low half, all that the kernel reads of these, is one of the values."""
+    checks = [step for value in values for step in _decide(value, _ALLOW)]
+    return _with_argument(number, argument, checks)
+
+
+def _allow_bits(number: int, *, argument: int, bits: int) -> list[bytes]:
+    return _with_argument(number, argument, [_step(_JUMP_BITS, bits, 0, 1), _step(_RETURN, _ALLOW)])
+
+
+def _with_argument(number: int, argument: int, checks: list[bytes]) -> list[bytes]:
+    """Checks of an argument's low half, after which the call is refused."""
+    steps = [
+        _step(_LOAD_WORD, _ARGUMENTS_AT + 8 * argument),
+        *checks,
+        _step(_RETURN, _FAIL_WITH | _EPERM),
+    ]
+    return [_step(_JUMP_EQUAL, number, 0, len(steps)), *steps]
 
 
 def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:

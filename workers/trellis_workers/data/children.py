@@ -10,6 +10,7 @@ from trellis_api.core.settings import Settings
 from trellis_contracts.data_tasks import DataTaskKind
 from trellis_data.warm_process import LOG_FILE
 
+from trellis_workers.core.child_environment import data_environment
 from trellis_workers.data.ending import end_group
 from trellis_workers.data.warm import Command, WarmProcess, WarmProcesses, WarmTurn
 
@@ -40,6 +41,7 @@ class ProcessChild:
                 stdin=subprocess.PIPE,  # it leaves when this end closes, whatever becomes of us
                 stdout=log,
                 stderr=log,
+                env=data_environment(),
                 cwd=folder,
                 pass_fds=[lock.fileno()],
                 start_new_session=True,

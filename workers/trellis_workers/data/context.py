@@ -28,6 +28,7 @@ def make_context(needs: Needs, folder: Path) -> Context:
             name: _one_file(files, folder / RESOURCES_FOLDER) for name, files in needs.resources.items()
         },
         scorers=make_judges(needs, folder / JUDGES_FOLDER),
+        allows_local_addresses=needs.allows_local_addresses,
     )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from trellis_data.pipeline.problem import PipelineProblem
 
+from trellis_workers.core.child_environment import plain_environment
 from trellis_workers.core.last_lines import last_lines
 from trellis_workers.data.files import ChildTask
 from trellis_workers.data.tools import Tools
@@ -59,6 +60,7 @@ def _start(task: ChildTask, port: int, log: Path) -> "subprocess.Popen[bytes]":
             stdin=subprocess.PIPE,
             stdout=said,
             stderr=said,
+            env=plain_environment(KEY_VARIABLE),
         )
 
 

@@ -15,6 +15,7 @@ from typing import IO
 import psutil
 from trellis_contracts.data_tasks import EXIT_BAD_REQUEST
 
+from trellis_workers.core.child_environment import data_environment
 from trellis_workers.data.ending import end_group
 
 #: What a process may hold while nobody needs it.
@@ -37,6 +38,7 @@ class WarmProcess:
             stdin=subprocess.PIPE,  # it leaves when this end closes, whatever becomes of us
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,  # before the first task; then it writes to the task's own log
+            env=data_environment(),
             cwd=work_dir,
             pass_fds=[lock.fileno()],
             start_new_session=True,

@@ -12,6 +12,7 @@ from pathlib import Path
 from trellis_api.core.settings import Settings
 from trellis_contracts.environments import EXIT_BAD_REQUEST
 
+from trellis_workers.core.child_environment import plain_environment
 from trellis_workers.core.last_lines import last_lines
 
 MODULE = "trellis_train.agents.environments"
@@ -56,6 +57,7 @@ def run_child(settings: Settings, order: Order, *, is_wanted: Callable[[], bool]
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=errors,
+            env=plain_environment("HF_TOKEN"),
             cwd=order.folder,
             start_new_session=True,
         )

@@ -39,6 +39,7 @@ from trellis_contracts.dry_run import (
 )
 from trellis_contracts.rewards import RewardResources
 
+from trellis_workers.core.child_environment import plain_environment
 from trellis_workers.core.last_lines import last_lines
 from trellis_workers.core.private_file import write_private
 from trellis_workers.jobs.reward_files import copy_resources
@@ -138,6 +139,7 @@ def _watch(settings: Settings, database: Database, dry_run_id: str, folder: Path
             stdin=subprocess.PIPE,  # it leaves when this end closes, whatever becomes of us
             stdout=errors,
             stderr=errors,
+            env=plain_environment(),
             cwd=folder,
             start_new_session=True,
         )

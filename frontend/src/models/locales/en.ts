@@ -75,6 +75,8 @@ export default {
     chat_template_missing: 'The tokenizer has no chat template: recipes that train on conversations cannot use this model.',
     adapter_only: 'An adapter: it works on top of its base model, and no training can start from it alone.',
     tokenizer_missing: 'The folder has no complete tokenizer.',
+    chat_template_fails: 'The chat template fails on an ordinary conversation.',
+    pickled_files: 'The folder has pickled files, which can run code where they are loaded; only the safetensors are read.',
     custom_code: 'The model needs Python code from its own folder; the platform does not run it.',
   },
   train: 'Train it',

@@ -75,6 +75,8 @@ export default {
     chat_template_missing: '分词器没有对话模板：需要对话数据的方案无法使用此模型。',
     adapter_only: '这是适配器：需与其基础模型一起使用，不能单独作为训练的起点。',
     tokenizer_missing: '文件夹中没有完整的分词器。',
+    chat_template_fails: '对话模板在普通对话上渲染失败。',
+    pickled_files: '文件夹中有 pickle 文件，加载时可能执行代码；平台只读取 safetensors。',
     custom_code: '该模型需要运行其文件夹中的 Python 代码，平台不会运行。',
   },
   train: '用它训练',

@@ -1,0 +1,182 @@
+"""What holds for every request before a route sees it: its texts are UTF-8, its body comes and has an end."""
+
+import asyncio
+import json
+import re
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from trellis_api.core.errors import BodyTooLarge, BodyTooSlow, DomainError, InvalidRequest, render_error
+from trellis_api.core.settings import Settings
+
+#: A body that stops for so long, or that is slower than this from then on, is not waited for.
+_PATIENCE_S = 60.0
+_SLOWEST_BYTES_PER_S = 1024
+#: Half of a surrogate pair, as JSON writes it; pairs have one too, so a hit only means to look closer.
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_SHOWN_FIELD = 200
+
+
+class RequestGuard:
+    """Plain ASGI, so that uploads pass through as they come; JSON is taken in whole, up to a limit."""
+
+    def __init__(self, app: ASGIApp, settings: Settings, *, patience_s: float = _PATIENCE_S) -> None:
+        self._app, self._patience_s = app, patience_s
+        # Batches of events are JSON, too, and have a limit of their own.
+        self._limit_bytes = max(settings.max_request_bytes, settings.max_batch_bytes)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one connection."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        paced = _Paced(receive, self._patience_s)
+        try:
+            _check_address(scope)
+            if _is_json(Headers(scope=scope)):
+                body = await _read(paced, self._limit_bytes)
+                if body is None:
+                    return  # the client has gone
+                _check_json(body)
+                paced.put_back(body)
+        except DomainError as error:
+            await render_error(error)(scope, receive, send)
+            return
+        await self._app(scope, paced.receive, send)
+
+
+class _Paced:
+    """The messages of a connection; ``BodyTooSlow`` where its body does not come."""
+
+    def __init__(self, receive: Receive, patience_s: float) -> None:
+        self._receive, self._patience_s = receive, patience_s
+        #: Not the time that the application takes between two messages.
+        self._waited_s = 0.0
+        self._received_bytes = 0
+        self._has_ended = False
+        self._body: bytes | None = None
+
+    def put_back(self, body: bytes) -> None:
+        """Let the application receive this body, which was received already."""
+        self._body = body
+
+    async def receive(self) -> Message:
+        """The next message. After the body there is nothing to hurry for: streams wait for a disconnect."""
+        if self._body is not None:
+            body, self._body = self._body, None
+            return {"type": "http.request", "body": body, "more_body": False}
+        if self._has_ended:
+            return await self._receive()
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        left_s = self._patience_s + self._received_bytes / _SLOWEST_BYTES_PER_S - self._waited_s
+        try:
+            async with asyncio.timeout(min(left_s, self._patience_s)):
+                message = await self._receive()
+        except TimeoutError:
+            self._has_ended = True
+            raise BodyTooSlow(
+                f"The body did not come: nothing for {self._patience_s:g} s, or less than "
+                f"{_SLOWEST_BYTES_PER_S} bytes a second. Send it again.",
+                headers={"Connection": "close"},
+            ) from None
+        self._waited_s += clock() - started
+        self._received_bytes += len(message.get("body", b""))
+        self._has_ended = not message.get("more_body", False)
+        return message
+
+
+async def _read(paced: _Paced, limit_bytes: int) -> bytes | None:
+    """The whole body; None where the client went away before its end."""
+    body = bytearray()
+    while True:
+        message = await paced.receive()
+        if message["type"] != "http.request":
+            return None
+        body += message.get("body", b"")
+        if len(body) > limit_bytes:
+            raise BodyTooLarge(
+                f"A request may have {limit_bytes} bytes (TRELLIS_MAX_REQUEST_BYTES); files are uploaded.",
+                {"limit": limit_bytes},
+                headers={"Connection": "close"},
+            )
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+def _is_json(headers: Headers) -> bool:
+    """Whether there is a body that a route reads as JSON: one without a type counts, as for FastAPI."""
+    if "content-length" not in headers and "transfer-encoding" not in headers:
+        return False
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    is_packed = headers.get("content-encoding", "identity").lower() != "identity"
+    return not is_packed and (kind in ("", "application/json") or kind.endswith("+json"))
+
+
+def _check_address(scope: Scope) -> None:
+    """The parts of a path and the values of a query are UTF-8 under their percent signs, without NUL."""
+    path: bytes = scope.get("raw_path") or scope["path"].encode()
+    for part in path.partition(b"?")[0].split(b"/"):
+        _check_text(unquote_to_bytes(part), "path")
+    query: bytes = scope["query_string"]
+    for pair in query.split(b"&"):
+        name, _, value = map(unquote_to_bytes, pair.partition(b"="))
+        _check_text(name, "query")
+        _check_text(value, f"query.{name.decode()}")
+
+
+def _check_text(text: bytes, field: str) -> None:
+    try:
+        if "\x00" in text.decode():
+            raise _malformed(field, "string_nul", "a text here has no NUL characters")
+    except UnicodeDecodeError:
+        raise _malformed(field, "string_unicode", "this is not UTF-8") from None
+
+
+def _check_json(body: bytes) -> None:
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        raise _malformed("body", "string_unicode", f"byte {error.start} is not UTF-8") from None
+    if not _SURROGATE.search(body):
+        return
+    try:
+        parsed = json.loads(body)
+    except (ValueError, RecursionError):
+        return  # no JSON: the route says so
+    field = _find_lone_surrogate(parsed)
+    if field is not None:
+        raise _malformed(field, "string_unicode", "half of a surrogate pair is no text: UTF-8 has none")
+
+
+def _find_lone_surrogate(parsed: Any) -> str | None:
+    """The place of a text that UTF-8 cannot write; a key counts as its object."""
+    todo: list[tuple[str, Any]] = [("", parsed)]
+    while todo:
+        place, value = todo.pop()
+        if isinstance(value, str):
+            if not _is_encodable(value):
+                return place or "body"
+        elif isinstance(value, list):
+            todo += [(f"{place}.{at}" if place else str(at), each) for at, each in enumerate(value)]
+        elif isinstance(value, dict):
+            if not all(map(_is_encodable, value)):
+                return place or "body"
+            todo += [(f"{place}.{key}" if place else key, each) for key, each in value.items()]
+    return None
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _malformed(field: str, code: str, message: str) -> InvalidRequest:
+    field = field[:_SHOWN_FIELD]
+    return InvalidRequest(f"{field}: {message}", [{"code": code, "field": field, "message": message}])

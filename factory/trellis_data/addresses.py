@@ -1,0 +1,88 @@
+"""Opens addresses that a pipeline names, and none of those that a server must not open for somebody.
+
+The host is resolved once, every address that comes back is looked at, and the connection goes to one of
+these: a name that resolves to something else a moment later changes nothing. Redirects are not followed.
+"""
+
+import ipaddress
+import socket
+from typing import Any
+
+import httpx
+
+from trellis_data.operator import OperatorProblem
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+#: Translated to IPv4 on the way (RFC 6052).
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+#: Amazon's metadata of a machine; the others' are link-local.
+_METADATA = ipaddress.ip_address("fd00:ec2::254")
+
+
+def open_client(*, allows_local: bool, timeout_s: float, headers: dict[str, str]) -> httpx.Client:
+    """A client for such addresses; ``allows_local``: also those of this machine and of private networks."""
+    transport = _CheckedTransport(allows_local=allows_local)
+    return httpx.Client(transport=transport, timeout=timeout_s, headers=headers, follow_redirects=False)
+
+
+def explain_refusal(address: Address, *, allows_local: bool) -> str | None:
+    """Why an address is not opened, or None.
+
+    >>> explain_refusal(ipaddress.ip_address("169.254.169.254"), allows_local=True)
+    'it is link-local'
+    """
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = address.ipv4_mapped or address.sixtofour
+        if address in _NAT64:
+            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        if inner is not None:
+            return explain_refusal(inner, allows_local=allows_local)
+    if address.is_link_local or address == _METADATA:
+        return "it is link-local"
+    if address.is_multicast or address.is_unspecified:
+        return "it is no address of one machine"
+    if not address.is_global and not allows_local:
+        return "it is this machine's or a private network's (TRELLIS_ALLOW_LOCAL_ADDRESSES)"
+    return None
+
+
+class _CheckedTransport(httpx.BaseTransport):
+    """Connects to the address that was looked at; the name stays in the Host header and for TLS."""
+
+    def __init__(self, *, allows_local: bool) -> None:
+        self._allows_local = allows_local
+        self._inner = httpx.HTTPTransport()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        host = request.url.host
+        addresses = self._resolve(host, request.url.port or (443 if request.url.scheme == "https" else 80))
+        request.extensions = {**request.extensions, "sni_hostname": host}
+        for address in addresses[:-1]:
+            try:
+                return self._send(request, address)
+            except httpx.ConnectError:
+                continue  # such as one of IPv6 on a machine without it
+        return self._send(request, addresses[-1])
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def _send(self, request: httpx.Request, address: str) -> httpx.Response:
+        url = request.url.copy_with(host=address)
+        to_address: Any = httpx.Request(
+            request.method, url, headers=request.headers, stream=request.stream, extensions=request.extensions
+        )
+        return self._inner.handle_request(to_address)
+
+    def _resolve(self, host: str, port: int) -> list[str]:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            raise httpx.ConnectError(f"the host '{host}' is not known: {error}") from error
+        addresses = list(dict.fromkeys(str(each[4][0]).partition("%")[0] for each in found))
+        for address in addresses:
+            problem = explain_refusal(ipaddress.ip_address(address), allows_local=self._allows_local)
+            if problem is not None:
+                message = f"The host '{host}' ({address}) is not opened for a pipeline: {problem}."
+                raise OperatorProblem("address_refused", message)
+        return addresses

@@ -1,0 +1,23 @@
+"""The environment of processes that workers start: what they need of the worker's, and no secrets beside."""
+
+import os
+import re
+
+#: Ways to the platform's own state. No child asks the database, the broker or the API.
+_PLATFORM = frozenset({"TRELLIS_DATABASE_URL", "TRELLIS_REDIS_URL", "TRELLIS_TOKEN", "TRELLIS_JUDGES"})
+#: What secrets are called. Values of these are left out where a child has no use for any.
+_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(_ID)?$", re.IGNORECASE)
+
+
+def data_environment() -> dict[str, str]:
+    """For work on data, which reads hubs and S3 and asks judges and endpoints with keys of the worker's."""
+    return {name: value for name, value in os.environ.items() if name not in _PLATFORM}
+
+
+def plain_environment(*kept: str) -> dict[str, str]:
+    """For a child that needs no secret but those that are named; the way to Ray is one, too."""
+    return {
+        name: value
+        for name, value in data_environment().items()
+        if name in kept or not (_SECRET_NAME.search(name) or name.startswith(("AWS_", "RAY_AUTH_")))
+    }

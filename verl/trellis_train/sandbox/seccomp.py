@@ -3,7 +3,7 @@
 Isolated code is one process: it may have threads, but ``fork`` and its like are refused, so
 that limits on one process hold for everything. (Limits on the number of processes do not
 count for root, whom services in containers often run as.) It can make no socket but pairs of
-local ones, which event loops wake themselves with. Why the program is our own: ADR 26.
+local ones, which event loops wake themselves with. Why the program is our own: ADR 27.
 """
 
 import platform

@@ -86,8 +86,15 @@ def test_relative_paths_start_where_the_search_was_started(
     """Ray Tune works in a folder of the trial's own; the rows are found, and the learning rate is refused."""
     (tmp_path / "tasks.jsonl").write_text('{"question": "1+1?", "answer": "2"}\n' * 64)
     (tmp_path / "trial").mkdir()
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text('{"model_type": "llama"}')
     config = with_settings(
-        BASE, {"buffer.explorer_input.taskset.path": "tasks.jsonl", "algorithm.optimizer.lr": 5.0}
+        BASE,
+        {
+            "model.model_path": "model",
+            "buffer.explorer_input.taskset.path": "tasks.jsonl",
+            "algorithm.optimizer.lr": 5.0,
+        },
     )
     monkeypatch.chdir(tmp_path)
     train = TrainInProcess("workflow.py")

@@ -14,15 +14,6 @@ def test_no_message_is_in_two_sets() -> None:
     assert len(messages) == len(set(messages)) == 64 + 512 + 96
 
 
-def test_problems_to_measure_on_are_worded_in_no_other_set() -> None:
-    sets = make_tickets(0)
-
-    def problems(name: str) -> set[str]:
-        return {ticket.problem for ticket in sets[name]}
-
-    assert problems("rl_validation").isdisjoint(problems("sft") | problems("rl_train"))
-
-
 def test_teams_and_urgencies_come_in_equal_shares() -> None:
     for name, tickets in make_tickets(3).items():
         counts = [

@@ -1,12 +1,13 @@
 """Customer messages to sort: which team takes one, and whether it is urgent, as JSON.
 
 A task for pretrained models of 100 M parameters and more: answers are short, a program checks
-them, and a person sees at a glance whether an answer is right. The wordings of the problem in the
-validation set never occur in training, so what is measured is carried over to new messages.
+them, and a person sees at a glance whether an answer is right. A message of the validation set never
+occurs in training; its problem does, about another item and in another tone.
 """
 
 import json
 import random
+from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +24,7 @@ _INSTRUCTION = (
     '{{"team": "billing", "urgent": false}}. '
     "Teams: billing, delivery, technical, account.\n\nMessage: {message}"
 )
-#: Problems by team: the first ten to train on, the others to validate on.
+#: Problems by team.
 _PROBLEMS: dict[str, tuple[str, ...]] = {
     "billing": (
         "I was charged twice for my {item}.",
@@ -90,7 +91,6 @@ _PROBLEMS: dict[str, tuple[str, ...]] = {
         "I would like to close my profile.",
     ),
 }
-_TRAIN_PROBLEMS = 10
 _ITEMS = ("camera", "kettle", "headset", "lamp", "printer", "watch", "speaker", "vacuum cleaner")
 _URGENT = (
     "I need this solved today.",
@@ -114,10 +114,9 @@ SFT_ROWS, TRAIN_ROWS, VALIDATION_ROWS = 64, 512, 96
 
 @dataclass(frozen=True)
 class Ticket:
-    """A message, the wording of its problem, its team and its urgency."""
+    """A message, its team and its urgency."""
 
     message: str
-    problem: str
     team: str
     is_urgent: bool
 
@@ -135,27 +134,26 @@ class Ticket:
 def make_tickets(seed: int) -> dict[str, list[Ticket]]:
     """Worked examples, prompts to train on and prompts to measure on; a message is in one of them only."""
     generator = random.Random(seed)  # noqa: S311 - reproducible on purpose
-    known = {team: problems[:_TRAIN_PROBLEMS] for team, problems in _PROBLEMS.items()}
-    unseen = {team: problems[_TRAIN_PROBLEMS:] for team, problems in _PROBLEMS.items()}
-    train = _draw(generator, known, SFT_ROWS + TRAIN_ROWS)
+    train = _draw(generator, SFT_ROWS + TRAIN_ROWS)
     return {
         "sft": train[:SFT_ROWS],
         "rl_train": train[SFT_ROWS:],
-        "rl_validation": _draw(generator, unseen, VALIDATION_ROWS),
+        "rl_validation": _draw(generator, VALIDATION_ROWS, without={ticket.message for ticket in train}),
     }
 
 
-def _draw(generator: random.Random, problems: dict[str, tuple[str, ...]], count: int) -> list[Ticket]:
+def _draw(generator: random.Random, count: int, without: Container[str] = ()) -> list[Ticket]:
     """Distinct tickets, teams and urgencies in equal shares."""
     found: dict[str, Ticket] = {}
     while len(found) < count:
         team = TEAMS[len(found) % len(TEAMS)]
         is_urgent = len(found) // len(TEAMS) % 2 == 0
-        problem = generator.choice(problems[team])
+        problem = generator.choice(_PROBLEMS[team])
         told = problem.format(item=generator.choice(_ITEMS))
         ending = generator.choice(_URGENT if is_urgent else _CALM)
         message = f"{generator.choice(_OPENINGS)} {told} {ending}".strip()
-        found.setdefault(message, Ticket(message, problem, team, is_urgent))
+        if message not in without:
+            found.setdefault(message, Ticket(message, team, is_urgent))
     tickets = list(found.values())
     generator.shuffle(tickets)
     return tickets

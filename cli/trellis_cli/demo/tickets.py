@@ -5,6 +5,7 @@ program checks teaches the rest. Answers before and after are those that the GRP
 measured itself on held-out messages.
 """
 
+import time
 from typing import Any
 
 from trellis_cli.client import ApiClient, connect_to
@@ -23,6 +24,8 @@ from trellis_cli.finding import look_for_model
 from trellis_cli.services.platform import Platform
 
 SHOWN = 3
+#: Before the customer's message in a prompt.
+MESSAGE_MARK = "Message: "
 #: Enough to answer in the form that is asked for, and to be right now and then.
 SFT_PARAMS: dict[str, Any] = {
     "total_steps": 16,
@@ -48,6 +51,7 @@ GRPO_PARAMS: dict[str, Any] = {
 
 def run_tickets_demo(platform: Platform, *, model: str, seed: int) -> dict[str, Any]:
     """Run both jobs; return the held-out accuracies of the GRPO job and some answers before and after."""
+    started = time.monotonic()
     client = connect_to(platform)
     folder = platform.settings.data_root / "demo" / f"tickets-seed-{seed}"
     say(f"writing the messages to sort (seed {seed})")
@@ -88,6 +92,7 @@ def run_tickets_demo(platform: Platform, *, model: str, seed: int) -> dict[str, 
     )
     before, after = measured_accuracies(client, grpo)
     return {
+        "seconds": round(time.monotonic() - started, 1),
         "accuracy_before": before,
         "accuracy_after": after,
         "answers": compare_answers(client, grpo),
@@ -118,7 +123,7 @@ def compare_answers(client: ApiClient, job: str) -> list[dict[str, Any]]:
     first, last = (read_answers(client, job, step) for step in (min(measured), max(measured)))
     rows = [
         {
-            "prompt": prompt,
+            "prompt": _message_of(prompt),
             "right": last[prompt]["ground_truth"],
             "before": first[prompt]["response"],
             "after": last[prompt]["response"],
@@ -128,6 +133,11 @@ def compare_answers(client: ApiClient, job: str) -> list[dict[str, Any]]:
         if prompt in last
     ]
     return sorted(rows, key=lambda row: -row["gain"])[:SHOWN]
+
+
+def _message_of(prompt: str) -> str:
+    """The customer's message in a prompt that the chat template wrote."""
+    return prompt.partition(MESSAGE_MARK)[2].removesuffix("assistant\n").removesuffix("assistant").strip()
 
 
 def read_answers(client: ApiClient, job: str, step: int) -> dict[str, dict[str, Any]]:

@@ -113,11 +113,11 @@ def _load() -> Any:
     """Load the encoder once per process."""
     check_installed()
     folder = find_weights().parent
-    # The files are here; nothing is looked up elsewhere. Silent about threads after a fork, too.
-    os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
+    # The library is silent about its threads after a fork only where this is set.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     from sentence_transformers import SentenceTransformer
 
-    model = SentenceTransformer(str(folder), device="cpu", trust_remote_code=False)
+    model = SentenceTransformer(str(folder), device="cpu", trust_remote_code=False, local_files_only=True)
     # Windows are cut here, by the same tokenizer.
     model.max_seq_length = _WINDOW + 2
     return model

@@ -93,7 +93,7 @@ def test_a_version_is_found_by_branch_tag_id_and_digits(
         assert client.get(f"{address}/rows", params={"version": name}).json()["version"] == wanted
 
 
-@pytest.mark.parametrize("name", ["nothing", "0" * 64, "abcdef12", "main%00", "%2e%2e", "a" * 500])
+@pytest.mark.parametrize("name", ["nothing", "0" * 64, "abcdef12", "%2e%2e", "a" * 500])
 def test_a_version_that_is_not_there_is_not_found(client: TestClient, address: str, name: str) -> None:
     for response in (client.get(f"{address}/versions/{name}"), client.delete(f"{address}/versions/{name}")):
         assert response.status_code == 404

@@ -81,15 +81,14 @@ def test_the_client_does_what_the_page_says(
         return httpx.Response(answer.status_code, content=answer.content)
 
     made: Callable[..., trellis.Client] = trellis.Client
-    monkeypatch.setattr(
-        trellis, "Client", lambda url, token: made(url, token, transport=httpx.MockTransport(forward))
-    )
+    monkeypatch.setattr(trellis, "Client", lambda: made(transport=httpx.MockTransport(forward)))
+    monkeypatch.setenv("TRELLIS_URL", "http://testserver")
+    monkeypatch.setenv("TRELLIS_TOKEN", client.headers["Authorization"].removeprefix("Bearer "))
     monkeypatch.chdir(tmp_path)
     Path("workflow.py").write_text("async def workflow(task, model):\n    return 1.0\n")
     (*_, talk) = read_blocks("python")
-    token = client.headers["Authorization"].removeprefix("Bearer ")
 
-    exec(compile(talk, "sdk.md", "exec"), {"trellis": trellis, "url": "http://testserver", "token": token})
+    exec(compile(talk, "sdk.md", "exec"), {"trellis": trellis})
 
     (job,) = client.get("/api/v1/jobs").json()["items"]
     assert (job["recipe"], job["state"] in ("stopped", "cancelled")) == ("tune", True)

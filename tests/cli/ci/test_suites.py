@@ -11,11 +11,13 @@ from trellis_cli.ci.junit import read_cases, read_left_out
 from trellis_cli.ci.runs import plan_fast, plan_part
 from trellis_cli.errors import Problem
 from trellis_cli.services.platform import REPOSITORY_ROOT
+from trellis_recipes.catalogue import list_recipes
 
 TESTS = REPOSITORY_ROOT / "tests"
 #: Suites all of whose tests train: none of them is in the fast set.
 NOT_FAST = {"proof"}
 LIMIT_S = 30 * 60
+PRETRAINED_RL = "tests/proof/pretrained/test_pretrained_reinforcement.py"
 
 
 def list_test_files() -> set[str]:
@@ -36,13 +38,25 @@ def test_every_test_file_is_in_exactly_one_part() -> None:
         files = {path.partition("::")[0] for path in part.paths}
         found += [file for file in list_test_files() if any(is_within(file, path) for path in files)]
 
-    # The parts of test_linksearch_learns.py are named by test, one a seed.
+    # Of some files the tests are named one by one: a part's worth of time is a seed, or some recipes.
     split = [path for part in suites.list_parts().values() for path in part.paths if "::" in path]
-    assert {path.partition("::")[0] for path in split} == {"tests/proof/test_linksearch_learns.py"}
+    assert {path.partition("::")[0] for path in split} == {
+        "tests/proof/test_linksearch_learns.py",
+        "tests/proof/pretrained/test_pretrained_demo.py",
+        PRETRAINED_RL,
+    }
     assert set(found) == list_test_files()
     assert sorted({file for file in found if found.count(file) > 1}) == sorted(
         {path.partition("::")[0] for path in split}
     )
+
+
+def test_every_recipe_of_rl_is_proven_on_a_pretrained_model_by_one_part() -> None:
+    paths = [path for part in suites.list_parts().values() for path in part.paths]
+    named = [path for path in paths if path.startswith(f"{PRETRAINED_RL}::test_the_held_out_reward_rises[")]
+
+    recipes = sorted(recipe.id for recipe in list_recipes() if recipe.family == "rl")
+    assert sorted(path.partition("[")[2].removesuffix("]") for path in named) == recipes
 
 
 def is_within(file: str, path: str) -> bool:

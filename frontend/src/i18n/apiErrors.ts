@@ -124,6 +124,7 @@ export const zhByCode: Readonly<Record<string, string>> = {
   store_busy: '版本库正被占用，请稍后再试。',
   target_unusable: '无法测量此模型或检查点。',
   too_large: '请求太大。',
+  body_too_slow: '请求内容没有按时到达，请重新发送。',
   too_many_attempts: '登录失败次数过多，请稍后再试。',
   too_many_gpus: '请求的槽位数超过平台拥有的数量。',
   tool_call_not_found: '没有这次调用，可能已被清除。',

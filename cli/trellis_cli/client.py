@@ -133,9 +133,8 @@ def connect() -> ApiClient:
     if url and token:
         return ApiClient(url, token)
     is_local = any(os.environ.get(name) for name in LOCAL_VARIABLES)
-    stored = None if is_local else _read_login()
-    if stored is not None and (url is None or url.rstrip("/") == stored.url.rstrip("/")):
-        return ApiClient(stored.url, token or stored.token)
+    if not is_local and (stored := _read_login()):
+        return ApiClient(stored.url, stored.token)
     platform = load_platform()
     return ApiClient(url or platform.url, token or _read_admin_token(platform))
 

@@ -216,9 +216,7 @@ def question_of(prompt: str) -> str:
 
 def held_out_accuracy(run: EngineRun) -> float:
     """Share of correct responses to the validation prompts after the last step."""
-    names = {name for event in run.events("metrics") for name in event["values"]}
-    (accuracy,) = (name for name in names if name.startswith("val-core/") and "/acc/mean" in name)
-    return run.curve(accuracy)[STEPS]
+    return run.held_out_accuracy(STEPS)
 
 
 def measure_gain(

@@ -9,14 +9,13 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 from trellis_api.core.settings import Settings
+from trellis_contracts.private_settings import PRIVATE_SETTINGS
 
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.services.layout import Layout, PlatformState
 from trellis_cli.services.process import MARK
 
 REPOSITORY_ROOT = Path(__file__).resolve().parents[3]
-#: Ray and what runs on it executes other people's models: it is told no address that carries a password.
-SECRET_SETTINGS = ("TRELLIS_DATABASE_URL", "TRELLIS_REDIS_URL", "TRELLIS_TOKEN", "TRELLIS_JUDGES")
 #: Keys that work on data uses, in workers.
 SECRET_PREFIXES = ("AWS_", "EMBEDDING_")
 
@@ -102,12 +101,15 @@ class Platform:
         return self._without_secrets(env) if service == "ray" else env
 
     def _without_secrets(self, env: Mapping[str, str]) -> dict[str, str]:
-        """For Ray, whose environment every job has: workers hand a job the keys that it needs."""
+        """For Ray, whose environment every job has: workers hand a job the keys that it needs.
+
+        What runs there executes other people's models: it is told no address that carries a password.
+        """
         of_judges = {judge.key_variable for judge in self.settings.judges.values()}
         return {
             name: value
             for name, value in env.items()
-            if not (name in SECRET_SETTINGS or name in of_judges or name.startswith(SECRET_PREFIXES))
+            if not (name in PRIVATE_SETTINGS or name in of_judges or name.startswith(SECRET_PREFIXES))
         }
 
 

@@ -70,13 +70,14 @@ def encode(texts: Sequence[str]) -> np.ndarray:
     A text of several windows gets the mean of their vectors, weighted by their tokens, so that texts which
     only begin alike are told apart. Of a text beyond 16,000 characters 16 windows are read, spread over it.
     """
+    from trellis_data.dedup.embeddings import unit
+
     model = _load()
     windows, owners, sizes = _windows(model.tokenizer, texts)
     found = model.encode(windows, batch_size=_BATCH, show_progress_bar=False, convert_to_numpy=True)
     vectors = np.zeros((len(texts), SIZE), dtype=np.float32)
     np.add.at(vectors, owners, found * np.asarray(sizes, dtype=np.float32)[:, None])
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.where(lengths == 0, 1, lengths), dtype=np.float32)
+    return unit(vectors)
 
 
 def _windows(tokenizer: Any, texts: Sequence[str]) -> tuple[list[str], list[int], list[int]]:

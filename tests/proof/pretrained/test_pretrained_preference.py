@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trellis_testing.engine_runs import EngineRun, Rows, compose_job, run_engine
+from trellis_testing.engine_runs import EngineRun, Rows, run_engine
 from trellis_testing.pretrained import Pretrained
 from trellis_testing.proof_report import report_proof
 
@@ -21,16 +21,10 @@ COMMON: dict[str, Any] = {
 ADAPTER: dict[str, Any] = {"lora_rank": 16, "lora_alpha": 32, "learning_rate": 5e-4}
 
 
-def train(folder: Path, rows: tuple[Rows, Rows], model: Path, recipe: str, **params: Any) -> EngineRun:
-    job = compose_job(
-        folder,
-        recipe=recipe,
-        model=model,
-        rows=rows[0],
-        validation=rows[1],
-        params={**COMMON, **params},
-        preset="cpu-small",
-    )
+def train(
+    folder: Path, pretrained: Pretrained, rows: tuple[Rows, Rows], recipe: str, **params: Any
+) -> EngineRun:
+    job = pretrained.compose(folder, recipe, rows, {**COMMON, **params})
     return run_engine(job, timeout_s=1500)
 
 
@@ -44,7 +38,7 @@ def test_margins_on_held_out_pairs_rise(
 ) -> None:
     rows = pretrained.labelled if recipe == "kto" else pretrained.pairs
 
-    run = train(tmp_path / "run", rows, pretrained.model, recipe, **params)
+    run = train(tmp_path / "run", pretrained, rows, recipe, **params)
 
     margins = run.curve("eval_rewards/margins")
     name = f"{recipe} (adapter)" if params else recipe
@@ -56,7 +50,7 @@ def test_margins_on_held_out_pairs_rise(
 
 @pytest.mark.proves("reward_model")
 def test_a_reward_model_learns_to_rank_held_out_pairs(pretrained: Pretrained, tmp_path: Path) -> None:
-    run = train(tmp_path / "run", pretrained.pairs, pretrained.model, "reward_model")
+    run = train(tmp_path / "run", pretrained, pretrained.pairs, "reward_model")
 
     ranked = run.curve("eval_accuracy")
     report_proof(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from trellis_recipes.catalogue import list_recipes
-from trellis_testing.engine_runs import EngineRun, compose_job, run_engine
-from trellis_testing.pretrained import FORM, SEED, Pretrained
+from trellis_testing.engine_runs import EngineRun, run_engine
+from trellis_testing.pretrained import FORM, Pretrained
 from trellis_testing.proof_report import report_proof
 
 pytestmark = [pytest.mark.training, pytest.mark.timeout(2400)]
@@ -39,15 +39,8 @@ class Runs:
 
     def get(self, name: str, recipe: str, **params: Any) -> EngineRun:
         if name not in self._done:
-            job = compose_job(
-                self._folder / name,
-                recipe=recipe,
-                model=self._pretrained.model,
-                rows=self._pretrained.forms[0],
-                validation=self._pretrained.forms[1],
-                params={**COMMON, **params},
-                seed=SEED,
-                preset="cpu-small",
+            job = self._pretrained.compose(
+                self._folder / name, recipe, self._pretrained.forms, {**COMMON, **params}
             )
             self._done[name] = run_engine(job, environment=self._join_ray(), timeout_s=1800)
         return self._done[name]
@@ -64,18 +57,11 @@ def runs(
     return Runs(tmp_path_factory.mktemp("pretrained-rl"), pretrained, join_ray)
 
 
-def held_out_accuracy(run: EngineRun) -> float:
-    """Share of the held-out prompts that are answered in the form, after the last step."""
-    names = {name for event in run.events("metrics") for name in event["values"]}
-    (accuracy,) = (name for name in names if name.startswith("val-core/") and "/acc/mean" in name)
-    return run.curve(accuracy)[max(run.curve(accuracy))]
-
-
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_the_held_out_reward_rises(recipe: str, runs: Runs) -> None:
     control, run = runs.control(), runs.get(recipe, recipe)
 
-    before, after = held_out_accuracy(control), held_out_accuracy(run)
+    before, after = control.held_out_accuracy(1), run.held_out_accuracy(STEPS)
     report_proof(recipe, measure="held-out reward", control=before, trained=after, seconds=run.seconds)
     assert list(run.curve("critic/score/mean")) == list(range(1, STEPS + 1))
     assert after > before + LEAST_GAIN
@@ -86,7 +72,7 @@ def test_an_adapter_learns_it_too(runs: Runs) -> None:
     control = runs.control()
     run = runs.get("grpo_lora", "grpo", lora_rank=16, lora_alpha=32, learning_rate=2e-4)
 
-    before, after = held_out_accuracy(control), held_out_accuracy(run)
+    before, after = control.held_out_accuracy(1), run.held_out_accuracy(STEPS)
     report_proof(
         "grpo (adapter)", measure="held-out reward", control=before, trained=after, seconds=run.seconds
     )

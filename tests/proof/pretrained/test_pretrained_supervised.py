@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trellis_testing.engine_runs import EngineRun, compose_job, run_engine
+from trellis_testing.engine_runs import EngineRun, run_engine
 from trellis_testing.pretrained import Pretrained
 from trellis_testing.proof_report import report_proof
 
@@ -22,16 +22,8 @@ LEAST_GAIN = 0.3
 
 
 def train(folder: Path, pretrained: Pretrained, recipe: str, **params: Any) -> EngineRun:
-    rows, validation = pretrained.documents if recipe == "cpt" else pretrained.lessons
-    job = compose_job(
-        folder,
-        recipe=recipe,
-        model=pretrained.model,
-        rows=rows,
-        validation=validation,
-        params={**COMMON, **params},
-        preset="cpu-small",
-    )
+    rows = pretrained.documents if recipe == "cpt" else pretrained.lessons
+    job = pretrained.compose(folder, recipe, rows, {**COMMON, **params})
     return run_engine(job, timeout_s=1500)
 
 

@@ -85,6 +85,12 @@ class EngineRun:
                 found |= event["values"]
         return found
 
+    def held_out_accuracy(self, step: int) -> float:
+        """Share of correct responses of an RL run to the validation prompts after ``step``."""
+        names = {name for event in self.events("metrics") for name in event["values"]}
+        (accuracy,) = (name for name in names if name.startswith("val-core/") and "/acc/mean" in name)
+        return self.curve(accuracy)[step]
+
     def checkpoint(self, step: int | None = None) -> dict[str, Any]:
         """The event of the checkpoint at ``step``, or of the last one."""
         events = [event for event in self.events("checkpoint") if step in (None, event["step"])]

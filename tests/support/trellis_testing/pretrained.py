@@ -2,17 +2,19 @@
 
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from trellis_api.core.settings import Settings
 from trellis_cli.proof import MODEL_VARIABLE
 from trellis_contracts.recipe import DataFormat
+from trellis_train.starter.preferences import Pair, unpair
 from trellis_train.starter.tickets import TEAMS, Ticket, make_tickets
 from trellis_workers.models.sources import bring
 
-from trellis_testing.engine_runs import Rows
+from trellis_testing.engine_runs import EngineRun, Rows, compose_job
 
 DEFAULT = "smollm2-135m-instruct"
 SEED = 1
@@ -32,6 +34,21 @@ class Pretrained:
     pairs: tuple[Rows, Rows]
     labelled: tuple[Rows, Rows]
     forms: tuple[Rows, Rows]
+
+    def compose(
+        self, folder: Path, recipe: str, rows: tuple[Rows, Rows], params: Mapping[str, Any]
+    ) -> EngineRun:
+        """A job on the model, with the preset for models of its size on a CPU; nothing runs yet."""
+        return compose_job(
+            folder,
+            recipe=recipe,
+            model=self.model,
+            rows=rows[0],
+            validation=rows[1],
+            params=params,
+            seed=SEED,
+            preset="cpu-small",
+        )
 
 
 def make_pretrained(folder: Path) -> Pretrained:
@@ -93,15 +110,16 @@ def _as_document(ticket: Ticket) -> list[dict[str, Any]]:
     return [{"text": f"{ticket.message} {ticket.answer}"}]
 
 
+def _pair(ticket: Ticket) -> Pair:
+    return Pair(ticket.prompt, chosen=ticket.answer, rejected=_wrong_answer(ticket))
+
+
 def _as_pair(ticket: Ticket) -> list[dict[str, Any]]:
-    return [{"prompt": ticket.prompt, "chosen": ticket.answer, "rejected": _wrong_answer(ticket)}]
+    return [asdict(_pair(ticket))]
 
 
 def _as_labelled(ticket: Ticket) -> list[dict[str, Any]]:
-    return [
-        {"prompt": ticket.prompt, "completion": ticket.answer, "label": True},
-        {"prompt": ticket.prompt, "completion": _wrong_answer(ticket), "label": False},
-    ]
+    return unpair([_pair(ticket)])
 
 
 def _as_form(ticket: Ticket) -> list[dict[str, Any]]:

@@ -3,15 +3,15 @@
 import os
 import re
 
-#: Ways to the platform's own state. No child asks the database, the broker or the API.
-_PLATFORM = frozenset({"TRELLIS_DATABASE_URL", "TRELLIS_REDIS_URL", "TRELLIS_TOKEN", "TRELLIS_JUDGES"})
+from trellis_contracts.private_settings import PRIVATE_SETTINGS
+
 #: What secrets are called. Values of these are left out where a child has no use for any.
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(_ID)?$", re.IGNORECASE)
 
 
 def data_environment() -> dict[str, str]:
     """For work on data, which reads hubs and S3 and asks judges and endpoints with keys of the worker's."""
-    return {name: value for name, value in os.environ.items() if name not in _PLATFORM}
+    return {name: value for name, value in os.environ.items() if name not in PRIVATE_SETTINGS}
 
 
 def plain_environment(*kept: str) -> dict[str, str]:

@@ -103,7 +103,7 @@ def proof(
 
 def bench(
     name: Annotated[
-        list[str] | None, typer.Argument(help="Benchmarks; default all. `list` names them.")
+        list[str] | None, typer.Argument(help="Benchmarks; default all but real_model. `list` names them.")
     ] = None,
     shapes: Annotated[
         str | None, typer.Option(help="Of grpo_against_trl: names with commas between, or `all`.")
@@ -117,12 +117,17 @@ def bench(
             min=1000, help="Of data, browse and eval_samples: rows; more than 2,000,000 for ours alone."
         ),
     ] = 1_000_000,
+    model: Annotated[
+        str | None, typer.Option(help="Of real_model: a model folder, or a name of the catalogue.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Measure this platform against its bounds, the bare engine and other tools, in one run."""
-    from trellis_cli.bench.run import run_benchmarks
+    from trellis_cli.bench.run import DEFAULT_MODEL, run_benchmarks
 
-    is_kept = run_benchmarks(name or [], as_json=as_json, shapes=shapes, rounds=rounds, rows=rows)
+    is_kept = run_benchmarks(
+        name or [], as_json=as_json, shapes=shapes, rounds=rounds, rows=rows, model=model or DEFAULT_MODEL
+    )
     raise typer.Exit(ExitCode.OK if is_kept else ExitCode.FAILED)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from trellis_cli.bench import grpo
+from trellis_cli.bench.engine_job import Material
 from trellis_cli.bench.grpo_shapes import QUICK, SHAPES, choose_shapes
 from trellis_cli.bench.grpo_steps import split_ours, split_trl
 from trellis_cli.bench.result import Result
@@ -104,18 +105,20 @@ def test_the_sides_run_in_turns_and_the_fastest_run_of_each_way_counts(
     runs: list[tuple[str, grpo.Way, int]] = []
 
     def run(side: str, seconds: float) -> Any:
-        def take(_shape: Any, _folder: Path, way: grpo.Way, turn: int) -> dict[str, float]:
+        def take(_shape: Any, _material: Any, folder: Path, way: grpo.Way) -> grpo.Run:
+            assert folder.is_dir()
+            turn = int(folder.name.rpartition("-")[2])
             runs.append((side, way, turn))
             # The second round of one way is the fastest run of its side.
-            return {"step": seconds / 2 if (way.ranks, turn) == (2, 1) else seconds}
+            return grpo.Run({"step": seconds / 2 if (way.ranks, turn) == (2, 1) else seconds}, 2**30)
 
         return take
 
-    monkeypatch.setattr(grpo, "_make_model_and_data", lambda *_: None)
     monkeypatch.setattr(grpo, "run_ours", run("ours", 8.0))
     monkeypatch.setattr(grpo, "run_trl", run("trl", 6.0))
 
-    result = grpo.measure_shape(SHAPES["starter-64"], tmp_path, rounds=2)
+    material = Material(tmp_path / "model", tmp_path / "rows.jsonl")
+    result = grpo.measure_shape(SHAPES["starter-64"], material, tmp_path, rounds=2)
 
     assert [side for side, _, _ in runs] == ["ours", "trl"] * 6
     assert len(set(runs)) == 12
@@ -124,3 +127,4 @@ def test_the_sides_run_in_turns_and_the_fastest_run_of_each_way_counts(
     assert result.details["trl_runs_with"] == "transformers_2_ranks"
     assert result.details["step_s"]["ours_trainer"] == {"step": 8.0}
     assert result.details["step_s"]["ours_sampler_2_ranks"] == {"step": 4.0}
+    assert result.details["peak_gib"]["trl_vllm"] == 1.0

@@ -9,7 +9,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,45 +32,59 @@ from trellis_evaluation.samples.store import open_store
 from trellis_recipes.platform_defaults import environment
 
 from trellis_cli.bench.measured_command import run_measured
+from trellis_cli.bench.peak_memory import PeakMemory
 from trellis_cli.bench.result import Result
 from trellis_cli.errors import Problem
 from trellis_cli.services.platform import REPOSITORY_ROOT
 
 SEED = 0
 CONTEXT = 4096
-GSM8K_PROBLEMS, MMLU_PROBLEMS, MAX_TOKENS = 128, 512, 128
+MAX_TOKENS = 128
+#: Of the starter model, which answers hundreds of problems in seconds.
+PROBLEMS = {"gsm8k": 128, "mmlu": 512}
 #: How many processes vLLM takes, by the name of the harness's mode.
 MODES = {"processes": "1", "one_process": "0"}
 _FOLDER_VARIABLE = "TRELLIS_BENCHMARK_DIR"
 
 
 def measure_evaluation() -> Iterator[Result]:
-    """One result: seconds from the start of the process to its end."""
-    tasks = order_benchmarks(find_data())
+    """One result, on the starter model: seconds from the start of the process to its end."""
     with tempfile.TemporaryDirectory(prefix="trellis-eval-") as name:
         folder = Path(name)
         starter = ("--model", str(folder / "model"), "--seed", str(SEED))
         run_measured("-m", "trellis_train.starter", *starter, log=folder / "starter.log")
-        ours = run_ours(folder, tasks)
-        settings = write_settings(folder)
-        found = EvaluationResult.model_validate_json((folder / "evaluation" / RESULT_FILE).read_bytes())
-        scores = {each.label: round(each.scores[0].value, 4) for each in found.benchmarks}
-        theirs: dict[str, float] = {}
-        told: dict[str, Any] = {}
-        for mode, flag in MODES.items():
+        yield compare_evaluation("eval_against_lm_eval", folder / "model", folder, PROBLEMS, bound=1.0)
+
+
+def compare_evaluation(
+    name: str, model: Path, folder: Path, problems: Mapping[str, int], *, bound: float
+) -> Result:
+    """Seconds of both sides on a model folder; the harness's faster mode counts."""
+    peaks = {}
+    with PeakMemory() as memory:
+        ours = run_ours(model, folder, order_benchmarks(find_data(), problems))
+    peaks["ours"] = memory.peak_bytes
+    settings = write_settings(model, folder)
+    found = EvaluationResult.model_validate_json((folder / "evaluation" / RESULT_FILE).read_bytes())
+    scores = {each.label: round(each.scores[0].value, 4) for each in found.benchmarks}
+    theirs: dict[str, float] = {}
+    told: dict[str, Any] = {}
+    for mode, flag in MODES.items():
+        with PeakMemory() as memory:
             theirs[mode], told[mode] = run_harness(folder, settings, mode, flag)
-    expected = {"gsm8k": GSM8K_PROBLEMS, "mmlu": MMLU_PROBLEMS}
+        peaks[mode] = memory.peak_bytes
     for mode, each in told.items():
-        if each["prompts"] != expected:
-            raise Problem(f"lm-evaluation-harness ({mode}) measured {each['prompts']}, not {expected}")
+        if each["prompts"] != problems:
+            raise Problem(f"lm-evaluation-harness ({mode}) measured {each['prompts']}, not {problems}")
     fastest = min(theirs, key=lambda mode: theirs[mode])
     details = {
         "harness_s": {mode: round(seconds, 2) for mode, seconds in theirs.items()},
         "benchmarks_s": {each.label: each.seconds for each in found.benchmarks},
         "scores": {"ours": scores, "harness": told[fastest]["scores"]},
-        "problems": expected,
+        "problems": dict(problems),
+        "peak_gib": {side: round(each / 2**30, 2) for side, each in peaks.items()},
     }
-    yield Result("eval_against_lm_eval", ours, theirs[fastest], "s", details=details)
+    return Result(name, ours, theirs[fastest], "s", bound=bound, details=details)
 
 
 def find_data() -> Path:
@@ -82,7 +96,7 @@ def find_data() -> Path:
     return folder
 
 
-def order_benchmarks(data: Path) -> list[BenchmarkTask]:
+def order_benchmarks(data: Path, problems: Mapping[str, int]) -> list[BenchmarkTask]:
     """GSM8K with its examples, and MMLU without: their prompts fit the starter's context of bytes."""
 
     def files(**parts: str) -> BenchmarkFiles:
@@ -94,19 +108,19 @@ def order_benchmarks(data: Path) -> list[BenchmarkTask]:
         BenchmarkTask(
             label="gsm8k",
             order=Gsm8kOrder(
-                limit=GSM8K_PROBLEMS, chat="never", shots=5, decoding=Decoding(max_tokens=MAX_TOKENS)
+                limit=problems["gsm8k"], chat="never", shots=5, decoding=Decoding(max_tokens=MAX_TOKENS)
             ),
             files=files(test="gsm8k/test.jsonl", train="gsm8k/train.jsonl"),
         ),
         BenchmarkTask(
             label="mmlu",
-            order=MmluOrder(limit=MMLU_PROBLEMS, chat="never", shots=0),
+            order=MmluOrder(limit=problems["mmlu"], chat="never", shots=0),
             files=files(test="mmlu/stem_test.jsonl"),
         ),
     ]
 
 
-def run_ours(folder: Path, tasks: list[BenchmarkTask]) -> float:
+def run_ours(model: Path, folder: Path, tasks: list[BenchmarkTask]) -> float:
     """Seconds of the engine of a job, which writes to a spool that nobody sends."""
     attempt = folder / "job" / "attempt-1"
     attempt.mkdir(parents=True)
@@ -122,7 +136,7 @@ def run_ours(folder: Path, tasks: list[BenchmarkTask]) -> float:
         params={},
         engine_overrides=[],
         env=_environment(),
-        model=ModelSource(model_id="model", path=str(folder / "model")),
+        model=ModelSource(model_id="model", path=str(model)),
         attempt_dir=str(attempt),
         checkpoint_dir=str(folder / "checkpoints"),
         evaluation=EvaluationTask(
@@ -141,7 +155,7 @@ def run_ours(folder: Path, tasks: list[BenchmarkTask]) -> float:
     return time.perf_counter() - started
 
 
-def write_settings(folder: Path) -> Path:
+def write_settings(model: Path, folder: Path) -> Path:
     """The harness's tasks, with the prompts of our samples."""
     kinds: dict[str, dict[str, Any]] = {
         "gsm8k": {"kind": "generate", "stop": ["Question:"], "max_tokens": MAX_TOKENS},
@@ -155,9 +169,7 @@ def write_settings(folder: Path) -> Path:
         rows.write_text("\n".join(lines))
         tasks.append({"label": label, "rows_path": str(rows), **more})
     file = folder / "settings.json"
-    file.write_text(
-        json.dumps({"model_path": str(folder / "model"), "max_model_len": CONTEXT, "tasks": tasks})
-    )
+    file.write_text(json.dumps({"model_path": str(model), "max_model_len": CONTEXT, "tasks": tasks}))
     return file
 
 

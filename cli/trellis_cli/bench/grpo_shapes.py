@@ -12,8 +12,8 @@ class Shape:
     """One comparison. Responses have a fixed length, so that both sides sample the same number of tokens."""
 
     name: str
-    #: A model of the starter package, by its size there.
-    model: str
+    #: A model of the starter package, by its size there; None: a pretrained one that the caller brings.
+    model: str | None
     prompts: int
     group_size: int
     response_tokens: int
@@ -25,6 +25,10 @@ class Shape:
     updates: int = 2
     prompt_tokens: int = 64
     most_in_a_pass: int = 64
+    preset: str = "cpu-tiny"
+    learning_rate: float = 2e-4
+    #: Of an adapter that both sides train; 0: all weights.
+    lora_rank: int = 0
 
     @property
     def responses(self) -> int:

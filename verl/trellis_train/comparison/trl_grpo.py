@@ -46,6 +46,8 @@ class TrlSettings(BaseModel):
     mini_batch: int
     micro_batch: int
     learning_rate: float
+    #: Of an adapter on all linear layers; 0 trains all weights.
+    lora_rank: int = 0
     steps: int
     seed: int
 
@@ -95,10 +97,20 @@ def train(settings: TrlSettings) -> TrlTimes:
         reward_funcs=reward_exact,
         args=_config(settings, ranks),
         train_dataset=Dataset.from_list(rows),
+        peft_config=make_adapter(settings.lora_rank),
     )
     clock.watch(trainer, updates_per_step=settings.prompts * settings.group_size // settings.mini_batch)
     trainer.train()
     return clock.read()
+
+
+def make_adapter(rank: int) -> Any:
+    """LoRA on all linear layers, as ours trains it; None for rank 0."""
+    if not rank:
+        return None
+    from peft import LoraConfig
+
+    return LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", task_type="CAUSAL_LM")
 
 
 def reward_exact(completions: list[Any], answer: list[str], **_: Any) -> list[float]:

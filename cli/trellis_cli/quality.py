@@ -123,10 +123,11 @@ def bench(
     as_json: Json = False,
 ) -> None:
     """Measure this platform against its bounds, the bare engine and other tools, in one run."""
-    from trellis_cli.bench.run import DEFAULT_MODEL, run_benchmarks
+    from trellis_cli.bench.real_model import DEFAULT
+    from trellis_cli.bench.run import run_benchmarks
 
     is_kept = run_benchmarks(
-        name or [], as_json=as_json, shapes=shapes, rounds=rounds, rows=rows, model=model or DEFAULT_MODEL
+        name or [], as_json=as_json, shapes=shapes, rounds=rounds, rows=rows, model=model or DEFAULT
     )
     raise typer.Exit(ExitCode.OK if is_kept else ExitCode.FAILED)
 

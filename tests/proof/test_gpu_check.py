@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from trellis_cli.gpu_check.check import make_starter
+from trellis_cli.gpu_check.platform import check_platform
 from trellis_cli.gpu_check.probes import COLLECTIVE_PROBE, GENERATION_PROBE
 from trellis_cli.gpu_check.rows import Ground
 from trellis_cli.gpu_check.training import RUNS, TrainingRun
@@ -42,3 +43,11 @@ def test_a_training_run_is_made_and_judged_ok(run: TrainingRun, ground: Ground) 
 
     assert row.state == "ok", row.detail
     assert "2 steps" in row.detail
+
+
+def test_jobs_go_through_a_platform(ground: Ground) -> None:
+    rows = {row.check: row for row in check_platform(ground)}
+
+    assert [row.state for row in rows.values()] == ["ok", "ok", "skipped", "ok", "skipped"], rows
+    assert rows["platform: start"].detail == "1 slot(s) on cpu"
+    assert rows["platform: a job"].detail.startswith("2 steps of sft")

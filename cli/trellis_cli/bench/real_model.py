@@ -20,9 +20,9 @@ from trellis_cli.bench.grpo_shapes import Shape
 from trellis_cli.bench.measured_command import run_measured
 from trellis_cli.bench.result import Result
 from trellis_cli.bench.sft import SftShape, measure_sft
-from trellis_cli.bench.training import full_platform
 from trellis_cli.demo.steps import ensure_model
 from trellis_cli.output import err
+from trellis_cli.services.temporary import temporary_platform
 
 DEFAULT = "smollm2-135m-instruct"
 #: What each side runs fastest with on a model of this size.
@@ -77,7 +77,7 @@ def fetch_model(model: str, target: Path) -> Path:
     if Path(model).is_dir():
         return Path(model).resolve()
     err.print(f"fetching {model}", style="dim")
-    with full_platform() as client:
+    with temporary_platform() as client:
         made = ensure_model(client, model, {"kind": "catalogue", "name": model})
         shutil.copytree(client.get(f"/models/{made}")["path"], target)
     return target

@@ -12,8 +12,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +20,8 @@ from trellis_cli.client import ApiClient
 from trellis_cli.demo.starter import make_starter
 from trellis_cli.demo.steps import ensure_dataset, ensure_model
 from trellis_cli.errors import Problem
-from trellis_cli.output import err
-from trellis_cli.services.platform import REPOSITORY_ROOT, load_platform
-from trellis_cli.services.ports import pick_free
-from trellis_cli.services.supervisor import Supervisor
+from trellis_cli.services.platform import REPOSITORY_ROOT
+from trellis_cli.services.temporary import temporary_platform
 
 STEPS = 8
 #: The first steps warm caches up on both sides.
@@ -39,7 +35,7 @@ _BARE_STEP = re.compile(r"\bstep:(\d+) - .*?\btiming_s/step:([0-9.eE+-]+)")
 
 def measure_training() -> list[Result]:
     """Run both sides once; step time and time to the first step."""
-    with full_platform() as client:
+    with temporary_platform() as client:
         request = make_request(client)
         ours = run_ours(client, request)
         command = client.post("/jobs/preview", request)["command"]
@@ -61,25 +57,6 @@ class Timing:
         self.job = job
         self.first_step_s = first_step_s
         self.step_s = statistics.median(step_times[WARM_UP_STEPS:])
-
-
-@contextmanager
-def full_platform() -> Iterator[ApiClient]:
-    """A platform of its own in a temporary data root, so that other work on this machine's is left alone."""
-    saved = {name: value for name, value in os.environ.items() if name.startswith("TRELLIS_")}
-    with tempfile.TemporaryDirectory(prefix="trellis-bench-") as folder:
-        for name in saved:
-            del os.environ[name]
-        os.environ["TRELLIS_DATA_ROOT"] = folder
-        platform = load_platform(pick_free(1)[0])
-        supervisor = Supervisor(platform, lambda line: err.print(line, style="dim"))
-        try:
-            supervisor.up()
-            yield ApiClient(platform.url, platform.settings.admin_token_path.read_text().strip())
-        finally:
-            supervisor.down()
-            del os.environ["TRELLIS_DATA_ROOT"]
-            os.environ.update(saved)
 
 
 def make_request(client: ApiClient) -> dict[str, Any]:

@@ -4,12 +4,13 @@ import importlib.util
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from rich.markup import escape
 
 from trellis_cli.doctor import gpu_names
+from trellis_cli.gpu_check.platform import check_platform
 from trellis_cli.gpu_check.probes import (
     COLLECTIVE_PROBE,
     FOUNDATION,
@@ -36,8 +37,14 @@ def run_gpu_check(*, is_quick: bool, as_json: bool) -> bool:
     ground = Ground(Path(tempfile.mkdtemp(prefix="trellis-gpu-check-")), PLATFORM)
     rows: list[Row] = []
     try:
-        checks = () if is_quick else CHECKS
-        for row in examine(ground, libraries=LIBRARIES, checks=checks, tools=examine_tools()):
+        rows_found = examine(
+            ground,
+            libraries=LIBRARIES,
+            checks=() if is_quick else CHECKS,
+            tools=examine_tools(),
+            through_platform=None if is_quick else check_platform,
+        )
+        for row in rows_found:
             err.print(f"{row.check}: {row.state}", style="dim")
             rows.append(row)
     finally:
@@ -49,9 +56,14 @@ def run_gpu_check(*, is_quick: bool, as_json: bool) -> bool:
 
 
 def examine(
-    ground: Ground, *, libraries: Sequence[Probe], checks: Sequence[Check], tools: Sequence[Tool] = ()
+    ground: Ground,
+    *,
+    libraries: Sequence[Probe],
+    checks: Sequence[Check],
+    tools: Sequence[Tool] = (),
+    through_platform: Callable[[Ground], Iterator[Row]] | None = None,
 ) -> Iterator[Row]:
-    """The rows of all checks as they end: driver, tools, libraries, then what takes a GPU to run."""
+    """The rows of all checks as they end: driver, tools, libraries, what takes a GPU to run, the platform."""
     names = gpu_names()
     yield Row(DRIVER, "ok" if names else "failing", ", ".join(names) or "nvidia-smi names no GPU")
     obstacle = None if names else "there is no GPU"
@@ -73,6 +85,8 @@ def examine(
     for check in checks:
         reason = obstacle or find_obstacle(check, gpus)
         yield Row(check.name, "skipped", reason) if reason else check.run(ground)
+    if through_platform is not None and obstacle is None:
+        yield from through_platform(ground)
 
 
 def _state_of(tool: Tool) -> State:

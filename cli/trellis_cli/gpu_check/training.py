@@ -85,30 +85,43 @@ ADAPTER: Mapping[str, Any] = {"lora_rank": 8, "lora_alpha": 16}
 _MEASURED: Mapping[str, Any] = {"validation_rows": 16, "validate_every": STEPS}
 
 
+#: Of short runs on the starter model.
+SFT_PARAMS: Mapping[str, Any] = {**_MEASURED, "batch_size": 16, "max_length": 256, "learning_rate": 1e-3}
+#: Two updates a step, of answers that a model which was taught nothing gets right now and then.
+GRPO_PARAMS: Mapping[str, Any] = {
+    **_MEASURED,
+    "batch_size": 16,
+    "mini_batch_size": 8,
+    "group_size": 8,
+    "max_prompt_length": 128,
+    "max_response_length": 32,
+    "max_tokens_per_gpu": 2048,
+    # What is left is for the trainer, on GPUs of 16 GB too; more would only be set aside.
+    "sampler_memory": 0.2,
+    "reward": "contains",
+    "learning_rate": 1e-4,
+}
+
+
 def _sft(name: str, weights: Mapping[str, Any]) -> TrainingRun:
     return TrainingRun(
         name=name,
         recipe="sft",
         rows="sft",
         format=DataFormat.PROMPT_ANSWER,
-        params={**_MEASURED, **weights, "batch_size": 16, "max_length": 256, "learning_rate": 1e-3},
+        params={**SFT_PARAMS, **weights},
         losses=("train/loss",),
         gradient="train/grad_norm",
     )
 
 
 def _grpo(name: str, weights: Mapping[str, Any], *, gpus: int = 1) -> TrainingRun:
-    """Two updates a step, of answers that a model which was taught nothing gets right now and then."""
-    sizes = {"batch_size": 16, "mini_batch_size": 8, "group_size": 8}
-    lengths = {"max_prompt_length": 128, "max_response_length": 32, "max_tokens_per_gpu": 2048}
-    # What is left is for the trainer, on GPUs of 16 GB too; more would only be set aside.
-    sampler = {"sampler_memory": 0.2, "reward": "contains", "learning_rate": 1e-4}
     return TrainingRun(
         name=name,
         recipe="grpo",
         rows="rl_train",
         format=DataFormat.PROMPT_ANSWER,
-        params={**_MEASURED, **weights, **sizes, **lengths, **sampler},
+        params={**GRPO_PARAMS, **weights},
         losses=("actor/pg_loss",),
         gradient="actor/grad_norm",
         gpus=gpus,

@@ -103,6 +103,8 @@ def describe_hardware(spec: JobSpec) -> dict[str, Any]:
         "cpu_count": os.cpu_count(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "gpus": _list_gpus() if spec.platform == "cuda" else [],
+        # Those that Ray gave this process; RL's processes are given theirs one by one.
+        "visible_devices": os.environ.get("CUDA_VISIBLE_DEVICES"),
         "executable": sys.executable,
     }
 

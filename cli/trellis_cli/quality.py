@@ -103,7 +103,8 @@ def proof(
 
 def bench(
     name: Annotated[
-        list[str] | None, typer.Argument(help="Benchmarks; default all but real_model. `list` names them.")
+        list[str] | None,
+        typer.Argument(help="Benchmarks; default all but real_model and memory. `list` names them."),
     ] = None,
     shapes: Annotated[
         str | None, typer.Option(help="Of grpo_against_trl: names with commas between, or `all`.")
@@ -118,7 +119,7 @@ def bench(
         ),
     ] = 1_000_000,
     model: Annotated[
-        str | None, typer.Option(help="Of real_model: a model folder, or a name of the catalogue.")
+        str | None, typer.Option(help="Of real_model and memory: a model folder, or a name of the catalogue.")
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -15,7 +15,6 @@ from trellis_data.json_objects import read_objects
 from trellis_recipes.catalogue import get_recipe
 from trellis_recipes.compose import ComposeRequest, Composition, compose
 from trellis_recipes.memory.architecture import find_architecture
-from trellis_recipes.memory.estimate import estimate_memory
 
 from trellis_cli.bench.measured_command import run_measured
 from trellis_cli.errors import Problem
@@ -66,23 +65,7 @@ class EngineJob:
         run_measured("-m", engine_module, str(file), log=self.attempt / "log", env=env)
         return read_metrics(self.attempt)
 
-    def estimated_bytes(self) -> int:
-        """What the platform says before launch that the run takes at its peak."""
-        architecture = find_architecture(self.material.model)
-        if architecture is None:
-            raise Problem(f"{self.material.model} is no model of a known architecture")
-        composition = self.compose()
-        return estimate_memory(
-            architecture,
-            engine=composition.engine,
-            recipe=self.recipe,
-            config=composition.config,
-            platform="cpu",
-            gpus=self.ranks,
-            env=composition.env,
-        ).peak_bytes
-
-    def compose(self) -> Composition:
+    def _compose(self) -> Composition:
         """The composed configuration; raises `Problem` for one that is not valid."""
         composition = compose(
             ComposeRequest(
@@ -105,7 +88,7 @@ class EngineJob:
         return composition
 
     def _make_spec(self) -> JobSpec:
-        composition = self.compose()
+        composition = self._compose()
         parquet = self.material.parquet
         return JobSpec(
             job_id="job_benchmark",

@@ -3,30 +3,34 @@
 import ctypes
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
 import psutil
 
 PAUSE_S = 0.5
-_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 36, 37
 
 
 class PeakMemory:
-    """Samples the processes that are started below this one; shared pages count once (PSS).
+    """Samples all processes below this one; shared pages count once (PSS).
 
-    A process whose parent ended counts on: orphans become children of this process.
+    ``peak_bytes`` is what they take at most above what they took at the start. Orphans count on where
+    they were started within `adopted_orphans`, as everything is that starts after the entry.
     """
 
     def __init__(self) -> None:
         self.peak_bytes = 0
+        self._baseline = 0
         self._done = threading.Event()
-        self._before: set[int] = set()
+        self._orphans = adopted_orphans()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> Self:
-        _adopt_orphans(True)
-        self._before = {each.pid for each in _descendants()}
+        self._orphans.__enter__()
+        self._baseline = _total()
         self._thread.start()
         return self
 
@@ -38,20 +42,28 @@ class PeakMemory:
     ) -> None:
         self._done.set()
         self._thread.join()
-        _adopt_orphans(False)
+        self._orphans.__exit__(kind, error, trace)
 
     def _watch(self) -> None:
         while not self._done.wait(PAUSE_S):
-            total = sum(_pss(each) for each in _descendants() if each.pid not in self._before)
-            self.peak_bytes = max(self.peak_bytes, total)
+            self.peak_bytes = max(self.peak_bytes, _total() - self._baseline)
 
 
-def _adopt_orphans(is_wanted: bool) -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(is_wanted), 0, 0, 0)
+@contextmanager
+def adopted_orphans() -> Iterator[None]:
+    """Have processes whose parent ends become children of this one, not of the machine's first."""
+    libc = ctypes.CDLL(None)
+    before = ctypes.c_int()
+    libc.prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(before), 0, 0, 0)
+    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    try:
+        yield
+    finally:
+        libc.prctl(_PR_SET_CHILD_SUBREAPER, before.value, 0, 0, 0)
 
 
-def _descendants() -> list[psutil.Process]:
-    return psutil.Process(os.getpid()).children(recursive=True)
+def _total() -> int:
+    return sum(_pss(each) for each in psutil.Process(os.getpid()).children(recursive=True))
 
 
 def _pss(process: psutil.Process) -> int:

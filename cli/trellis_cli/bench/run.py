@@ -10,6 +10,7 @@ from trellis_cli.bench.eval_scoring import measure_eval_scoring
 from trellis_cli.bench.evaluation import measure_evaluation
 from trellis_cli.bench.grpo_shapes import choose_shapes
 from trellis_cli.bench.light_platform import LightPlatform, light_platform
+from trellis_cli.bench.memory import measure_memory
 from trellis_cli.bench.real_model import DEFAULT as DEFAULT_MODEL
 from trellis_cli.bench.real_model import measure_real_model
 from trellis_cli.bench.result import Result
@@ -38,8 +39,12 @@ BROWSE_BENCHMARK = "browse"
 SAMPLES_BENCHMARK = "eval_samples"
 #: A query over the vectors of all tools.
 TOOL_SEARCH_BENCHMARK = "tool_search"
-#: A pretrained model beside TRL and lm-evaluation-harness. Takes most of an hour: only by its name.
+#: A pretrained model beside TRL and lm-evaluation-harness. Takes most of an hour.
 REAL_MODEL_BENCHMARK = "real_model"
+#: Estimates of memory and measured peaks, on the starter model and on a pretrained one: half an hour.
+MEMORY_BENCHMARK = "memory"
+#: Run only by their names.
+LONG = (REAL_MODEL_BENCHMARK, MEMORY_BENCHMARK)
 #: One name for all that is promised about evaluations.
 GROUPS = {"eval": (EVALUATION_BENCHMARK, SCORING_BENCHMARK, SAMPLES_BENCHMARK)}
 NAMES = (
@@ -52,7 +57,7 @@ NAMES = (
     SCORING_BENCHMARK,
     EVALUATION_BENCHMARK,
     TOOL_SEARCH_BENCHMARK,
-    REAL_MODEL_BENCHMARK,
+    *LONG,
 )
 
 
@@ -69,7 +74,7 @@ def run_benchmarks(
 
     ``shapes`` and ``rounds`` are those of the comparison with TRL, ``rows`` is the size of the corpus of
     `data` and of the dataset of `browse`, and the number of samples of `eval_samples`; ``model`` is that
-    of `real_model`: a folder, or a name of the catalogue.
+    of `real_model` and `memory`: a folder, or a name of the catalogue.
     """
     chosen_shapes = choose_shapes(shapes)
     names = [each for name in names for each in GROUPS.get(name, (name,))]
@@ -80,7 +85,7 @@ def run_benchmarks(
             hint=f"known: {', '.join([*NAMES, *GROUPS])}",
             exit_code=ExitCode.USAGE,
         )
-    wanted = names or [each for each in NAMES if each != REAL_MODEL_BENCHMARK]
+    wanted = names or [each for each in NAMES if each not in LONG]
     results = []
     if any(name in API_BENCHMARKS for name in wanted):
         with light_platform() as platform:
@@ -109,6 +114,8 @@ def run_benchmarks(
         results.append(tell(measure_tool_search(), as_json=as_json))
     if REAL_MODEL_BENCHMARK in wanted:
         results += [tell(result, as_json=as_json) for result in measure_real_model(model)]
+    if MEMORY_BENCHMARK in wanted:
+        results += [tell(result, as_json=as_json) for result in measure_memory(model)]
     return all(result.is_kept for result in results)
 
 

@@ -25,9 +25,11 @@ CASES = [
     # A base in fewer bits needs a GPU.
     if platform == "cuda" or preset.params.get("quantization", "none") == "none"
 ]
-#: Hydra takes a third of a second for each: every preset where it is meant for.
+#: Hydra takes most of a second for each: every preset where it is meant for, and of each recipe one
+#: for a CPU and one for GPUs in the fast set.
+QUICK_PRESETS = {"cpu-small", "gpu-24gb", "development"}
 VERL_CASES = [
-    case
+    pytest.param(*case.values, id=case.id, marks=[] if case.values[1] in QUICK_PRESETS else pytest.mark.slow)
     for case in CASES
     if get_recipe(str(case.values[0])).engine in (Engine.VERL_PPO, Engine.VERL_SFT)
     and str(case.values[1]).startswith("cpu-") == (case.values[3] == "cpu")

@@ -21,7 +21,7 @@ SEED = 1
 #: Rows held out, and prompts that RL is measured on.
 VALIDATION_ROWS = 32
 #: The form that the instruction of a ticket asks for; its group is what `regex` compares with the answer.
-FORM = r'\{"(team)": "(?:billing|delivery|technical|account)", "urgent": (?:true|false)\}'
+FORM = r'\{"(team)": "(?:billing|delivery|technical|account)"\}'
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,8 @@ def _write(path: Path, data_format: DataFormat, rows: list[dict[str, Any]]) -> R
 
 
 def _wrong_answer(ticket: Ticket) -> str:
-    """The next team's name, and the other urgency."""
-    team = TEAMS[(TEAMS.index(ticket.team) + 1) % len(TEAMS)]
-    return json.dumps({"team": team, "urgent": not ticket.is_urgent})
+    """The next team's name."""
+    return json.dumps({"team": TEAMS[(TEAMS.index(ticket.team) + 1) % len(TEAMS)]})
 
 
 def _as_lesson(ticket: Ticket) -> list[dict[str, Any]]:

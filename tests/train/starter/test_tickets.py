@@ -14,15 +14,11 @@ def test_no_message_is_in_two_sets() -> None:
     assert len(messages) == len(set(messages)) == 64 + 512 + 96
 
 
-def test_teams_and_urgencies_come_in_equal_shares() -> None:
+def test_teams_come_in_equal_shares() -> None:
     for name, tickets in make_tickets(3).items():
-        counts = [
-            sum(ticket.team == team and ticket.is_urgent == is_urgent for ticket in tickets)
-            for team in TEAMS
-            for is_urgent in (True, False)
-        ]
+        counts = [sum(ticket.team == team for ticket in tickets) for team in TEAMS]
         if name == "rl_validation":
-            assert set(counts) == {12}
+            assert set(counts) == {24}
         else:
             assert min(counts) > 0
 

@@ -1,4 +1,4 @@
-"""Customer messages to sort: which team takes one, and whether it is urgent, as JSON.
+"""Customer messages to sort: which team takes one, as JSON.
 
 A task for pretrained models of 100 M parameters and more: answers are short, a program checks
 them, and a person sees at a glance whether an answer is right. A message of the validation set never
@@ -15,13 +15,12 @@ TEAMS = ("billing", "delivery", "technical", "account")
 #: What an answer looks like, for the reward.
 SCHEMA = {
     "type": "object",
-    "properties": {"team": {"enum": list(TEAMS)}, "urgent": {"type": "boolean"}},
-    "required": ["team", "urgent"],
+    "properties": {"team": {"enum": list(TEAMS)}},
+    "required": ["team"],
     "additionalProperties": False,
 }
 _INSTRUCTION = (
-    "Sort this customer message. Reply with JSON only, for example "
-    '{{"team": "billing", "urgent": false}}. '
+    'Sort this customer message. Reply with JSON only, for example {{"team": "billing"}}. '
     "Teams: billing, delivery, technical, account.\n\nMessage: {message}"
 )
 #: Problems by team.
@@ -92,15 +91,13 @@ _PROBLEMS: dict[str, tuple[str, ...]] = {
     ),
 }
 _ITEMS = ("camera", "kettle", "headset", "lamp", "printer", "watch", "speaker", "vacuum cleaner")
-_URGENT = (
+_ENDINGS = (
     "I need this solved today.",
     "This cannot wait.",
     "Please act at once.",
     "It is an emergency.",
     "I leave in an hour.",
     "Answer me immediately!",
-)
-_CALM = (
     "There is no hurry.",
     "Take your time.",
     "Next week is early enough.",
@@ -114,11 +111,10 @@ SFT_ROWS, TRAIN_ROWS, VALIDATION_ROWS = 64, 512, 96
 
 @dataclass(frozen=True)
 class Ticket:
-    """A message, its team and its urgency."""
+    """A message and its team."""
 
     message: str
     team: str
-    is_urgent: bool
 
     @property
     def prompt(self) -> str:
@@ -128,7 +124,7 @@ class Ticket:
     @property
     def answer(self) -> str:
         """The right answer, as JSON."""
-        return json.dumps({"team": self.team, "urgent": self.is_urgent})
+        return json.dumps({"team": self.team})
 
 
 def make_tickets(seed: int) -> dict[str, list[Ticket]]:
@@ -143,17 +139,15 @@ def make_tickets(seed: int) -> dict[str, list[Ticket]]:
 
 
 def _draw(generator: random.Random, count: int, without: Container[str] = ()) -> list[Ticket]:
-    """Distinct tickets, teams and urgencies in equal shares."""
+    """Distinct tickets, teams in equal shares."""
     found: dict[str, Ticket] = {}
     while len(found) < count:
         team = TEAMS[len(found) % len(TEAMS)]
-        is_urgent = len(found) // len(TEAMS) % 2 == 0
         problem = generator.choice(_PROBLEMS[team])
         told = problem.format(item=generator.choice(_ITEMS))
-        ending = generator.choice(_URGENT if is_urgent else _CALM)
-        message = f"{generator.choice(_OPENINGS)} {told} {ending}".strip()
+        message = f"{generator.choice(_OPENINGS)} {told} {generator.choice(_ENDINGS)}".strip()
         if message not in without:
-            found.setdefault(message, Ticket(message, team, is_urgent))
+            found.setdefault(message, Ticket(message, team))
     tickets = list(found.values())
     generator.shuffle(tickets)
     return tickets

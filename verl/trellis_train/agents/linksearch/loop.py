@@ -71,13 +71,14 @@ class LinkSearchLoop(AgentLoopBase):
         score = judge(rubric, first, self.options)
         is_all_trained = self.options.mode == "rollout"
         whole = transcript.trajectory(played.stop_reason, is_all_trained=is_all_trained)
+        tokens = len(transcript.prompt_ids) + len(transcript.response_ids)
         output = transcript.to_output(
             reward=score.total,
             tools_s=played.tools_s,
             is_all_trained=is_all_trained,
             extra_fields={
-                "reward_extra_info": report(rubric, first, score, self.options),
-                "agent": describe_episode(played, whole.duration_s),
+                "reward_extra_info": report(rubric, first, score, self.options, tokens=tokens),
+                "agent": describe_episode(played, rubric, whole.duration_s, tokens=tokens),
                 "trajectory": transcript.trajectory(
                     played.stop_reason,
                     is_all_trained=is_all_trained,

@@ -688,6 +688,8 @@ export interface paths {
         /**
          * Create Environment
          * @description A worker makes it; when it is ready its rows are datasets of the platform.
+         *
+         *     Where a parameter names files, they are looked at here and read by the worker.
          */
         post: operations["create_environment_api_v1_environments_post"];
         delete?: never;
@@ -4327,6 +4329,10 @@ export interface components {
             name: string;
             /** Parameters */
             parameters?: components["schemas"]["Knob"][];
+            /** Sources */
+            sources?: {
+                [key: string]: "database" | "rows";
+            };
             title: components["schemas"]["Text"];
         };
         /**

@@ -20,7 +20,6 @@ from trellis_train.agents.linksearch.play import Played, play
 from trellis_train.agents.linksearch.rows import parse_handles
 from trellis_train.agents.linksearch.rubric import assess
 from trellis_train.agents.linksearch.scoring import describe_episode, judge, look_at_first_try, report
-from trellis_train.agents.linksearch.tools import SCHEMAS
 from trellis_train.rollout.inline import Inline
 
 #: Characters of an episode that travel with its sample.
@@ -51,7 +50,7 @@ class LinkSearchLoop(AgentLoopBase):
 
     async def run(self, sampling_params: dict[str, Any], **row: Any) -> AgentLoopOutput:
         """Play the row's episode and score it."""
-        transcript = Transcript(self, tools=SCHEMAS)
+        transcript = Transcript(self, tools=self.desk.tools.schemas)
         played = await play(
             transcript,
             self.desk,

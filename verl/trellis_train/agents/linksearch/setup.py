@@ -8,23 +8,30 @@ import argparse
 import json
 import sqlite3
 import sys
+import tempfile
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from trellis_train.agents.linksearch.database import normalise_handle
 from trellis_train.agents.linksearch.generate import DATABASE_FILE
 from trellis_train.agents.linksearch.guard import SqlGuard
 from trellis_train.agents.linksearch.options import Options
+from trellis_train.agents.linksearch.own_database import BadDatabase, copy_database, is_indexed
 from trellis_train.agents.linksearch.prompts import system_prompt
 from trellis_train.agents.linksearch.rows import BadQuery
+from trellis_train.agents.linksearch.shape import open_unchanged
 from trellis_train.agents.linksearch.sources import EVAL, TRAIN, gold_of, read_rows
 from trellis_train.agents.linksearch.tools import SCHEMAS
 
 EXIT_BAD_REQUEST = 65  # EX_DATAERR
-TABLES = ("profiles", "experiences", "educations", "profiles_fts")
 _MAKE_ONE = "Make one with `trellis linksearch generate FOLDER`, and name its profiles.db in PROFILE_DB_PATH."
+_BRING_ONE = (
+    "A database of your own needs a table profiles (id, linkedin_handle, name, ...); docs/agents.md. "
+    + _MAKE_ONE
+)
 
 
 class Unusable(ValueError):
@@ -49,9 +56,7 @@ def lay(database: Path, source: str, folder: Path, *, train: int, evaluation: in
     """Write the folder; rows of each split. Raises ``Unusable``."""
     check_database(database)
     folder.mkdir(parents=True, exist_ok=True)
-    link = folder / DATABASE_FILE
-    link.unlink(missing_ok=True)
-    link.symlink_to(database.resolve())
+    _lay_database(database, folder / DATABASE_FILE)
     counts = {}
     for split, limit in ((TRAIN, train), (EVAL, evaluation)):
         rows = _read(source, split, limit)
@@ -61,35 +66,46 @@ def lay(database: Path, source: str, folder: Path, *, train: int, evaluation: in
     return counts
 
 
+def _lay_database(database: Path, target: Path) -> None:
+    """A link where searches can run in the file as it is, else a copy with an index."""
+    target.unlink(missing_ok=True)
+    if is_indexed(database):
+        target.symlink_to(database.resolve())
+    else:
+        copy_database(database, target)
+
+
 def check_database(path: Path) -> str:
     """What the database holds. Raises ``Unusable``."""
     if not path.is_file():
         raise Unusable(f"there is no database {path}", _MAKE_ONE)
     try:
-        with closing(
-            sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
-        ) as connection:
-            found = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
-            missing = [name for name in TABLES if name not in found]
-            if missing:
-                raise Unusable(f"{path} has no table {', '.join(missing)}", _MAKE_ONE)
-            (count,) = connection.execute("SELECT count(*) FROM profiles").fetchone()
+        with tempfile.TemporaryDirectory() as scratch:
+            readable = path
+            if not is_indexed(path):
+                readable = Path(scratch) / DATABASE_FILE
+                copy_database(path, readable)
+            return f"{_count_profiles(readable):,} profiles in {path}"
+    except BadDatabase as error:
+        raise Unusable(str(error), _BRING_ONE) from error
     except sqlite3.DatabaseError as error:
-        raise Unusable(f"{path} is no database of profiles: {error}", _MAKE_ONE) from error
+        raise Unusable(f"{path} is no database of profiles: {error}", _BRING_ONE) from error
+
+
+def _count_profiles(path: Path) -> int:
+    with closing(open_unchanged(path)) as connection:
+        (count,) = connection.execute("SELECT count(*) FROM profiles").fetchone()
     if not count:
-        raise Unusable(f"{path} holds no profiles", _MAKE_ONE)
+        raise BadDatabase(f"{path} holds no profiles")
     reply = SqlGuard(path).run("SELECT rowid FROM profiles_fts WHERE profiles_fts MATCH ?", ["a*"])
     if reply.error is not None:
-        raise Unusable(f"the full-text index of {path} does not answer: {reply.message}", _MAKE_ONE)
-    return f"{count:,} profiles in {path}"
+        raise BadDatabase(f"the full-text index of {path} does not answer: {reply.message}")
+    return int(count)
 
 
 def check_data(source: str, database: Path, *, train: int, evaluation: int) -> str:
     """How many queries there are, whose handles are all in the database. Raises ``Unusable``."""
-    with closing(
-        sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
-    ) as connection:
-        known = {row[0] for row in connection.execute("SELECT linkedin_handle FROM profiles")}
+    known = read_handles(database)
     told = []
     for split, limit in ((TRAIN, train), (EVAL, evaluation)):
         rows = _read(source, split, limit)
@@ -102,6 +118,13 @@ def check_data(source: str, database: Path, *, train: int, evaluation: int) -> s
         fewer = f" (of {limit} asked for)" if len(rows) < limit else ""
         told.append(f"{len(rows)} {split} queries{fewer}")
     return ", ".join(told)
+
+
+def read_handles(database: Path) -> set[str]:
+    """The handles of the database in their normal form."""
+    with closing(open_unchanged(database)) as connection:
+        found = connection.execute("SELECT linkedin_handle FROM profiles")
+        return {normalise_handle(handle) for (handle,) in found if isinstance(handle, str)}
 
 
 def check_model(model: str, *, max_prompt: int, options: Options) -> str:

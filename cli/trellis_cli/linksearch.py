@@ -63,6 +63,9 @@ def train(
     max_steps: Annotated[int | None, typer.Option(help="MAX_STEPS.")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="LEARNING_RATE.")] = None,
     num_generations: Annotated[int | None, typer.Option(help="NUM_GENERATIONS.")] = None,
+    tool_template: Annotated[
+        str | None, typer.Option(help="TOOL_TEMPLATE: model, or hermes for one that shows no tools.")
+    ] = None,
     max_turns: MaxTurns = None,
     max_profiles: MaxProfiles = None,
     max_tokens: Annotated[int | None, typer.Option(help="MAX_TOKENS.")] = None,
@@ -225,6 +228,7 @@ def _sources(settings: LinkSearchSettings) -> list[str]:
 
 def _look(settings: LinkSearchSettings) -> list[dict[str, Any]]:
     turns = ("--model", settings.model_name, "--max-turns", str(settings.max_turns))
+    turns += ("--tool-template", settings.tool_template)
     found: list[dict[str, Any]] = _ask("setup", "check", *_sources(settings), *turns, token=settings.hf_token)
     return found
 

@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
@@ -34,6 +34,9 @@ class LinkSearchSettings(BaseModel):
     model_name: str = Field("Qwen/Qwen2.5-1.5B-Instruct", description="Folder or hub name of the model.")
     mode: Mode = Field(Mode.MASKED, description="masked: as recommended; rollout: the ablation; simple.")
     enable_detailed_logging: bool = Field(False, description="A file for every rollout, in rollout_logs/.")
+    tool_template: Literal["model", "hermes"] = Field(
+        "model", description="The model's chat template, or that with the tools put into it."
+    )
     train_dataset_size: int = Field(1000, ge=1, description="Queries to train on.")
     eval_dataset_size: int = Field(100, ge=1, description="Queries to measure with.")
     max_steps: int = Field(200, ge=1, description="Training steps.")
@@ -79,6 +82,7 @@ class LinkSearchSettings(BaseModel):
             "group_size": self.num_generations,
             "mode": self.mode.value,
             "detailed_logging": self.enable_detailed_logging,
+            "tool_template": self.tool_template,
             "max_turns": self.max_turns,
             "max_profiles": self.max_profiles,
             "target_accuracy": self.target_accuracy,

@@ -1,6 +1,7 @@
 """Environments from the request to datasets and tools: endpoints, the worker's tasks, the real commands."""
 
 import base64
+import json
 import os
 import sqlite3
 import sys
@@ -417,12 +418,41 @@ def launch_body(client: TestClient, environment: str | None, **more: Any) -> dic
     return {**body, **more}
 
 
+def show_tools(installation: Any, template: str) -> None:
+    """Let the model's chat template be that."""
+    folder = installation.settings.data_root / "models" / "tiny"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": template}))
+
+
+def test_a_model_whose_chat_template_shows_no_tools_is_refused_or_given_one(
+    client: TestClient, installation: Any
+) -> None:
+    environment = ready(client, installation)
+    dataset = environment["datasets"][0]["dataset"]["id"]
+    body = launch_body(client, environment["id"], dataset=dataset, validation_split="eval")
+    show_tools(installation, "{% for m in messages %}{{ m.content }}{% endfor %}")
+    given = {**body, "params": {**body["params"], "tool_template": "hermes"}}
+
+    refused = client.post("/jobs", json=body)
+    previewed = client.post("/jobs/preview", json=body).json()
+    allowed = client.post("/jobs", json=given)
+    show_tools(installation, "{{ tools }}{% for m in messages %}{{ m.content }}{% endfor %}")
+    knows = client.post("/jobs", json=body)
+
+    assert (refused.status_code, refused.json()["error"]) == (422, "tools_not_shown")
+    assert refused.json()["details"][0]["field"] == "model"
+    assert "tools_not_shown" in [issue["code"] for issue in previewed["errors"]]
+    assert (allowed.status_code, knows.status_code) == (201, 201), allowed.text
+
+
 def test_a_job_is_told_the_folder_of_its_environment_and_the_options_of_its_agent(
     client: TestClient, installation: Any
 ) -> None:
     from trellis_workers.jobs.launch import _write_attempt
 
     environment = ready(client, installation)
+    show_tools(installation, "{{ tools }}")
     dataset = environment["datasets"][0]["dataset"]["id"]
     body = launch_body(client, environment["id"], dataset=dataset, validation_split="eval")
     body["params"]["max_turns"] = 3

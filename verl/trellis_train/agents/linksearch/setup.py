@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from trellis_train.agents.episode.tool_template import HERMES, OWN, require_shown
 from trellis_train.agents.linksearch.database import normalise_handle
 from trellis_train.agents.linksearch.generate import DATABASE_FILE
 from trellis_train.agents.linksearch.guard import SqlGuard
@@ -25,6 +26,7 @@ from trellis_train.agents.linksearch.rows import BadQuery
 from trellis_train.agents.linksearch.shape import open_unchanged
 from trellis_train.agents.linksearch.sources import EVAL, TRAIN, gold_of, read_rows
 from trellis_train.agents.linksearch.tools import SCHEMAS
+from trellis_train.agents.unusable import AgentUnusable
 
 EXIT_BAD_REQUEST = 65  # EX_DATAERR
 _MAKE_ONE = "Make one with `trellis linksearch generate FOLDER`, and name its profiles.db in PROFILE_DB_PATH."
@@ -138,14 +140,12 @@ def check_model(model: str, *, max_prompt: int, options: Options) -> str:
         reason = str(error).splitlines()[0]
         advice = "Name a folder in Hugging Face format or a model of the hub in MODEL_NAME."
         raise Unusable(f"the model {model} cannot be read: {reason}", advice) from error
-    if not tokenizer.chat_template:
-        raise Unusable(
-            f"the model {model} has no chat template", "Take a model that is made for chats with tools."
-        )
+    try:
+        require_shown(tokenizer, model, options.tool_template)
+    except AgentUnusable as error:
+        raise Unusable(str(error), "Its prompt would not tell it what it can do.") from error
     messages = [{"role": "system", "content": system_prompt(options)}, {"role": "user", "content": "Who?"}]
     text = tokenizer.apply_chat_template(messages, tools=SCHEMAS, add_generation_prompt=True, tokenize=False)
-    if "search_profile" not in text:
-        raise Unusable(f"the chat template of {model} shows no tools", "Take a model that knows tools.")
     length = len(tokenizer.encode(text, add_special_tokens=False))
     if length > max_prompt:
         raise Unusable(f"the prompt takes {length} tokens of {model}, more than {max_prompt}", "Raise it.")
@@ -181,6 +181,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--model")
     parser.add_argument("--max-prompt", type=int, default=2048)
     parser.add_argument("--max-turns", type=int, default=Options.max_turns)
+    parser.add_argument("--tool-template", choices=[OWN, HERMES], default=OWN)
     given = parser.parse_args(arguments)
     sizes = {"train": given.train, "evaluation": given.eval}
     if given.task == "lay":
@@ -194,7 +195,7 @@ def main(arguments: list[str]) -> int:
     if findings[0].is_ok:
         findings.append(_look("data", lambda: check_data(given.queries, given.database, **sizes)))
     if given.model:
-        options = Options(max_turns=given.max_turns)
+        options = Options(max_turns=given.max_turns, tool_template=given.tool_template)
         findings.append(
             _look("model", lambda: check_model(given.model, max_prompt=given.max_prompt, options=options))
         )

@@ -15,6 +15,7 @@ from trellis_contracts.agents import ToolCall
 from trellis_contracts.workflows import ContextExceeded, Message, ModelError, TunableChatModel, read_reply
 
 from trellis_train.agents.episode.tool_calls import parse_tool_calls
+from trellis_train.agents.episode.tool_template import HERMES, shows_tools
 from trellis_train.agents.episode.transcript import PromptTooLong, Transcript
 from trellis_train.rollout.seeding import derive_seed
 
@@ -121,11 +122,23 @@ class RecordingChatModel(TunableChatModel):
         finally:
             branch.is_busy = False
 
+    def _shows_tools(self) -> bool:
+        """Looked up once a worker: the loop serves all sessions with one tokenizer."""
+        found = getattr(self._loop, "shows_tools", None)
+        if found is None:
+            found = self._loop.shows_tools = shows_tools(self._loop.tokenizer)
+        return bool(found)
+
     def _find(self, forms: list[str], tools: list[Message]) -> Branch | None:
         fitting = [branch for branch in self.branches if branch.is_prefix_of(forms, tools)]
         return max(fitting, key=lambda branch: len(branch.known), default=None)
 
     async def _begin(self, branch: Branch, messages: list[Message]) -> None:
+        if branch.tools and not self._shows_tools():
+            raise ModelError(
+                "the model's chat template shows no tools, so it would never learn of them: take a model that"
+                f" is trained on tools, or set tool_template to {HERMES}"
+            )
         try:
             await branch.transcript.begin(messages)
         except PromptTooLong as error:

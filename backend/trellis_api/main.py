@@ -8,7 +8,7 @@ from functools import cache
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.concurrency import run_in_threadpool
 
-from trellis_api import health
+from trellis_api import health, llms
 from trellis_api.auth.admin_token import ensure_admin_token
 from trellis_api.auth.dependencies import require_user
 from trellis_api.auth.router import router as auth_router
@@ -106,7 +106,7 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     app.add_middleware(PrometheusMiddleware)
     app.router.routes.extend(_assemble().routes)
     mount_frontend(app, settings.frontend_path, docs_path=f"{API_PREFIX}/docs")
-    describe_contracts(app)
+    describe_contracts(app, prefix=API_PREFIX)
     return app
 
 
@@ -115,6 +115,7 @@ def _assemble() -> APIRouter:
     """All routes: no setting changes them, and making them takes most of the time of an application."""
     api = APIRouter(responses={422: ERROR_RESPONSES[422]})
     api.include_router(health.router)
+    api.include_router(llms.router)
     api.include_router(metrics_router)
     api.include_router(auth_router, prefix=API_PREFIX, dependencies=[Depends(refuse_unknown_parameters)])
     api.include_router(ingest_router, prefix=API_PREFIX)

@@ -9,12 +9,17 @@ from trellis_contracts.token_view import TokenView
 from trellis_data.generate.report import GenerationReport
 from trellis_data.pipeline.preview import Preview
 
+from trellis_api.openapi_examples import add_examples
+
 #: What tasks of some kinds leave as ``result``.
 _RESULTS = (TokenView, Preview, GenerationReport)
 
 
-def describe_contracts(app: FastAPI) -> None:
-    """``IngestBatch`` arrives compressed, and the result of a task depends on its kind."""
+def describe_contracts(app: FastAPI, *, prefix: str) -> None:
+    """``IngestBatch`` arrives compressed, and the result of a task depends on its kind.
+
+    Requests below ``prefix`` get their examples.
+    """
     build = app.openapi
 
     def build_with_contracts() -> dict[str, Any]:
@@ -26,6 +31,7 @@ def describe_contracts(app: FastAPI) -> None:
             schema = build()
             for name, definition in contracts["$defs"].items():
                 schema["components"]["schemas"].setdefault(name, definition)
+            add_examples(schema, prefix)
             app.openapi_schema = schema
         return app.openapi_schema
 

@@ -67,6 +67,12 @@ def pairs(
     output: Annotated[Path, typer.Option("--output", "-o", help="File of JSON lines, to train DPO with.")],
     num_samples: Annotated[int, typer.Option(min=2, help="Responses to each prompt.")] = 4,
     temperature: Annotated[float, typer.Option(min=0.01, max=2.0)] = 1.0,
+    reward_weights: Annotated[
+        str | None, typer.Option(help="Weights of the reward's parts, a JSON object; docs/agents.md.")
+    ] = None,
+    reward_penalties: Annotated[
+        str | None, typer.Option(help="Penalties of the reward, a JSON object of numbers up to 0.")
+    ] = None,
     limit: Limit = None,
     max_tokens: MaxTokens = 512,
     seed: Seed = 0,
@@ -78,6 +84,8 @@ def pairs(
         rows = locate_rows(data, "train", Path(scratch))
         options = _options(model, rows, limit=limit, max_tokens=max_tokens, seed=seed, platform=platform)
         options += ["--samples", str(num_samples), "--temperature", str(temperature), "--output", str(output)]
+        options += ["--weights", reward_weights] if reward_weights else []
+        options += ["--penalties", reward_penalties] if reward_penalties else []
         found = _run(PAIR_MAKER, options)
     if as_json:
         print_json(found)

@@ -6,12 +6,12 @@ from typing import Annotated, Any, Literal
 
 import typer
 from rich.markup import escape
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from trellis_cli import dataset_versions
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.dataset_download import download
 from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.file_bar import FileBar
 from trellis_cli.finding import find_dataset
 from trellis_cli.output import Json, age, err, out, print_json, print_table, size, styled
 from trellis_cli.task_bar import TaskBar
@@ -72,7 +72,7 @@ def upload(
     client = connect()
     request = _describe_import(client, name, to, mode, branch, mixed, description)
     for file in files:
-        with _FileBar(file) as bar:
+        with FileBar(file) as bar:
             source = {"kind": "upload", "upload": send_file(client, file, resume=resume, tell=bar.show)}
         _import(client, {**request, "source": source}, wait=wait, as_json=as_json, sent=file)
 
@@ -293,27 +293,3 @@ def delete(
     client = connect()
     place = f"/datasets/{find_dataset(client, dataset)}"
     client.delete(place if version is None else f"{place}/versions/{version}")
-
-
-class _FileBar:
-    """How much of a file has arrived, on stderr."""
-
-    def __init__(self, file: Path) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-        self._bar = Progress(*columns, console=err, disable=not err.is_terminal, transient=True)
-        self._task = self._bar.add_task(escape(file.name), total=file.stat().st_size)
-        self._file, self._has_begun = file, False
-
-    def __enter__(self) -> "_FileBar":
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        self._bar.stop()
-
-    def show(self, there: int) -> None:
-        """So many bytes are there."""
-        if not self._has_begun and there:
-            err.print(f"{self._file.name}: {size(there)} are there already", markup=False, highlight=False)
-        self._has_begun = True
-        self._bar.update(self._task, completed=there)

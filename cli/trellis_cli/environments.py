@@ -2,15 +2,19 @@
 
 import json
 import time
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
+from trellis_contracts.environments import UPLOAD_PREFIX
 
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.file_bar import FileBar
 from trellis_cli.finding import find_environment
 from trellis_cli.output import Json, age, err, out, print_json, print_table, size, styled
+from trellis_cli.uploading import send_file
 from trellis_cli.waiting import read_patiently
 
 app = typer.Typer(no_args_is_help=True)
@@ -41,15 +45,24 @@ def make(
     param: Annotated[
         list[str] | None, typer.Option("--set", help="A parameter as NAME=VALUE; may be repeated.")
     ] = None,
+    upload: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--upload", help="A parameter that is a file of this machine, as NAME=FILE; repeatable."
+        ),
+    ] = None,
     wait: Annotated[bool, typer.Option(help="Until it is ready.")] = True,
     as_json: Json = False,
 ) -> None:
     """Make an environment; its rows become a dataset.
 
     trellis environments make people --kind linksearch --set profiles=2000 --set train=1000 --set eval=100
+    trellis environments make ours --kind linksearch_database --upload database=own.db --set queries=people
     """
     client = connect()
-    body = {"name": name, "kind": kind, "parameters": dict(_parse(each) for each in param or ())}
+    parameters = dict(_parse(each) for each in param or ())
+    parameters |= {key: _send(client, file) for key, file in map(_split, upload or ())}
+    body = {"name": name, "kind": kind, "parameters": parameters}
     made = client.post("/environments", body)
     if wait:
         made = _wait(client, made["id"])
@@ -170,6 +183,22 @@ def _show(found: dict[str, Any], *, as_json: bool) -> None:
 
 def _counts(found: dict[str, Any]) -> str:
     return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in found["counts"].items())
+
+
+def _split(text: str) -> tuple[str, Path]:
+    name, sign, file = text.partition("=")
+    path = Path(file).expanduser()
+    if not sign or not name or not path.is_file():
+        raise Problem(
+            f"--upload {text}: write NAME=FILE with a file of this machine", exit_code=ExitCode.USAGE
+        )
+    return name, path
+
+
+def _send(client: ApiClient, file: Path) -> str:
+    """The file's upload, as a parameter names it."""
+    with FileBar(file) as bar:
+        return f"{UPLOAD_PREFIX}{send_file(client, file, tell=bar.show)}"
 
 
 def _parse(text: str) -> tuple[str, Any]:

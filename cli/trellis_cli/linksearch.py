@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,8 +11,9 @@ import typer
 from trellis_contracts.recipe import DataFormat
 
 from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.knobs import read_knobs
 from trellis_cli.linksearch_resume import choose_checkpoint, locate_model
-from trellis_cli.linksearch_settings import LinkSearchSettings, read_settings
+from trellis_cli.linksearch_settings import LinkSearchSettings, Mode, read_settings
 from trellis_cli.local_job import LocalJob, LocalRows, write_spec
 from trellis_cli.local_run import LocalOutcome, insist, run_local
 from trellis_cli.output import Json, out, print_json, print_table, styled
@@ -24,28 +24,27 @@ _PACKAGE = "trellis_train.agents.linksearch"
 RECIPE = "linksearch"
 
 
-class Mode(StrEnum):
-    """How episodes are learned from."""
-
-    MASKED = "masked"
-    ROLLOUT = "rollout"
-    SIMPLE = "simple"
-
-
 Config = Annotated[Path | None, typer.Option("--config", help="YAML of settings; docs/agents.md lists them.")]
 Database = Annotated[Path | None, typer.Option("--profile-db-path", help="PROFILE_DB_PATH.")]
 Queries = Annotated[str | None, typer.Option("--queries", help="File, folder or hub dataset of queries.")]
 Model = Annotated[str | None, typer.Option("--model-name", help="MODEL_NAME: a folder, or a hub name.")]
 Output = Annotated[Path | None, typer.Option("--output-dir", "-o", help="OUTPUT_DIR: folder of the run.")]
-Preset = Annotated[str | None, typer.Option(help="Preset of the recipe; default by this machine.")]
+Preset = Annotated[str | None, typer.Option(help="PRESET of the recipe; default by this machine.")]
+TrainSize = Annotated[int | None, typer.Option(help="TRAIN_DATASET_SIZE.")]
+EvalSize = Annotated[int | None, typer.Option(help="EVAL_DATASET_SIZE.")]
+MaxTurns = Annotated[int | None, typer.Option(help="MAX_TURNS.")]
+MaxProfiles = Annotated[int | None, typer.Option(help="MAX_PROFILES.")]
 
 
 @app.command("train")
 def train(
-    mode: Annotated[Mode, typer.Option(help="masked: as recommended; rollout: the ablation.")] = Mode.MASKED,
-    detailed: Annotated[
-        bool, typer.Option("--enable-detailed-logging", help="A file for every rollout, in rollout_logs/.")
-    ] = False,
+    mode: Annotated[
+        Mode | None, typer.Option(help="MODE. masked: as recommended; rollout: the ablation.")
+    ] = None,
+    enable_detailed_logging: Annotated[
+        bool | None,
+        typer.Option("--enable-detailed-logging/--no-detailed-logging", help="ENABLE_DETAILED_LOGGING."),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
     resume_from: Annotated[
         Path | None,
@@ -59,17 +58,33 @@ def train(
     queries: Queries = None,
     model_name: Model = None,
     output_dir: Output = None,
+    train_dataset_size: TrainSize = None,
+    eval_dataset_size: EvalSize = None,
     max_steps: Annotated[int | None, typer.Option(help="MAX_STEPS.")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="LEARNING_RATE.")] = None,
     num_generations: Annotated[int | None, typer.Option(help="NUM_GENERATIONS.")] = None,
-    max_turns: Annotated[int | None, typer.Option(help="MAX_TURNS.")] = None,
+    tool_template: Annotated[
+        str | None, typer.Option(help="TOOL_TEMPLATE: model, or hermes for one that shows no tools.")
+    ] = None,
+    max_turns: MaxTurns = None,
+    max_profiles: MaxProfiles = None,
     max_tokens: Annotated[int | None, typer.Option(help="MAX_TOKENS.")] = None,
-    target_accuracy: Annotated[float | None, typer.Option(help="TARGET_ACCURACY.")] = None,
+    per_device_train_batch_size: Annotated[
+        int | None, typer.Option(help="PER_DEVICE_TRAIN_BATCH_SIZE.")
+    ] = None,
+    gradient_accumulation_steps: Annotated[
+        int | None, typer.Option(help="GRADIENT_ACCUMULATION_STEPS.")
+    ] = None,
+    target_accuracy: Annotated[str | None, typer.Option(help="TARGET_ACCURACY, 0 to 1, or none.")] = None,
     patience: Annotated[int | None, typer.Option(help="PATIENCE.")] = None,
     eval_steps: Annotated[int | None, typer.Option(help="EVAL_STEPS.")] = None,
     save_steps: Annotated[int | None, typer.Option(help="SAVE_STEPS.")] = None,
     seed: Annotated[int | None, typer.Option(help="SEED.")] = None,
     preset: Preset = None,
+    knobs: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A further knob of the recipe, as NAME=VALUE; repeatable (PARAMS)."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Train; Ctrl-C leaves at a checkpoint, from which --resume goes on."""
@@ -78,11 +93,13 @@ def train(
         for name, value in locals().items()
         if name in LinkSearchSettings.model_fields and value is not None
     }
+    if knobs:
+        given["params"] = read_knobs(knobs)
     settings = read_settings(given, config=config)
     checkpoint = choose_checkpoint(
         settings.output_dir, resume=resume, resume_from=resume_from, resume_best=resume_best
     )
-    job = make_job(settings, mode=mode, detailed=detailed)
+    job = make_job(settings)
     if checkpoint is not None:  # the baseline is that of the first run
         job = replace(job, resume_from=checkpoint, params={**job.params, "validate_before": False})
     outcome = insist(_run(job, settings))
@@ -95,10 +112,14 @@ def check(
     profile_db_path: Database = None,
     queries: Queries = None,
     model_name: Model = None,
+    train_dataset_size: TrainSize = None,
+    eval_dataset_size: EvalSize = None,
+    max_turns: MaxTurns = None,
+    max_profiles: MaxProfiles = None,
     as_json: Json = False,
 ) -> None:
     """Look at database, data, model and settings, without training anything."""
-    given = {"profile_db_path": profile_db_path, "queries": queries, "model_name": model_name}
+    given = {name: value for name, value in locals().items() if name in LinkSearchSettings.model_fields}
     try:
         settings = read_settings(given, config=config)
     except Problem as problem:
@@ -127,16 +148,21 @@ def evaluate(
     profile_db_path: Database = None,
     queries: Queries = None,
     output_dir: Output = None,
+    eval_dataset_size: EvalSize = None,
+    max_turns: MaxTurns = None,
+    max_profiles: MaxProfiles = None,
+    seed: Annotated[int | None, typer.Option(help="SEED.")] = None,
     preset: Preset = None,
     as_json: Json = False,
 ) -> None:
     """Measure a model or a checkpoint on the queries of the split eval."""
-    given = {"profile_db_path": profile_db_path, "queries": queries, "preset": preset}
-    settings = read_settings({**given, "output_dir": output_dir}, config=config)
+    given = {name: value for name, value in locals().items() if name in LinkSearchSettings.model_fields}
+    settings = read_settings(given, config=config)
     folder = settings.output_dir / "evaluations"
     model = locate_model(checkpoint or settings.model_name, scratch=folder / "model")
-    settings = settings.model_copy(update={"model_name": model, "output_dir": folder})
-    job = make_job(settings, mode=Mode.MASKED, detailed=False)
+    changed = {"model_name": model, "output_dir": folder, "mode": Mode.MASKED}
+    settings = settings.model_copy(update=changed)
+    job = make_job(settings)
     outcome = insist(_run(replace(job, only_validates=True), settings))
     _print(outcome, as_json)
 
@@ -161,7 +187,7 @@ def generate(
     out.print(f"export PROFILE_DB_PATH={folder / 'profiles.db'}", markup=False, highlight=False)
 
 
-def make_job(settings: LinkSearchSettings, *, mode: Mode, detailed: bool) -> LocalJob:
+def make_job(settings: LinkSearchSettings) -> LocalJob:
     """The job that the settings describe; its environment is laid in the folder of the run."""
     environment = settings.output_dir / "environment"
     _ask("setup", "lay", *_sources(settings), "--folder", str(environment), token=settings.hf_token)
@@ -174,8 +200,6 @@ def make_job(settings: LinkSearchSettings, *, mode: Mode, detailed: bool) -> Loc
         preset=settings.preset,
         params={
             **settings.knobs(),
-            "mode": mode.value,
-            "detailed_logging": detailed,
             "environment": str(environment.resolve()),
         },
         agent_environment=environment.resolve(),
@@ -204,6 +228,7 @@ def _sources(settings: LinkSearchSettings) -> list[str]:
 
 def _look(settings: LinkSearchSettings) -> list[dict[str, Any]]:
     turns = ("--model", settings.model_name, "--max-turns", str(settings.max_turns))
+    turns += ("--tool-template", settings.tool_template)
     found: list[dict[str, Any]] = _ask("setup", "check", *_sources(settings), *turns, token=settings.hf_token)
     return found
 

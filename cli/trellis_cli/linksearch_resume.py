@@ -11,7 +11,9 @@ from trellis_cli.services.platform import python_command
 
 BEST_FILE, STATE_FILE = "best_checkpoint.json", "training_state.json"
 _PREFIX = "global_step_"
-_HUGGING_FACE, _ADAPTER = "actor/huggingface", "actor/lora_adapter/adapter_config.json"
+_HUGGING_FACE = "actor/huggingface"
+#: Where an adapter may lie: in a folder of our own form (``checkpoint-N``, ``final``), or in verl's.
+_ADAPTERS = ("adapter_config.json", "actor/lora_adapter/adapter_config.json")
 
 
 def choose_checkpoint(
@@ -57,19 +59,19 @@ def locate_state(path: Path) -> Path:
 
 
 def locate_model(path: str, *, scratch: Path) -> str:
-    """A model's folder where ``path`` is a checkpoint of ours; anything else as it is.
+    """A whole model's folder for ``path``: ``checkpoint-N`` and ``final`` are such themselves.
 
     An adapter is folded into its base model, in ``scratch``.
     """
     folder = Path(path)
     if not folder.is_dir():
         return path
-    state = locate_state(folder)
-    if (state / _ADAPTER).is_file():
-        shutil.rmtree(scratch, ignore_errors=True)
-        _ask("trellis_train.export", str(state), str(scratch))
-        return str(scratch)
-    return str(state / _HUGGING_FACE) if (state / _HUGGING_FACE).is_dir() else path
+    for place in _ADAPTERS:
+        if (folder / place).is_file():
+            shutil.rmtree(scratch, ignore_errors=True)
+            _ask("trellis_train.export", str(folder), str(scratch))
+            return str(scratch)
+    return str(folder / _HUGGING_FACE) if (folder / _HUGGING_FACE).is_dir() else path
 
 
 def _read_best(output: Path) -> Path:

@@ -1,14 +1,24 @@
 """Settings of `trellis linksearch`: the command line over the environment over YAML over the defaults."""
 
+import json
 import os
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 from trellis_cli.errors import ExitCode, Problem
+
+
+class Mode(StrEnum):
+    """How episodes are learned from."""
+
+    MASKED = "masked"
+    ROLLOUT = "rollout"
+    SIMPLE = "simple"
 
 
 class LinkSearchSettings(BaseModel):
@@ -22,6 +32,11 @@ class LinkSearchSettings(BaseModel):
     )
     hf_token: SecretStr | None = Field(None, description="Token of the hub; never written anywhere.")
     model_name: str = Field("Qwen/Qwen2.5-1.5B-Instruct", description="Folder or hub name of the model.")
+    mode: Mode = Field(Mode.MASKED, description="masked: as recommended; rollout: the ablation; simple.")
+    enable_detailed_logging: bool = Field(False, description="A file for every rollout, in rollout_logs/.")
+    tool_template: Literal["model", "hermes"] = Field(
+        "model", description="The model's chat template, or that with the tools put into it."
+    )
     train_dataset_size: int = Field(1000, ge=1, description="Queries to train on.")
     eval_dataset_size: int = Field(100, ge=1, description="Queries to measure with.")
     max_steps: int = Field(200, ge=1, description="Training steps.")
@@ -41,6 +56,18 @@ class LinkSearchSettings(BaseModel):
     preset: str | None = Field(None, description="Preset of the recipe; default by this machine.")
     params: dict[str, Any] = Field(default_factory=dict, description="Further knobs of the recipe.")
 
+    @field_validator("params", mode="before")
+    @classmethod
+    def _read_params(cls, value: object) -> object:
+        """An environment variable holds them as JSON."""
+        return json.loads(value) if isinstance(value, str) else value
+
+    @field_validator("target_accuracy", mode="before")
+    @classmethod
+    def _read_none(cls, value: object) -> object:
+        """An environment variable and an option hold no value as ``none``."""
+        return None if isinstance(value, str) and value.strip().lower() == "none" else value
+
     @property
     def source(self) -> str:
         """Where the queries are."""
@@ -53,6 +80,9 @@ class LinkSearchSettings(BaseModel):
             "total_steps": self.max_steps,
             "learning_rate": self.learning_rate,
             "group_size": self.num_generations,
+            "mode": self.mode.value,
+            "detailed_logging": self.enable_detailed_logging,
+            "tool_template": self.tool_template,
             "max_turns": self.max_turns,
             "max_profiles": self.max_profiles,
             "target_accuracy": self.target_accuracy,
@@ -80,7 +110,7 @@ def read_settings(
     Raises ``Problem`` that names what is wrong and where it came from.
     """
     environment = os.environ if environment is None else environment
-    names = [name for name in LinkSearchSettings.model_fields if name != "params"]
+    names = list(LinkSearchSettings.model_fields)
     layers: list[tuple[str, dict[str, Any]]] = [
         (str(config), _read_yaml(config)),
         ("environment", {name: environment[name.upper()] for name in names if environment.get(name.upper())}),

@@ -1,7 +1,7 @@
 """Environments of agents: the kinds that can be made, and what trying a tool by hand answers."""
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -35,6 +35,12 @@ class ToolCallState(StrEnum):
     FAILED = "failed"
 
 
+#: Before the id of an upload, and before the name of a dataset on the hub, where a parameter names files.
+UPLOAD_PREFIX, HUB_PREFIX = "upload:", "hub:"
+#: What a parameter names: an SQLite database, or files of rows (also of the hub).
+SourceKind = Literal["database", "rows"]
+
+
 class EnvironmentKind(Strict):
     """What an environment can be made of: what the form shows, and what it can be told."""
 
@@ -43,6 +49,9 @@ class EnvironmentKind(Strict):
     help: Text
     #: Of the types int, float, bool, str and choice.
     parameters: list[Knob] = Field(default_factory=list)
+    #: Parameters that have to be given and name files: a path below the data root, ``upload:`` and an id, or
+    #: of rows ``hub:owner/name``.
+    sources: dict[str, SourceKind] = Field(default_factory=dict)
 
 
 class CallAnswer(Strict):

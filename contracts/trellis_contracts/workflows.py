@@ -3,17 +3,21 @@
 Only the standard library: this file lies in the sandbox beside the workflow, as the module ``trellis``.
 """
 
+import asyncio
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
 Message = dict[str, Any]
 #: What a call may say beside messages and tools. How tokens are drawn is the configuration's business:
 #: the policy learns from the distribution that it drew them from.
-CALL_OPTIONS = ("max_tokens", "max_completion_tokens", "stop", "tool_choice", "model", "n", "stream")
+CALL_OPTIONS = (
+    "max_tokens", "max_completion_tokens", "stop", "tool_choice", "parallel_tool_calls", "response_format",
+    "model", "n", "stream",
+)  # fmt: skip
+_TOOL_CHOICES = ("auto", "none", "required")
 
 
 @dataclass
@@ -87,41 +91,65 @@ class TunableChatModel(ABC):
 
     @property
     def client(self) -> Any:
-        """The same model under the names of OpenAI's client: ``client.chat.completions.create``."""
-        return SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=self._create)))
+        """The same model as ``openai.AsyncOpenAI``: ``client.chat.completions.create``."""
+        from trellis_contracts.chat_client import ChatClient
+
+        return ChatClient(self)
+
+    @property
+    def sync_client(self) -> Any:
+        """The same for code that does not await, to be run with ``asyncio.to_thread``."""
+        from trellis_contracts.chat_client import SyncChatClient
+
+        return SyncChatClient(self, asyncio.get_running_loop())
 
     async def __call__(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None = None, **options: Any
     ) -> ChatReply:
         """Let the model reply. ``ValueError`` for options that it cannot follow."""
+        offered = [dict(tool) for tool in tools or ()]
         check_options(options)
-        reply = await self._ask(plain_messages(messages), [dict(tool) for tool in tools or ()], options)
+        _check_tool_choice(options.get("tool_choice"), offered)
+        reply = await self._ask(plain_messages(messages), offered, options)
         return read_reply(reply)
 
     @abstractmethod
     async def _ask(self, messages: list[Message], tools: list[Message], options: Message) -> Message:
         """The reply as plain data, for ``read_reply``."""
 
-    async def _create(
-        self, *, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None = None, **options: Any
-    ) -> Any:
-        reply = await self(messages, tools, **options)
-        return _as_completion(reply, options.get("model") or "policy")
-
 
 def check_options(options: Mapping[str, Any]) -> None:
     """``ValueError`` for what a call cannot ask for."""
     if options.get("stream"):
-        raise ValueError("stream=True is not supported: a reply is recorded as a whole")
+        raise ValueError("stream=True is of model.client: a reply is recorded as a whole")
     if options.get("n", 1) not in (1, None):
         raise ValueError("n > 1 is not supported: call the model once for each reply")
-    if options.get("tool_choice") not in (None, "auto", "none"):
-        raise ValueError("tool_choice is 'auto' or 'none'")
     unknown = sorted(set(options) - set(CALL_OPTIONS))
     if unknown:
         raise ValueError(
             f"{', '.join(unknown)}: no option of a call; the configuration says how replies are sampled"
         )
+
+
+def _check_tool_choice(choice: object, tools: Sequence[Mapping[str, Any]]) -> None:
+    """``ValueError`` for a choice that is none, or a tool that is not offered."""
+    name = named_tool(choice)
+    if name is None:
+        if choice is not None and choice not in _TOOL_CHOICES:
+            raise ValueError(f"tool_choice is one of {', '.join(_TOOL_CHOICES)}, or names a function")
+        if choice == "required" and not tools:
+            raise ValueError("tool_choice is 'required', and no tools are offered")
+    elif name not in [tool.get("function", tool).get("name") for tool in tools]:
+        raise ValueError(f"tool_choice names '{name}', which is not among the tools")
+
+
+def named_tool(choice: object) -> str | None:
+    """The function that ``tool_choice`` names; None where it names none."""
+    if not isinstance(choice, Mapping):
+        return None
+    function = choice.get("function")
+    name = function.get("name") if isinstance(function, Mapping) else choice.get("name")
+    return str(name) if name else None
 
 
 def plain_messages(messages: Sequence[Any]) -> list[Message]:
@@ -141,31 +169,3 @@ def read_reply(reply: Mapping[str, Any]) -> ChatReply:
     """A reply of plain data."""
     calls = [ToolRequest(**call) for call in reply["tool_calls"]]
     return ChatReply(**{**reply, "tool_calls": calls})
-
-
-class _Dumpable(SimpleNamespace):
-    def model_dump(self, **_: Any) -> dict[str, Any]:
-        """As dictionaries, like OpenAI's own."""
-        return {name: _dump(value) for name, value in vars(self).items() if value is not None}
-
-
-def _dump(value: Any) -> Any:
-    if isinstance(value, _Dumpable):
-        return value.model_dump()
-    return [_dump(item) for item in value] if isinstance(value, list) else value
-
-
-def _as_completion(reply: ChatReply, model: str) -> Any:
-    """The reply in the form of OpenAI's ``ChatCompletion``."""
-    said = reply.message
-    calls = [
-        _Dumpable(id=call["id"], type="function", function=_Dumpable(**call["function"]))
-        for call in said.get("tool_calls", ())
-    ]
-    message = _Dumpable(role="assistant", content=said["content"], tool_calls=calls or None)
-    total = reply.prompt_tokens + reply.completion_tokens
-    usage = _Dumpable(
-        prompt_tokens=reply.prompt_tokens, completion_tokens=reply.completion_tokens, total_tokens=total
-    )
-    choice = _Dumpable(index=0, message=message, finish_reason=reply.finish_reason)
-    return _Dumpable(object="chat.completion", model=model, choices=[choice], usage=usage)

@@ -1,5 +1,6 @@
 """Settings of Link Search and the checkpoint that a run goes on from."""
 
+import inspect
 import json
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from trellis_cli.errors import Problem
 from trellis_cli.linksearch_resume import choose_checkpoint, locate_model
 from trellis_cli.linksearch_settings import LinkSearchSettings, read_settings
 
+SHIPPED = Path(__file__).parents[2] / "configs" / "linksearch.yaml"
 SECRET = "hf_abcdefghijklmnop"
 
 
@@ -35,6 +37,39 @@ def test_the_defaults_are_those_of_the_specification() -> None:
     assert (settings.per_device_train_batch_size, settings.gradient_accumulation_steps) == (2, 4)
     assert (settings.target_accuracy, settings.patience) == (0.8, 5)
     assert (settings.eval_steps, settings.save_steps, settings.seed) == (10, 10, 42)
+
+
+def test_the_file_that_ships_names_every_setting_with_its_default() -> None:
+    import yaml
+
+    shipped = yaml.safe_load(SHIPPED.read_text(encoding="utf-8"))
+
+    settings = read_settings({}, config=SHIPPED, environment={})
+
+    # The hub's token belongs into no file.
+    assert set(shipped) == set(LinkSearchSettings.model_fields) - {"hf_token"}
+    assert settings == LinkSearchSettings()
+
+
+def test_every_setting_is_an_option_too() -> None:
+    from trellis_cli.linksearch import train
+
+    options = set(inspect.signature(train).parameters)
+
+    # --set gives params; a token among the arguments could be read by everybody on the machine.
+    assert set(LinkSearchSettings.model_fields) - options == {"hf_token", "params"}
+    assert "knobs" in options
+
+
+def test_every_setting_is_an_environment_variable_too() -> None:
+    environment = {"MODE": "simple", "ENABLE_DETAILED_LOGGING": "true", "TARGET_ACCURACY": "none"}
+
+    knobs = read_settings({}, environment={**environment, "PARAMS": '{"lora_rank": 8}'}).knobs()
+
+    assert (knobs["mode"], knobs["detailed_logging"]) == ("simple", True)
+    assert (knobs["target_accuracy"], knobs["lora_rank"]) == (None, 8)
+    with pytest.raises(Problem, match="PARAMS"):
+        read_settings({}, environment={"PARAMS": "lora_rank=8"})
 
 
 def test_a_wrong_value_is_named_with_the_place_that_it_came_from(tmp_path: Path) -> None:
@@ -109,12 +144,13 @@ def test_a_broken_checkpoint_is_refused_before_anything_is_started(tmp_path: Pat
         choose_checkpoint(tmp_path, resume=True, resume_from=None, resume_best=False)
 
 
-def test_a_checkpoint_in_the_form_of_others_leads_to_its_model(tmp_path: Path) -> None:
-    state = tmp_path / "checkpoints" / "global_step_3"
-    (state / "actor" / "huggingface").mkdir(parents=True)
-    named = tmp_path / "checkpoints" / "checkpoint-3"
-    named.mkdir()
-    (named / "training_state.json").write_text(json.dumps({"checkpoint": str(state)}))
+def test_a_checkpoint_is_measured_as_the_model_that_it_is(tmp_path: Path) -> None:
+    state, named = tmp_path / "global_step_3", tmp_path / "checkpoint-3"
+    for folder in (state / "actor" / "huggingface", named):
+        folder.mkdir(parents=True)
+        (folder / "config.json").write_text("{}")
+    (named / "training_state.json").write_text(json.dumps({"checkpoint": str(tmp_path / "pruned since")}))
 
-    assert locate_model(str(named), scratch=tmp_path) == str(state / "actor" / "huggingface")
+    assert locate_model(str(named), scratch=tmp_path / "scratch") == str(named)
+    assert locate_model(str(state), scratch=tmp_path / "scratch") == str(state / "actor" / "huggingface")
     assert locate_model("Qwen/Qwen2.5-0.5B", scratch=tmp_path) == "Qwen/Qwen2.5-0.5B"

@@ -78,10 +78,10 @@ def test_a_target_of_zero_ends_after_the_first_evaluation_with_a_checkpoint(
     best = json.loads((checkpoints / "best_checkpoint.json").read_text())
     assert (best["step"], Path(best["path"]).name) == (2, "global_step_2")
     for name in ("checkpoint-1", "checkpoint-2", "final"):
-        assert (checkpoints / name / "model.safetensors").stat().st_size > 1000
-        assert json.loads((checkpoints / name / "config.json").read_text())["params"]["mode"] == "masked"
+        expect_model(checkpoints / name)
+    expect_model(Path(outcome["hf_path"]))
     state = json.loads((checkpoints / "final" / "training_state.json").read_text())
-    assert (state["step"], state["best"]["step"]) == (2, 2)
+    assert (state["step"], state["best"]["step"], state["params"]["mode"]) == (2, 2, "masked")
     assert again.returncode == 2
     assert "already holds checkpoints" in again.stderr
 
@@ -126,9 +126,20 @@ def test_a_checkpoint_of_an_adapter_is_measured_with_its_base(
         )
     )
 
-    assert (output / "checkpoints" / "final" / "adapter_model.safetensors").stat().st_size > 1000
+    for name in ("checkpoint-2", "final"):
+        assert (output / "checkpoints" / name / "adapter_model.safetensors").stat().st_size > 1000
+        expect_model(output / "checkpoints" / name)
     assert trained["step"] == 2
     assert 0 <= measured["metrics"]["baseline/accuracy"] <= 1
+
+
+def expect_model(folder: Path) -> None:
+    """transformers loads the folder as it is: weights, configuration, tokenizer and its template."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(folder)
+    assert tokenizer.chat_template
+    assert model.config.vocab_size >= len(tokenizer)
 
 
 def steps_of(output: Path) -> list[dict[str, Any]]:

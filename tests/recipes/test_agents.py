@@ -25,6 +25,7 @@ def test_the_options_of_an_agent_are_its_knobs(request_for: Build) -> None:
         "max_profiles": 10,
         "max_calls": 4,
         "detailed_logging": False,
+        "tool_template": "model",
     }
 
 

@@ -1,9 +1,13 @@
 """Environments from the request to datasets and tools: endpoints, the worker's tasks, the real commands."""
 
+import base64
+import json
 import os
+import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from threading import Thread
@@ -120,6 +124,90 @@ def test_the_api_refuses_wrong_parameters_unknown_kinds_and_taken_names(client: 
     )
     assert post(kind="castle")[2][0]["code"] == "unknown_environment_kind"
     assert post(name="people")[0] == "environment_name_taken"
+
+
+def write_own(folder: Path) -> None:
+    """A database of one's own and its queries."""
+    folder.mkdir()
+    with closing(sqlite3.connect(folder / "own.db")) as connection:
+        connection.executescript(
+            "CREATE TABLE profiles (id TEXT, name TEXT, linkedin_handle TEXT);"
+            "INSERT INTO profiles VALUES ('a', 'Ada Byron', 'Ada-B'), ('b', 'Alan Turing', 'alan-t')"
+        )
+    for split in ("train", "test"):
+        (folder / f"{split}.jsonl").write_text(f'{{"query": "{split}: Ada?", "answer": "ADA-B"}}\n')
+
+
+def make_own(client: TestClient, **parameters: Any) -> Any:
+    body = {"name": "ours", "kind": "linksearch_database", "parameters": parameters}
+    return client.post("/environments", json=body).json()
+
+
+def upload(client: TestClient, file: Path) -> str:
+    data = file.read_bytes()
+    name = base64.b64encode(file.name.encode()).decode()
+    headers = {
+        "Tus-Resumable": "1.0.0", "Upload-Length": str(len(data)), "Upload-Metadata": f"filename {name}"
+    }  # fmt: skip
+    place = client.post("/uploads", headers=headers).headers["Location"]
+    more = {"Tus-Resumable": "1.0.0", "Upload-Offset": "0", "Content-Type": "application/offset+octet-stream"}
+    answer = client.patch(f"/uploads/{place.rpartition('/')[2]}", content=data, headers=more)
+    assert answer.status_code == 204, answer.text
+    return f"upload:{place.rpartition('/')[2]}"
+
+
+@pytest.mark.parametrize("is_uploaded", [False, True])
+def test_a_database_of_ones_own_becomes_an_environment(
+    client: TestClient, installation: Any, is_uploaded: bool
+) -> None:
+    folder = installation.settings.data_root / "people"
+    write_own(folder)
+    before = (folder / "own.db").read_bytes()
+    database = upload(client, folder / "own.db") if is_uploaded else "people/own.db"
+
+    made = make_own(client, database=database, queries="people")
+    sweep(installation)
+
+    found = client.get(f"/environments/{made['id']}").json()
+    assert found["state"] == "ready", found
+    assert found["counts"] == {"profiles": 2, "train_queries": 1, "eval_queries": 1}
+    assert found["datasets"][0]["splits"] == {"train": 1, "eval": 1}
+    assert "experiences" not in str(found["tools"])
+    answer = call(client, installation, made["id"], "read_profile", linkedin_handle="ADA-b")
+    assert answer["result"]["profile"]["name"] == "Ada Byron"
+    assert (folder / "own.db").read_bytes() == before
+    assert sorted(each.name for each in folder.iterdir()) == ["own.db", "test.jsonl", "train.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("database", "queries", "codes"),
+    [
+        (None, None, ["source_missing", "source_missing"]),
+        ("people/none.db", "people", ["source_missing"]),
+        ("people/train.jsonl", "people", ["source_no_database"]),
+        ("../own.db", "people", ["source_outside"]),
+        ("trellis.db", "people", ["source_private"]),
+        ("jobs/own.db", "people", ["source_private"]),
+        ("upload:up_0", "people", ["upload_not_found"]),
+        ("people/own.db", "people/own.db", ["source_no_rows"]),
+        ("people/own.db", "hub:not a name", ["source_missing"]),
+        ("hub:lab/people", "people", ["source_missing"]),
+    ],
+)
+def test_files_that_cannot_be_used_are_refused_before_anything_is_made(
+    client: TestClient, installation: Any, database: str | None, queries: str | None, codes: list[str]
+) -> None:
+    root = installation.settings.data_root
+    write_own(root / "people")
+    (root / "jobs").mkdir(exist_ok=True)
+    for copy in (root / "jobs" / "own.db", root / "trellis.db"):
+        if not copy.exists():
+            copy.write_bytes((root / "people" / "own.db").read_bytes())
+
+    answer = make_own(client, database=database, queries=queries)
+
+    assert (answer["error"], [issue["code"] for issue in answer["details"]]) == ("invalid_environment", codes)
+    assert answer["details"][0]["field"].startswith("parameters.")
 
 
 def test_one_that_cannot_be_made_says_why_and_is_made_again_when_asked(
@@ -330,12 +418,41 @@ def launch_body(client: TestClient, environment: str | None, **more: Any) -> dic
     return {**body, **more}
 
 
+def show_tools(installation: Any, template: str) -> None:
+    """Let the model's chat template be that."""
+    folder = installation.settings.data_root / "models" / "tiny"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": template}))
+
+
+def test_a_model_whose_chat_template_shows_no_tools_is_refused_or_given_one(
+    client: TestClient, installation: Any
+) -> None:
+    environment = ready(client, installation)
+    dataset = environment["datasets"][0]["dataset"]["id"]
+    body = launch_body(client, environment["id"], dataset=dataset, validation_split="eval")
+    show_tools(installation, "{% for m in messages %}{{ m.content }}{% endfor %}")
+    given = {**body, "params": {**body["params"], "tool_template": "hermes"}}
+
+    refused = client.post("/jobs", json=body)
+    previewed = client.post("/jobs/preview", json=body).json()
+    allowed = client.post("/jobs", json=given)
+    show_tools(installation, "{{ tools }}{% for m in messages %}{{ m.content }}{% endfor %}")
+    knows = client.post("/jobs", json=body)
+
+    assert (refused.status_code, refused.json()["error"]) == (422, "tools_not_shown")
+    assert refused.json()["details"][0]["field"] == "model"
+    assert "tools_not_shown" in [issue["code"] for issue in previewed["errors"]]
+    assert (allowed.status_code, knows.status_code) == (201, 201), allowed.text
+
+
 def test_a_job_is_told_the_folder_of_its_environment_and_the_options_of_its_agent(
     client: TestClient, installation: Any
 ) -> None:
     from trellis_workers.jobs.launch import _write_attempt
 
     environment = ready(client, installation)
+    show_tools(installation, "{{ tools }}")
     dataset = environment["datasets"][0]["dataset"]["id"]
     body = launch_body(client, environment["id"], dataset=dataset, validation_split="eval")
     body["params"]["max_turns"] = 3

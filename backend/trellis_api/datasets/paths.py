@@ -1,5 +1,7 @@
 """Which files under the data root may be read as rows: those that people put there, not our own."""
 
+from pathlib import Path
+
 from trellis_data.reading.kinds import can_be_read
 from trellis_data.reading.sources import LocalSource, SourceUnavailable, source_inside
 
@@ -18,6 +20,20 @@ def local_source(settings: Settings, path: str) -> LocalSource:
     files, or to a file whose name promises no rows (the database and the admin token are such files).
     """
     source = source_inside(settings.data_root, path)
+    real = own_path(settings, path)
+    if real.is_file() and not can_be_read(real.name):
+        raise SourceUnavailable(
+            "source_no_rows", f"'{path[:200]}' is no JSONL, JSON, CSV, Parquet or Arrow file."
+        )
+    return source
+
+
+def own_path(settings: Settings, path: str) -> Path:
+    """Where a path relative to the data root leads, of those that people put there.
+
+    Raises ``SourceUnavailable`` for one out of it, into the platform's own folders, or to its own files.
+    """
+    source_inside(settings.data_root, path)
     root = settings.data_root.resolve()
     # Of the place that a link leads to, not of the link.
     real = (root / path).resolve()
@@ -29,8 +45,4 @@ def local_source(settings: Settings, path: str) -> LocalSource:
             "source_private",
             f"'{path[:200]}' belongs to the platform or is hidden; put rows into a folder of their own.",
         )
-    if real.is_file() and not can_be_read(real.name):
-        raise SourceUnavailable(
-            "source_no_rows", f"'{path[:200]}' is no JSONL, JSON, CSV, Parquet or Arrow file."
-        )
-    return source
+    return real

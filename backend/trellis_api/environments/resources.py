@@ -18,7 +18,7 @@ from trellis_api.environments.uses import KNOB
 
 FIELD = f"params.{KNOB}"
 #: By agent, the kinds of environments that it can work in; all others can in any.
-KINDS = {"linksearch": "linksearch"}
+KINDS = {"linksearch": ("linksearch", "linksearch_database")}
 
 
 def keep_environment(session: Session, params: Mapping[str, Any]) -> None:
@@ -39,8 +39,9 @@ def require_environment(session: Session, *, recipe: str, params: Mapping[str, A
         reason = f": {environment.reason}" if environment.reason else "."
         raise _refuse(EnvironmentNotReady, f"'{environment.name}' is {environment.state}{reason}")
     wanted = KINDS.get(_agent_of(recipe) or "")
-    if wanted is not None and environment.kind != wanted:
-        message = f"'{environment.name}' is a {environment.kind}; {recipe} needs an environment {wanted}."
+    if wanted is not None and environment.kind not in wanted:
+        kinds = " or ".join(wanted)
+        message = f"'{environment.name}' is a {environment.kind}; {recipe} needs an environment {kinds}."
         raise _refuse(UnsuitableEnvironment, message)
     return environment
 

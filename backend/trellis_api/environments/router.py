@@ -41,10 +41,17 @@ def list_environments(
 
 @router.post("", status_code=202)
 def create_environment(
-    request: EnvironmentCreate, session: WriteSession, tasks: TasksDep, background: BackgroundTasks
+    request: EnvironmentCreate,
+    session: WriteSession,
+    settings: SettingsDep,
+    tasks: TasksDep,
+    background: BackgroundTasks,
 ) -> EnvironmentRead:
-    """A worker makes it; when it is ready its rows are datasets of the platform."""
-    environment = service.create(session, request=request)
+    """A worker makes it; when it is ready its rows are datasets of the platform.
+
+    Where a parameter names files, they are looked at here and read by the worker.
+    """
+    environment = service.create(session, settings, request=request)
     tasks.send_later(background, MAKE_ENVIRONMENTS)
     return present(session, environment)
 

@@ -48,6 +48,7 @@ from trellis_api.environments.schemas import (
     ToolCallCreate,
     ToolCallRead,
 )
+from trellis_api.environments.sources import find_source_issues
 
 log = logging.getLogger(__name__)
 #: Calls of an environment that are kept.
@@ -55,9 +56,10 @@ KEPT_CALLS = 200
 _MAX_REASON = 2000
 
 
-def create(session: Session, *, request: EnvironmentCreate) -> Environment:
+def create(session: Session, settings: Settings, *, request: EnvironmentCreate) -> Environment:
     """Queue an environment; everything that is wrong with the request raises here."""
     parameters, issues = check_parameters(request.kind, request.parameters)
+    issues = issues or find_source_issues(settings, request.kind, parameters)
     if issues:
         raise InvalidEnvironment(issues[0].message, [issue.model_dump() for issue in issues])
     if repository.find_environment_named(session, name=request.name):

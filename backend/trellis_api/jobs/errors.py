@@ -152,3 +152,9 @@ class RolloutNotFound(NotFound):
     """The job has no sampled response of this number."""
 
     code = "rollout_not_found"
+
+
+class ToolsNotShown(InvalidRequest):
+    """The model's chat template shows no tools, and the recipe trains an agent that has some."""
+
+    code = "tools_not_shown"

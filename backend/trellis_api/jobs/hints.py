@@ -268,6 +268,10 @@ HINTS: dict[str, Text] = {
         en="Choose an environment of the kind that the recipe's agent works in.",
         zh="请选择与该方案的智能体相符的环境类型。",
     ),
+    "tools_not_shown": Text(
+        en="Take a model that is trained on tools, or set tool_template to hermes in a copy of the job.",
+        zh="请选择支持工具的模型，或复制任务并将 tool_template 设为 hermes。",
+    ),
     "unknown_workflow": Text(
         en="The workflow was deleted. Upload it again and launch a copy of the job with it.",
         zh="工作流文件已被删除。请重新上传，并用它复制任务后启动。",

@@ -35,6 +35,7 @@ from trellis_api.jobs.models import TRAIN, Job
 from trellis_api.jobs.rows import Wanted, require_rows
 from trellis_api.jobs.schemas import JobClone, JobCreate, JobPreview, Resources
 from trellis_api.jobs.storage import check_storage
+from trellis_api.jobs.tool_templates import find_tool_problems
 from trellis_api.models.models import Model
 from trellis_api.models.repository import find_model, lock_model
 from trellis_api.monitoring.machine import Machine as MeasuredMachine
@@ -212,6 +213,7 @@ def _compose(session: Session, *, job: Job, settings: Settings, is_preview: bool
         *find_obstacles(session, settings, rewards=job.params.get("rewards")),
         *find_workflow_problems(session, job.params),
         *find_environment_problems(session, recipe=job.recipe, params=job.params),
+        *find_tool_problems(settings, ingredients.model, recipe=job.recipe, params=job.params),
     ]
     issues = []
     for error, field in problems:

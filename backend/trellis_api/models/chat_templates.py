@@ -19,20 +19,7 @@ class RunawayTemplate(Exception):
 @lru_cache(maxsize=64)
 def find_problem(template: str) -> str | None:
     """What is wrong with a template, or None; ``RunawayTemplate`` where it does not come to an end."""
-    text = template.encode("utf-8", "replace")
-    if len(text) > MAX_TEMPLATE_BYTES:
-        raise RunawayTemplate(f"it has more than {MAX_TEMPLATE_BYTES} bytes")
-    try:
-        done = subprocess.run(  # noqa: S603 - our own program
-            [sys.executable, "-I", str(Path(template_probe.__file__))],
-            input=text,
-            capture_output=True,
-            env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise RunawayTemplate(f"it took longer than {_TIMEOUT_S:g} s") from None
+    done = _probe(template)
     if done.returncode == 0:
         return None
     if done.returncode == template_probe.BROKEN:
@@ -45,3 +32,26 @@ def find_problem(template: str) -> str | None:
         )
     said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
     raise RuntimeError(f"the probe of chat templates left with exit code {done.returncode}: {said}")
+
+
+@lru_cache(maxsize=64)
+def shows_tools(template: str) -> bool:
+    """Whether the tools of a conversation come out; ``RunawayTemplate`` where it does not come to an end."""
+    return _probe(template, "tools").returncode == template_probe.SHOWS_TOOLS
+
+
+def _probe(template: str, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
+    text = template.encode("utf-8", "replace")
+    if len(text) > MAX_TEMPLATE_BYTES:
+        raise RunawayTemplate(f"it has more than {MAX_TEMPLATE_BYTES} bytes")
+    try:
+        return subprocess.run(  # noqa: S603 - our own program
+            [sys.executable, "-I", str(Path(template_probe.__file__)), *arguments],
+            input=text,
+            capture_output=True,
+            env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise RunawayTemplate(f"it took longer than {_TIMEOUT_S:g} s") from None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from trellis_api.models import chat_templates
 from trellis_api.models.chat_templates import MAX_TEMPLATE_BYTES, RunawayTemplate, find_problem
 from trellis_api.models.fingerprint import fingerprint
 from trellis_api.models.safetensors_header import DamagedWeights, read_header
@@ -240,6 +241,18 @@ def _weight_files(folder: Path, names: set[str]) -> list[str]:
         " Pickled weights can run code when they are loaded; convert them to safetensors." if pickled else ""
     )
     raise UnusableFolder("weights_missing", f"The folder has no safetensors weights.{hint}")
+
+
+def shows_tools(folder: Path) -> bool:
+    """Whether any chat template of a model's folder shows the tools of a conversation.
+
+    transformers takes the template named ``tool_use`` where there are several and tools.
+    """
+    names = {path.name for path in folder.iterdir() if path.is_file()}
+    try:
+        return any(chat_templates.shows_tools(template) for template in _read_templates(folder, names))
+    except RunawayTemplate:
+        return False
 
 
 def _read_templates(folder: Path, names: set[str]) -> list[str]:

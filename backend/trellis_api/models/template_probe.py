@@ -2,7 +2,8 @@
 
 The template comes on standard input. Exit codes: 0, it can be rendered (or refuses the conversation in its
 own words); ``BROKEN``, with what is wrong on standard output; ``RUNAWAY``, or death by a signal, where it
-takes too much time or memory.
+takes too much time or memory. With the argument ``tools`` the conversation has a tool, and ``SHOWS_TOOLS``
+says that its name came out.
 """
 
 import json
@@ -10,7 +11,7 @@ import resource
 import sys
 from typing import Any
 
-BROKEN, RUNAWAY = 3, 4
+BROKEN, RUNAWAY, SHOWS_TOOLS = 3, 4, 5
 MEMORY_BYTES = 512 * 1024**2
 CPU_S = 3
 _MAX_CHARACTERS = 10_000_000
@@ -20,6 +21,11 @@ _TURNS = [
     {"role": "user", "content": "And two and two?"},
 ]
 #: Some templates take no message of the system.
+_TOOL_NAME = "probe_of_tools"
+_TOOL = {
+    "type": "function",
+    "function": {"name": _TOOL_NAME, "description": "", "parameters": {"type": "object", "properties": {}}},
+}
 CONVERSATIONS = [[{"role": "system", "content": "Answer."}, *_TURNS], _TURNS]
 
 
@@ -35,12 +41,13 @@ def main() -> int:
     environment = _make_environment()
     # After the imports: this bounds what the template takes.
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    tools = [_TOOL] if "tools" in sys.argv[1:] else None
     for messages in CONVERSATIONS:
         try:
-            count = 0
-            for piece in environment.from_string(template).generate(**_arguments(messages)):
-                count += len(piece)
-                if count > _MAX_CHARACTERS:
+            text = ""
+            for piece in environment.from_string(template).generate(**_arguments(messages, tools)):
+                text += piece
+                if len(text) > _MAX_CHARACTERS:
                     return RUNAWAY
         except RefusedByTemplate:
             continue
@@ -49,15 +56,15 @@ def main() -> int:
         except Exception as error:  # noqa: BLE001 - the template is a stranger's program
             print(f"{type(error).__name__}: {error}"[:300])
             return BROKEN
-        return 0
+        return SHOWS_TOOLS if tools and _TOOL_NAME in text else 0
     return 0
 
 
-def _arguments(messages: list[dict[str, str]]) -> dict[str, Any]:
+def _arguments(messages: list[dict[str, str]], tools: list[dict[str, Any]] | None) -> dict[str, Any]:
     special = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
     return {
         "messages": messages,
-        "tools": None,
+        "tools": tools,
         "documents": None,
         "add_generation_prompt": True,
         **special,

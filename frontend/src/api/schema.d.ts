@@ -688,6 +688,8 @@ export interface paths {
         /**
          * Create Environment
          * @description A worker makes it; when it is ready its rows are datasets of the platform.
+         *
+         *     Where a parameter names files, they are looked at here and read by the worker.
          */
         post: operations["create_environment_api_v1_environments_post"];
         delete?: never;
@@ -4327,6 +4329,10 @@ export interface components {
             name: string;
             /** Parameters */
             parameters?: components["schemas"]["Knob"][];
+            /** Sources */
+            sources?: {
+                [key: string]: "database" | "rows";
+            };
             title: components["schemas"]["Text"];
         };
         /**
@@ -10908,6 +10914,16 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "gsm8k",
+                 *       "source": {
+                 *         "kind": "hub",
+                 *         "repo_id": "openai/gsm8k",
+                 *         "under": "main"
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["ImportCreate"];
             };
         };
@@ -12810,6 +12826,17 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "kind": "linksearch",
+                 *       "name": "people",
+                 *       "parameters": {
+                 *         "eval": 100,
+                 *         "profiles": 2000,
+                 *         "train": 1000
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["EnvironmentCreate"];
             };
         };
@@ -13147,6 +13174,14 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "arguments": {
+                 *         "sql": "SELECT name FROM profiles LIMIT 3"
+                 *       },
+                 *       "tool": "search_profile"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ToolCallCreate"];
             };
         };
@@ -13409,6 +13444,22 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "benchmarks": [
+                 *         {
+                 *           "benchmark": "gsm8k",
+                 *           "limit": 100
+                 *         }
+                 *       ],
+                 *       "targets": [
+                 *         {
+                 *           "kind": "model",
+                 *           "model": "mdl_abcdefgh2345"
+                 *         }
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["EvaluationCreate"];
             };
         };
@@ -14518,6 +14569,29 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "reasoning",
+                 *       "stages": [
+                 *         {
+                 *           "dataset": "ds_abcdefgh2345",
+                 *           "id": "sft",
+                 *           "model": {
+                 *             "base": "mdl_abcdefgh2345"
+                 *           },
+                 *           "recipe": "sft"
+                 *         },
+                 *         {
+                 *           "dataset": "ds_abcdefgh2346",
+                 *           "id": "grpo",
+                 *           "model": {
+                 *             "stage": "sft"
+                 *           },
+                 *           "recipe": "grpo"
+                 *         }
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["JobPipelineCreate"];
             };
         };
@@ -15119,6 +15193,21 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "dataset": "ds_abcdefgh2345",
+                 *       "export_as": {
+                 *         "name": "first-model"
+                 *       },
+                 *       "model": "mdl_abcdefgh2345",
+                 *       "name": "first",
+                 *       "params": {
+                 *         "epochs": 1,
+                 *         "learning_rate": 0.00001
+                 *       },
+                 *       "recipe": "sft"
+                 *     }
+                 */
                 "application/json": components["schemas"]["JobCreate"];
             };
         };
@@ -15230,6 +15319,17 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "dataset": "ds_abcdefgh2345",
+                 *       "model": "mdl_abcdefgh2345",
+                 *       "name": "first",
+                 *       "params": {
+                 *         "total_steps": 100
+                 *       },
+                 *       "recipe": "grpo"
+                 *     }
+                 */
                 "application/json": components["schemas"]["JobCreate"];
             };
         };
@@ -15619,6 +15719,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "form": "merged",
+                 *       "name": "first-model"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ExportCreate"];
             };
         };
@@ -16544,6 +16650,14 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "source": {
+                 *         "kind": "catalogue",
+                 *         "name": "smollm2-135m-instruct"
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["ModelCreate"];
             };
         };

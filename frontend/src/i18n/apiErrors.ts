@@ -145,6 +145,7 @@ export const zhByCode: Readonly<Record<string, string>> = {
   unsuitable_environment: '该智能体不能在这种环境中工作，或缺少它所需的环境。',
   upload_checksum_mismatch: '收到的内容与发送的不一致，没有保留；请重新上传。',
   upload_in_use: '有未结束的导入正在读取此文件。',
+  tools_not_shown: '该模型的对话模板不展示工具，智能体将不知道可以调用什么；请选择支持工具的模型，或将 tool_template 设为 hermes。',
   upload_incomplete: '文件还没有全部上传。',
   upload_locked: '此文件正由另一个请求写入。',
   upload_malformed: '上传的请求格式不正确。',

@@ -114,6 +114,7 @@ export const zhByDataProblem: Readonly<Record<string, string>> = {
   score_column_missing: '没有用来比较的评分列。',
   source_bad_address: '地址应形如 s3://bucket/folder。',
   source_missing: '来源中没有这样的文件或文件夹。',
+  source_no_database: '这个文件不是 SQLite 数据库。',
   source_no_rows: '来源中没有 JSONL、JSON、CSV、Parquet 或 Arrow 文件。',
   source_outside: '路径超出了平台的数据目录。',
   source_private: '该路径属于平台自己，不能从这里导入。',

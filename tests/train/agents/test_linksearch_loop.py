@@ -83,6 +83,19 @@ def test_a_perfect_answer_earns_the_most(environment: Path, query: Row) -> None:
     assert output.extra_fields["reward_extra_info"]["acc"] == 1.0
 
 
+def test_an_episode_tells_its_tokens_and_when_it_first_found_somebody(environment: Path, query: Row) -> None:
+    found, _ = play(environment, query, [COUNT, search(query), answer(query)])
+    lost, server = play(environment, query, [COUNT, "I give up."])
+
+    told, told_lost = (output.extra_fields["agent"] for output in (found, lost))
+    assert told["first_hit_turn"] == 2
+    assert "first_hit_turn" not in told_lost
+    assert told["tokens"] == len(found.prompt_ids) + len(found.response_ids)
+    assert told_lost["sampled_tokens"] == sum(len(ids) for ids in server.sampled)
+    reported = found.extra_fields["reward_extra_info"]
+    assert (reported["tokens"], reported["found"], reported["found_turn"]) == (told["tokens"], 1.0, 2.0)
+
+
 def test_the_mask_is_one_on_sampled_ids_and_what_is_masked_holds_every_observation(
     environment: Path, query: Row
 ) -> None:
@@ -215,7 +228,8 @@ def test_what_is_reported_has_the_same_names_however_an_episode_ends(environment
     outputs.append(play(environment, query, ["no"], mode="simple")[0])
 
     assert len({tuple(each.extra_fields["reward_extra_info"]) for each in outputs}) == 1
-    assert len({tuple(each.extra_fields["agent"]) for each in outputs}) == 1
+    told = [set(each.extra_fields["agent"]) - {"first_hit_turn"} for each in outputs]
+    assert all(names == told[0] for names in told)
 
 
 def test_a_log_tells_all_of_a_rollout_and_its_reward_recomputes(

@@ -46,17 +46,61 @@ def model(environment: Path, rows: list[dict[str, Any]], tmp_path_factory: pytes
 
 
 def test_queries_are_read_in_the_forms_that_others_write_them_in(tmp_path: Path) -> None:
-    file = tmp_path / "train.jsonl"
     lines = [
         {"query": "a", "answer": "Ada-B; https://linkedin.com/in/alan-t/"},
         {"question": "b", "handles": ["@Ada-B"]},
     ]
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for name in ("train.jsonl", "test.jsonl"):
+        (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
 
-    read = read_rows(str(file), TRAIN, None)
+    read = read_rows(str(tmp_path), TRAIN, None)
 
     assert [gold_of(row) for row in read] == [["ada-b", "alan-t"], ["ada-b"]]
     assert [row["extra_info"]["split"] for row in read] == ["train", "train"]
+
+
+def write_parquet(folder: Path, name: str, first: int, count: int) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    rows = [{"query": f"who is {n}?", "answer": f"person-{n}"} for n in range(first, first + count)]
+    pq.write_table(pa.Table.from_pylist(rows), folder / name)
+
+
+def numbers(rows: list[dict[str, Any]]) -> list[int]:
+    return [int(gold_of(row)[0].removeprefix("person-")) for row in rows]
+
+
+def test_all_parts_of_a_split_are_read(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "a", "data/train-00000-of-00002.parquet", 0, 10)
+    write_parquet(tmp_path / "a", "data/train-00001-of-00002.parquet", 10, 10)
+    write_parquet(tmp_path / "a", "data/validation-00000-of-00001.parquet", 20, 3)
+    write_parquet(tmp_path / "b", "train/0000.parquet", 0, 2)
+    write_parquet(tmp_path / "b", "train/0001.parquet", 2, 2)
+    write_parquet(tmp_path / "b", "test/0000.parquet", 4, 1)
+
+    assert numbers(read_rows(str(tmp_path / "a"), TRAIN, None)) == list(range(20))
+    assert numbers(read_rows(str(tmp_path / "a"), EVAL, None)) == [20, 21, 22]
+    assert numbers(read_rows(str(tmp_path / "b"), TRAIN, 3)) == [0, 1, 2]
+    assert numbers(read_rows(str(tmp_path / "b"), EVAL, None)) == [4]
+
+
+def test_rows_without_splits_are_cut_so_that_nothing_is_trained_on_and_measured_with(tmp_path: Path) -> None:
+    write_parquet(tmp_path, "part-0.parquet", 0, 15)
+    write_parquet(tmp_path, "part-1.parquet", 15, 15)
+    (tmp_path / "own.jsonl").write_text(
+        "".join(
+            json.dumps({"query": "?", "answer": f"person-{n}", "split": "test" if n == 1 else "train"}) + "\n"
+            for n in range(4)
+        )
+    )
+
+    assert numbers(read_rows(str(tmp_path / "own.jsonl"), TRAIN, None)) == [0, 2, 3]
+    assert numbers(read_rows(str(tmp_path / "own.jsonl"), EVAL, None)) == [1]
+    (tmp_path / "own.jsonl").unlink()
+    assert numbers(read_rows(str(tmp_path), TRAIN, None)) == list(range(27))
+    assert numbers(read_rows(str(tmp_path), EVAL, None)) == [27, 28, 29]
 
 
 @pytest.fixture
@@ -71,7 +115,8 @@ def hub() -> Iterator[StandInHub]:
 def test_a_dataset_of_the_hub_gives_its_splits(hub: StandInHub, tmp_path: Path) -> None:
     program = (
         "import json; from trellis_train.agents.linksearch.sources import *;"
-        "print(json.dumps([[gold_of(r) for r in read_rows('team/people', s, 1)] for s in ('train', 'eval')]))"
+        "print(json.dumps([[gold_of(r) for r in read_rows(p, s, 1)] for p, s in "
+        "(('team/people', 'train'), ('hub:team/people', 'eval'))]))"
     )
 
     env = {**os.environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path)}
@@ -114,14 +159,14 @@ def test_a_sound_set_up_is_found_sound_and_laid(environment: Path, model: Path, 
 def test_a_missing_or_foreign_database_is_told_with_what_to_do(tmp_path: Path) -> None:
     foreign = tmp_path / "foreign.db"
     with closing(sqlite3.connect(foreign)) as connection:
-        connection.execute("CREATE TABLE profiles (rid INTEGER)")
+        connection.execute("CREATE TABLE profiles (name TEXT)")
     noise = tmp_path / "noise.db"
     noise.write_bytes(b"no database at all" * 100)
 
     for path, said in (
         (tmp_path / "none.db", "no database"),
-        (foreign, "no table"),
-        (noise, "is no database"),
+        (foreign, "no column id"),
+        (noise, "not a database"),
     ):
         with pytest.raises(setup.Unusable, match=said) as raised:
             setup.check_database(path)

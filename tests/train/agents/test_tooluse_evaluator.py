@@ -15,7 +15,7 @@ from trellis_train.agents.tooluse.evaluator.metrics import METRICS, WEIGHTS, mea
 from trellis_train.agents.tooluse.formatting.training_rows import rl_row
 from trellis_train.agents.tooluse.scoring.reward import write_reference
 from trellis_train.agents.tooluse.scoring.truth import GroundTruth, Step
-from trellis_train.agents.tooluse.tasks import Task, read_task
+from trellis_train.agents.tooluse.tasks import BadTask, Task, read_task
 
 
 def tool(name: str) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def test_the_command_prints_mean_spread_and_count_of_the_metrics_asked_for(
         ("", "holds no row"),
         ('{"prompt": []}', "no list of messages"),
         ('{"prompt": [{"role": "user", "content": "?"}]}', "ground_truth is missing"),
-        (json.dumps({**row(truth(), 0), "extra_info": {"index": 0}}), "no call can be simulated"),
+        (json.dumps({**row(GroundTruth(), 0), "extra_info": {}}), "neither extra_info.tools"),
         (json.dumps({**row(truth(), 0), "extra_info": {"tools": "[3]"}}), "no list of tools"),
     ],
 )
@@ -187,3 +187,41 @@ def test_an_oracle_scores_one_on_the_generated_benchmark_and_the_others_do_not()
     assert {each["mean"] for each in summary(lambda task: write_reference(task.truth)).values()} == {1.0}
     for respond in (lambda _: "", reckless):
         assert all(each["mean"] < 1.0 for each in summary(respond).values())
+
+
+def test_tools_that_people_bring_are_measured_without_being_simulated() -> None:
+    """In OpenAI's form; no results are made up, so the calls have to be the reference's."""
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}}
+    tools = [
+        {"type": "function", "function": {"name": name, "description": "", "parameters": schema}}
+        for name in ("weather", "news")
+    ]
+    truth = GroundTruth(steps=[Step(name="weather", arguments={"city": "Oslo"})])
+    row = {
+        "prompt": [{"role": "user", "content": "Oslo?"}],
+        "reward_model": {"ground_truth": truth.to_text()},
+        "tools": json.dumps(tools),
+    }
+
+    task = read_task(row, "row 1")
+    right, wrong, invented = (
+        measure(render_tool_call(name, {"city": city}), task.truth, task.toolbox)
+        for name, city in (("weather", "Oslo"), ("weather", "Rome"), ("storm", "Oslo"))
+    )
+
+    assert set(right.values()) == {1.0}
+    assert (wrong["tool_selection_accuracy"], wrong["end_to_end_success"]) == (1.0, 0.0)
+    assert (invented["plan_success_rate"], invented["end_to_end_success"]) == (0.0, 0.0)
+
+
+def test_names_of_the_tools_are_enough_and_none_is_an_error() -> None:
+    row = {"prompt": [{"role": "user", "content": "?"}], "reward_model": {}}
+    named = GroundTruth(steps=[Step(name="a")], available_tools=["a", "b"])
+    unknown = GroundTruth(steps=[Step(name="a")])
+
+    task = read_task({**row, "reward_model": {"ground_truth": named.to_text()}}, "row 1")
+    lost = read_task({**row, "reward_model": {"ground_truth": unknown.to_text()}}, "row 2")
+
+    assert measure(render_tool_call("a", {}), task.truth, task.toolbox)["overall"] == 1.0
+    with pytest.raises(BadTask, match="neither extra_info"):
+        lost.toolbox  # noqa: B018 - the property raises

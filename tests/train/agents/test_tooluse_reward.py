@@ -1,11 +1,20 @@
 """What holds of every tool-use reward, and what is told of it in words."""
 
+import re
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from trellis_train.agents.episode.tool_calls import render_tool_call
 from trellis_train.agents.tooluse.scoring.components import Trace, holds_answer, longest_common
 from trellis_train.agents.tooluse.scoring.reward import score, write_reference
+from trellis_train.agents.tooluse.scoring.settings import (
+    PENALTIES,
+    WEIGHTS,
+    BadRewardSettings,
+    RewardSettings,
+)
 from trellis_train.agents.tooluse.scoring.truth import BadTruth, GroundTruth, Step
 
 NAMES = "abcdef"
@@ -127,3 +136,32 @@ def test_a_reference_survives_its_text() -> None:
     truth = GroundTruth(steps=[Step(name="天气", arguments={"city": "柏林"})], result="晴", max_steps=3)
 
     assert GroundTruth.parse(truth.to_text()) == truth
+
+
+def test_weights_and_penalties_can_be_chosen_and_count_as_shares() -> None:
+    truth = GroundTruth(steps=[Step(name="find")], available_tools=["find", "book"])
+    text = render_tool_call("book", {})
+    given = RewardSettings.parse({"tool_accuracy": 3, "format_compliance": 1}, {"wrong_tool": -0.9})
+    only = RewardSettings.parse(dict.fromkeys(WEIGHTS, 0) | {"format": 2}, dict.fromkeys(PENALTIES, 0))
+
+    assert given.weights["tool_f1"] == pytest.approx(3 / (3 + 1 + 0.4 + 0.15 + 0.1))
+    assert score(text, truth, settings=given).penalties == {"wrong_tool": -0.9}
+    assert score(text, truth, settings=only).signed == 1.0
+    assert RewardSettings.parse() == RewardSettings()
+
+
+@pytest.mark.parametrize(
+    ("weights", "penalties", "said"),
+    [
+        ({"speed": 1}, {}, "no weight speed; there are completion"),
+        ({"format": -1}, {}, "weight of format is -1, below 0"),
+        ({}, {"timeout": 0.5}, "penalty timeout is 0.5, above 0"),
+        ({}, {"timeout": "much"}, "no number"),
+        (dict.fromkeys(WEIGHTS, 0), {}, "all weights are 0"),
+    ],
+)
+def test_settings_of_the_reward_that_cannot_be_are_refused(
+    weights: dict[str, Any], penalties: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(BadRewardSettings, match=re.escape(said)):
+        RewardSettings.parse(weights, penalties)

@@ -14,6 +14,7 @@ from trellis_testing.episodes import ScriptedServer, loop_arguments, make_tool_t
 from trellis_train.agents.linksearch.generate import generate
 from trellis_train.agents.linksearch.loop import LinkSearchLoop
 from trellis_train.agents.preflight import check_agent
+from trellis_train.agents.starter import make_tokenizer
 from trellis_train.agents.unusable import AgentUnusable
 from trellis_train.agents.wiring import LOOPS, loop_overrides
 from trellis_train.rollout import worker
@@ -31,7 +32,7 @@ def make_spec(folder: Path, agent: AgentTask | None) -> JobSpec:
         seed=0,
         params={},
         engine_overrides=[],
-        model=ModelSource(model_id="model", path="/nowhere"),
+        model=ModelSource(model_id="model", path=str(folder / "model")),
         attempt_dir=str(folder),
         checkpoint_dir=str(folder / "checkpoints"),
         ingest_url="http://127.0.0.1:9",
@@ -85,7 +86,30 @@ def test_a_loop_that_keeps_nothing_is_made_once_a_worker(tmp_path: Path) -> None
 def test_an_agent_that_can_act_passes(tmp_path: Path) -> None:
     generate(tmp_path, profiles=30, train=2, evaluation=1, seed=1)
 
+    write_tokenizer(tmp_path / "model")
+
     check_agent(make_spec(tmp_path, linksearch(tmp_path)))
+
+
+def write_tokenizer(folder: Path, template: str | None = None) -> None:
+    tokenizer = make_tokenizer(["find Ada"] * 3, vocabulary=300)
+    tokenizer.chat_template = template or tokenizer.chat_template
+    tokenizer.save_pretrained(folder)
+
+
+def test_a_model_that_shows_no_tools_is_refused_or_given_a_template_that_does(tmp_path: Path) -> None:
+    generate(tmp_path, profiles=20, train=1, evaluation=1, seed=1)
+    write_tokenizer(tmp_path / "model", "{% for message in messages %}{{ message['content'] }}{% endfor %}")
+    asked = make_spec(tmp_path, linksearch(tmp_path, tool_template="hermes"))
+
+    with pytest.raises(AgentUnusable, match="shows no tools"):
+        check_agent(make_spec(tmp_path, linksearch(tmp_path)))
+    check_agent(asked)
+
+    assert any(
+        each.startswith("actor_rollout_ref.model.custom_chat_template='{%- set shown")
+        for each in loop_overrides(asked)
+    )
 
 
 @pytest.mark.parametrize(

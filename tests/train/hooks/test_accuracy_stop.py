@@ -14,7 +14,7 @@ class Trainer:
     """As much of verl's trainer as the hook calls."""
 
     accuracies: list[float]
-    save_every = 2
+    save_every, measures = 2, True
 
     def __init__(self, folder: Path, accuracies: list[float]) -> None:
         from omegaconf import OmegaConf
@@ -38,16 +38,18 @@ class Trainer:
     def _save_checkpoint(self) -> None:
         actor = self.folder / f"global_step_{self.global_steps}" / "actor"
         (actor / "huggingface").mkdir(parents=True, exist_ok=True)
+        (actor / "huggingface" / "config.json").write_text("{}")
         (actor / "huggingface" / "model.safetensors").write_text(f"weights {self.global_steps}")
         self._saved_step = self.global_steps
 
     def fit(self) -> int:
-        """verl's loop; the last step that was made."""
+        """verl's loop, which saves the last step in any case; the last step that was made."""
         self.on_train_begin()
         while self.global_steps <= self.total_training_steps:
-            if self.global_steps % self.save_every == 0:
+            if self.global_steps % self.save_every == 0 or self.global_steps == self.total_training_steps:
                 self._save_checkpoint()
-            self._validate()
+            if self.measures:
+                self._validate()
             self.global_steps += 1
         return self.global_steps - 1
 
@@ -72,6 +74,15 @@ def test_a_target_of_zero_ends_the_run_after_its_first_evaluation_with_a_checkpo
     assert read(tmp_path / "best_checkpoint.json")["step"] == 1
     assert (tmp_path / "global_step_1").is_dir()
     assert (tmp_path / "final" / "model.safetensors").read_text() == "weights 1"
+
+
+def test_a_run_that_measures_nothing_leaves_its_last_model_too(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, [0.0] * 3)
+    trainer.measures = False
+
+    assert trainer.fit() == 3
+
+    assert (tmp_path / "final" / "model.safetensors").read_text() == "weights 3"
 
 
 def test_patience_counts_evaluations_that_do_not_strictly_improve(tmp_path: Path) -> None:

@@ -44,6 +44,9 @@ def test_validation_is_told_under_the_names_of_the_task_and_as_baseline_before_t
         "val-aux/linksearch/hits/mean@1": 2.0,
         "val-aux/linksearch/reward/mean@1": -0.5,
         "val-aux/linksearch/turns/mean@1": 3.0,
+        "val-aux/linksearch/tokens/mean@1": 900.0,
+        "val-aux/linksearch/found/mean@1": 0.5,
+        "val-aux/linksearch/found_turn/mean@1": 1.0,
         "val-aux/num_turns/mean": 7.0,
     }
 
@@ -55,8 +58,16 @@ def test_validation_is_told_under_the_names_of_the_task_and_as_baseline_before_t
         "eval/avg_hits": 2.0,
         "eval/avg_reward": -0.5,
         "eval/avg_turns": 3.0,
+        "eval/avg_tokens": 900.0,
+        "eval/first_hit_turn": 2.0,
     }
     assert before == {**later, **{name.replace("eval", "baseline"): value for name, value in later.items()}}
+
+
+def test_where_nobody_was_found_there_is_no_turn_of_the_first_hit() -> None:
+    values = {"val-aux/linksearch/found/mean@1": 0.0, "val-aux/linksearch/found_turn/mean@1": 0.0}
+
+    assert derive_agent_metrics(values, 10) == {}
 
 
 def test_losses_and_rewards_of_a_step_have_the_names_of_the_task() -> None:

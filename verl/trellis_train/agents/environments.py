@@ -1,6 +1,6 @@
 """Makes environments and tries their tools, each kind by a module of its own.
 
-``python -m trellis_train.agents.environments make KIND FOLDER --parameters JSON``
+``python -m trellis_train.agents.environments make KIND FOLDER --parameters JSON [--files JSON]``
 ``python -m trellis_train.agents.environments call FOLDER TOOL ARGUMENTS``
 
 Both print JSON. Bad input leaves with 65 and a sentence on standard error. The manifest is written last: a
@@ -28,6 +28,7 @@ from trellis_recipes.environments import check_parameters
 #: By kind, the module that makes it. They load without torch.
 MODULES = {
     "linksearch": "trellis_train.agents.linksearch.environment",
+    "linksearch_database": "trellis_train.agents.linksearch.own_environment",
     "maths": "trellis_train.agents.maths.environment",
     "toolbox": "trellis_train.agents.tooluse.environment",
 }
@@ -68,14 +69,19 @@ class Kind(Protocol):
         """Call a tool that the environment has; what the tool refuses is in the answer."""
 
 
-def make(kind: str, folder: Path, parameters: Mapping[str, Any]) -> EnvironmentManifest:
-    """Make an environment in a folder; its manifest. Raises ``BadRequest``."""
+def make(
+    kind: str, folder: Path, parameters: Mapping[str, Any], files: Mapping[str, str] | None = None
+) -> EnvironmentManifest:
+    """Make an environment in a folder; its manifest. Raises ``BadRequest``.
+
+    ``files`` says where on this machine what a parameter names is: the manifest keeps the parameter.
+    """
     values, issues = check_parameters(kind, parameters)
     if issues:
         raise BadRequest(" ".join(issue.message for issue in issues))
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MANIFEST_FILE).unlink(missing_ok=True)
-    made = _module(kind).make(folder, values)
+    made = _module(kind).make(folder, {**values, **(files or {})})
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     manifest = EnvironmentManifest(
         kind=kind,
@@ -142,6 +148,7 @@ def main(arguments: list[str]) -> int:
     making.add_argument("kind")
     making.add_argument("folder", type=Path)
     making.add_argument("--parameters", default="{}")
+    making.add_argument("--files", default="{}")
     calling = commands.add_parser("call")
     calling.add_argument("folder", type=Path)
     calling.add_argument("tool")
@@ -150,7 +157,8 @@ def main(arguments: list[str]) -> int:
     try:
         if given.command == "make":
             parameters = _parse_object(given.parameters, "The parameters")
-            print(make(given.kind, given.folder, parameters).model_dump_json())
+            files = _parse_object(given.files, "The files")
+            print(make(given.kind, given.folder, parameters, files).model_dump_json())
         else:
             named = _parse_object(given.arguments, "The arguments")
             print(call(given.folder, given.tool, named).model_dump_json())

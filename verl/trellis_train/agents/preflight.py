@@ -8,6 +8,7 @@ from trellis_contracts.agents import AgentTask
 from trellis_contracts.attempt import PREPARED_FOLDER, TRAIN_FILE
 from trellis_contracts.spec import JobSpec
 
+from trellis_train.agents.episode.tool_template import OWN, choose_template
 from trellis_train.agents.linksearch.generate import DATABASE_FILE
 from trellis_train.agents.linksearch.guard import SqlGuard
 from trellis_train.agents.linksearch.options import BadOptions, Options
@@ -22,6 +23,12 @@ def check_agent(spec: JobSpec) -> None:
     """Raise ``AgentUnusable`` where the job's agent could not act."""
     if spec.agent is not None and spec.agent.kind in _CHECKS:
         _CHECKS[spec.agent.kind](spec.agent)
+        if spec.agent.kind == "linksearch":
+            choose_template(spec.model.path, _tool_template(spec.agent))
+
+
+def _tool_template(task: AgentTask) -> str:
+    return str(task.options.get("tool_template") or OWN)
 
 
 def check_linksearch(task: AgentTask) -> None:
@@ -56,6 +63,8 @@ def check_first_sessions(spec: JobSpec) -> None:
         trials = try_sessions(WorkflowSource.read(spec.agent.workflow_path), tasks, limits)
     except WorkflowUnusable as error:
         raise AgentUnusable(str(error)) from error
+    if any(trial.has_tools for trial in trials):
+        choose_template(spec.model.path, _tool_template(spec.agent))
     if not trials or not all(trial.is_certain for trial in trials):
         return
     failure = trials[0].failure

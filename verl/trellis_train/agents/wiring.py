@@ -6,6 +6,8 @@ import yaml
 from trellis_contracts.spec import JobSpec
 from trellis_recipes.hydra_text import text
 
+from trellis_train.agents.episode.tool_template import HERMES, choose_template
+
 #: The loop of each kind of agent (``trellis_contracts.agents.AgentKind``).
 LOOPS = {
     "linksearch": "trellis_train.agents.linksearch.loop.LinkSearchLoop",
@@ -14,6 +16,7 @@ LOOPS = {
 LOOP_FILE = "agent_loop.yaml"
 #: Beside the folder of checkpoints, so that the attempts of a job share it.
 LOG_FOLDER = "rollout_logs"
+_TEMPLATE = "actor_rollout_ref.model.custom_chat_template"
 _AGENT = "actor_rollout_ref.rollout.agent"
 
 
@@ -28,7 +31,15 @@ def loop_overrides(spec: JobSpec) -> list[str]:
     return [
         f"{_AGENT}.default_agent_loop={spec.agent.kind}",
         f"{_AGENT}.agent_loop_config_path={text(str(path))}",
+        *_template_overrides(spec),
     ]
+
+
+def _template_overrides(spec: JobSpec) -> list[str]:
+    """The chat template that shows tools, where the job asks for it: checkpoints keep it."""
+    if spec.agent is None or spec.agent.options.get("tool_template") != HERMES:
+        return []
+    return [f"{_TEMPLATE}={text(choose_template(spec.model.path, HERMES))}"]
 
 
 def log_folder(spec: JobSpec) -> Path:

@@ -120,6 +120,8 @@ class _EndingByAccuracy:
     def _save_checkpoint(self) -> None:
         super()._save_checkpoint()  # type: ignore[misc]
         self._describe()
+        if self.global_steps >= self.total_training_steps:  # also of a run that measures nothing
+            self._describe(name="final")
 
     def _describe(self, *, name: str | None = None) -> None:
         step, standing = int(self.global_steps), self._standing or Standing()

@@ -29,7 +29,9 @@ _EVAL = {
     "eval/avg_hits": "hits",
     "eval/avg_reward": "reward",
     "eval/avg_turns": "turns",
+    "eval/avg_tokens": "tokens",
 }
+_FIRST_HIT = "eval/first_hit_turn"
 _VALIDATED = re.compile(r"val-(?:core|aux)/[^/]+/(\w+)/mean@\d+")
 
 
@@ -99,12 +101,12 @@ def derive_agent_metrics(values: Mapping[str, float], step: int) -> dict[str, fl
     for name, value in values.items():
         if (match := _VALIDATED.fullmatch(name)) is not None:
             measured.setdefault(match[1], []).append(value)
-    for metric, name in _EVAL.items():
-        if name in measured:
-            found[metric] = sum(measured[name]) / len(measured[name])
-            if step == 0:
-                found[metric.replace("eval/", "baseline/")] = found[metric]
-    return found
+    means = {name: sum(values) / len(values) for name, values in measured.items()}
+    told = {metric: means[name] for metric, name in _EVAL.items() if name in means}
+    if means.get("found"):  # the mean turn of the episodes that found somebody
+        told[_FIRST_HIT] = means["found_turn"] / means["found"]
+    baseline = {metric.replace("eval/", "baseline/"): value for metric, value in told.items()}
+    return found | told | (baseline if step == 0 else {})
 
 
 def _mean(rows: Sequence[Mapping[str, float]], name: str) -> float | None:

@@ -12,16 +12,21 @@ import re
 import shutil
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
+from trellis_api.core.errors import DomainError
 from trellis_api.core.redaction import redact
 from trellis_api.core.settings import Settings
 from trellis_api.environments import repository, service
 from trellis_api.environments.folder import FOLDER, content_folder, environment_folder, rows_folder
+from trellis_api.environments.sources import locate_source
 from trellis_contracts.agents import EnvironmentManifest
 from trellis_contracts.environments import DATASET_SEPARATOR, MANIFEST_FILE
+from trellis_data.reading.sources import SourceUnavailable
+from trellis_recipes.environments import environment_kinds
 
 from trellis_workers.environments.child import ChildFailed, NotWantedError, Order, run_child
 
@@ -97,14 +102,34 @@ def _make_folder(
         with database.write() as session:
             return repository.touch_environment(session, environment_id=environment_id, attempt=attempt)
 
-    arguments = ["make", kind, str(draft), "--parameters", json.dumps(parameters)]
+    files = _lay_sources(settings, root / "sources", kind, parameters)
+    options = ("--parameters", json.dumps(parameters), "--files", json.dumps(files))
+    arguments = ["make", kind, str(draft), *options]
     order = Order(arguments, root, settings.environment_timeout_s)
     run_child(settings, order, is_wanted=is_wanted)
     manifest = _read_manifest(draft)
+    shutil.rmtree(root / "sources", ignore_errors=True)
     content = content_folder(settings, environment_id)
     draft.rename(content)
     _lay_out_rows(content, rows_folder(settings, environment_id), manifest)
     return manifest
+
+
+def _lay_sources(settings: Settings, folder: Path, kind: str, parameters: dict[str, Any]) -> dict[str, str]:
+    """Where the files are that the parameters name; an upload with the ending by which it is read."""
+    places = {}
+    for name, wanted in environment_kinds()[kind].sources.items():
+        try:
+            place, filename = locate_source(settings, parameters[name], wanted)
+        except (SourceUnavailable, DomainError) as error:
+            raise ChildFailed(f"'{name}': {error.message}", error.code) from error
+        if filename is not None:
+            folder.mkdir(exist_ok=True)
+            link = folder / f"{name}{Path(filename).suffix.lower()}"
+            link.symlink_to(place)
+            place = str(link)
+        places[name] = place
+    return places
 
 
 def _read_manifest(folder: Path) -> EnvironmentManifest:

@@ -141,7 +141,7 @@ def test_at_most_sixteen_branches_are_kept_and_the_last_completed_is_last() -> N
 
 
 @pytest.mark.parametrize(
-    "options", [{"stream": True}, {"n": 2}, {"temperature": 0.1}, {"tool_choice": "required"}]
+    "options", [{"n": 2}, {"temperature": 0.1}, {"tool_choice": "required"}, {"extra_body": {"top_k": 1}}]
 )
 def test_what_a_call_cannot_ask_for_is_refused(options: dict[str, Any]) -> None:
     async def asks(model: RecordingChatModel) -> None:

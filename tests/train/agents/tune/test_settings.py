@@ -50,6 +50,7 @@ explorer:
     enable_history: true
     enable_auto_tool_choice: true
     tool_call_parser: hermes
+    tool_template: model
     reasoning_parser: null
     enable_thinking: false
     dtype: bfloat16

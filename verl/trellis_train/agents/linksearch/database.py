@@ -155,7 +155,14 @@ def normalise_handle(text: str) -> str:
     """
     text = unquote(text.strip())
     if "/" in text:
-        path = urlsplit(text if "//" in text else f"//{text}").path
-        parts = [part for part in path.split("/") if part]
+        parts = [part for part in _path_of(text).split("/") if part]
         text = parts[-1] if parts else ""
     return text.strip().lstrip("@").lower()
+
+
+def _path_of(text: str) -> str:
+    """The path of an address; a text that is none, as it is."""
+    try:
+        return urlsplit(text if "//" in text else f"//{text}").path
+    except ValueError:  # such as "http://[x"
+        return text

@@ -41,12 +41,17 @@ def make(folder: Path, parameters: dict[str, Any]) -> Made:
             "train_queries": parameters["train"],
             "eval_queries": parameters["eval"],
         },
-        tools=[
-            ToolSchema(**each["function"], ends_episode=each["function"]["name"] == RETURN_RESULTS)
-            for each in SCHEMAS
-        ],
+        tools=describe_tools(SCHEMAS),
         datasets={split: f"{ROWS_FOLDER}/{split}.jsonl" for split in SPLITS},
     )
+
+
+def describe_tools(schemas: list[dict[str, Any]]) -> list[ToolSchema]:
+    """The tools for the manifest."""
+    return [
+        ToolSchema(**each["function"], ends_episode=each["function"]["name"] == RETURN_RESULTS)
+        for each in schemas
+    ]
 
 
 def call(folder: Path, tool: str, arguments: dict[str, Any]) -> Answer:

@@ -20,7 +20,6 @@ from trellis_train.agents.linksearch.play import Played, play
 from trellis_train.agents.linksearch.rows import parse_handles
 from trellis_train.agents.linksearch.rubric import assess
 from trellis_train.agents.linksearch.scoring import describe_episode, judge, look_at_first_try, report
-from trellis_train.agents.linksearch.tools import SCHEMAS
 from trellis_train.rollout.inline import Inline
 
 #: Characters of an episode that travel with its sample.
@@ -51,7 +50,7 @@ class LinkSearchLoop(AgentLoopBase):
 
     async def run(self, sampling_params: dict[str, Any], **row: Any) -> AgentLoopOutput:
         """Play the row's episode and score it."""
-        transcript = Transcript(self, tools=SCHEMAS)
+        transcript = Transcript(self, tools=self.desk.tools.schemas)
         played = await play(
             transcript,
             self.desk,
@@ -71,13 +70,14 @@ class LinkSearchLoop(AgentLoopBase):
         score = judge(rubric, first, self.options)
         is_all_trained = self.options.mode == "rollout"
         whole = transcript.trajectory(played.stop_reason, is_all_trained=is_all_trained)
+        tokens = len(transcript.prompt_ids) + len(transcript.response_ids)
         output = transcript.to_output(
             reward=score.total,
             tools_s=played.tools_s,
             is_all_trained=is_all_trained,
             extra_fields={
-                "reward_extra_info": report(rubric, first, score, self.options),
-                "agent": describe_episode(played, whole.duration_s),
+                "reward_extra_info": report(rubric, first, score, self.options, tokens=tokens),
+                "agent": describe_episode(played, rubric, whole.duration_s, tokens=tokens),
                 "trajectory": transcript.trajectory(
                     played.stop_reason,
                     is_all_trained=is_all_trained,

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
+from trellis_train.agents.episode.tool_template import HERMES, OWN
+
 #: ``masked``: the loss over sampled tokens, the full reward; ``rollout``: over all of the rollout, outcome
 #: only; ``simple``: one turn, a heuristic reward.
 Mode = Literal["masked", "rollout", "simple"]
@@ -26,6 +28,8 @@ class Options:
     max_profiles: int = 10
     #: A file for every rollout.
     detailed_logging: bool = False
+    #: ``model``: its own chat template; ``hermes``: that with the tools put into it.
+    tool_template: str = OWN
 
     @classmethod
     def parse(cls, given: Mapping[str, Any]) -> "Options":
@@ -41,6 +45,8 @@ class Options:
         options = cls(**given)
         if options.mode not in get_args(Mode):
             raise BadOptions(f"mode must be one of {', '.join(get_args(Mode))}, not {options.mode!r}")
+        if options.tool_template not in (OWN, HERMES):
+            raise BadOptions(f"tool_template must be {OWN} or {HERMES}, not {options.tool_template!r}")
         for name in ("max_turns", "max_calls", "max_profiles"):
             if getattr(options, name) < 1:
                 raise BadOptions(f"{name} must be at least 1, not {getattr(options, name)}")

@@ -71,7 +71,8 @@ async def play(
     """Play an episode on an empty ``transcript``; ``question`` is the row's prompt."""
     played = Played()
     try:
-        await transcript.begin([{"role": "system", "content": system_prompt(options)}, *question])
+        system = {"role": "system", "content": system_prompt(options, desk.tools.shape)}
+        await transcript.begin([system, *question])
     except PromptTooLong:
         played.stop_reason = "context"
         return played

@@ -70,8 +70,14 @@ def look_at_first_try(played: Played, gold: list[str]) -> FirstTry:
     )
 
 
-def report(rubric: Rubric, first: FirstTry, score: Score, options: Options) -> dict[str, float]:
-    """Numbers of an episode, the same names for every one: verl takes their means in validation."""
+def report(
+    rubric: Rubric, first: FirstTry, score: Score, options: Options, *, tokens: int
+) -> dict[str, float]:
+    """Numbers of an episode, the same names for every one: verl takes their means in validation.
+
+    ``tokens`` are those of the whole episode. ``found_turn`` is 0 where nobody was found, so that its mean
+    over that of ``found`` is the mean turn of the episodes that found somebody.
+    """
     is_simple = options.mode == "simple"
     value = first.row_recall if is_simple else rubric.score
     parts = dict.fromkeys(("process", "strategy", "efficiency", "penalty"), 0.0)
@@ -84,12 +90,16 @@ def report(rubric: Rubric, first: FirstTry, score: Score, options: Options) -> d
         "turns": float(rubric.turns),
         "searches": float(rubric.searches),
         "reads": float(rubric.reads),
+        "tokens": float(tokens),
+        "found": float(rubric.turn_first_correct_found is not None),
+        "found_turn": float(rubric.turn_first_correct_found or 0),
         **{name: score.parts.get(name, 0.0) for name in parts},
     }
 
 
-def describe_episode(played: Played, duration_s: float) -> dict[str, Any]:
-    """Numbers for ``agent/*``."""
+def describe_episode(played: Played, rubric: Rubric, duration_s: float, *, tokens: int) -> dict[str, Any]:
+    """Numbers for ``agent/*``; ``first_hit_turn`` only of an episode whose searches showed a right handle."""
+    first = rubric.turn_first_correct_found
     return {
         "turns": played.turns,
         "calls": len(played.told),
@@ -97,4 +107,7 @@ def describe_episode(played: Played, duration_s: float) -> dict[str, Any]:
         "episode_s": duration_s,
         "answered": float(played.stop_reason == "answered"),
         "malformed": played.malformed_turns,
+        "tokens": tokens,
+        "sampled_tokens": rubric.response_tokens,
+        **({} if first is None else {"first_hit_turn": first}),
     }

@@ -8,23 +8,32 @@ import argparse
 import json
 import sqlite3
 import sys
+import tempfile
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from trellis_train.agents.episode.tool_template import HERMES, OWN, require_shown
+from trellis_train.agents.linksearch.database import normalise_handle
 from trellis_train.agents.linksearch.generate import DATABASE_FILE
 from trellis_train.agents.linksearch.guard import SqlGuard
 from trellis_train.agents.linksearch.options import Options
+from trellis_train.agents.linksearch.own_database import BadDatabase, copy_database, is_indexed
 from trellis_train.agents.linksearch.prompts import system_prompt
 from trellis_train.agents.linksearch.rows import BadQuery
+from trellis_train.agents.linksearch.shape import open_unchanged
 from trellis_train.agents.linksearch.sources import EVAL, TRAIN, gold_of, read_rows
 from trellis_train.agents.linksearch.tools import SCHEMAS
+from trellis_train.agents.unusable import AgentUnusable
 
 EXIT_BAD_REQUEST = 65  # EX_DATAERR
-TABLES = ("profiles", "experiences", "educations", "profiles_fts")
 _MAKE_ONE = "Make one with `trellis linksearch generate FOLDER`, and name its profiles.db in PROFILE_DB_PATH."
+_BRING_ONE = (
+    "A database of your own needs a table profiles (id, linkedin_handle, name, ...); docs/agents.md. "
+    + _MAKE_ONE
+)
 
 
 class Unusable(ValueError):
@@ -49,9 +58,7 @@ def lay(database: Path, source: str, folder: Path, *, train: int, evaluation: in
     """Write the folder; rows of each split. Raises ``Unusable``."""
     check_database(database)
     folder.mkdir(parents=True, exist_ok=True)
-    link = folder / DATABASE_FILE
-    link.unlink(missing_ok=True)
-    link.symlink_to(database.resolve())
+    _lay_database(database, folder / DATABASE_FILE)
     counts = {}
     for split, limit in ((TRAIN, train), (EVAL, evaluation)):
         rows = _read(source, split, limit)
@@ -61,35 +68,46 @@ def lay(database: Path, source: str, folder: Path, *, train: int, evaluation: in
     return counts
 
 
+def _lay_database(database: Path, target: Path) -> None:
+    """A link where searches can run in the file as it is, else a copy with an index."""
+    target.unlink(missing_ok=True)
+    if is_indexed(database):
+        target.symlink_to(database.resolve())
+    else:
+        copy_database(database, target)
+
+
 def check_database(path: Path) -> str:
     """What the database holds. Raises ``Unusable``."""
     if not path.is_file():
         raise Unusable(f"there is no database {path}", _MAKE_ONE)
     try:
-        with closing(
-            sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
-        ) as connection:
-            found = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
-            missing = [name for name in TABLES if name not in found]
-            if missing:
-                raise Unusable(f"{path} has no table {', '.join(missing)}", _MAKE_ONE)
-            (count,) = connection.execute("SELECT count(*) FROM profiles").fetchone()
+        with tempfile.TemporaryDirectory() as scratch:
+            readable = path
+            if not is_indexed(path):
+                readable = Path(scratch) / DATABASE_FILE
+                copy_database(path, readable)
+            return f"{_count_profiles(readable):,} profiles in {path}"
+    except BadDatabase as error:
+        raise Unusable(str(error), _BRING_ONE) from error
     except sqlite3.DatabaseError as error:
-        raise Unusable(f"{path} is no database of profiles: {error}", _MAKE_ONE) from error
+        raise Unusable(f"{path} is no database of profiles: {error}", _BRING_ONE) from error
+
+
+def _count_profiles(path: Path) -> int:
+    with closing(open_unchanged(path)) as connection:
+        (count,) = connection.execute("SELECT count(*) FROM profiles").fetchone()
     if not count:
-        raise Unusable(f"{path} holds no profiles", _MAKE_ONE)
+        raise BadDatabase(f"{path} holds no profiles")
     reply = SqlGuard(path).run("SELECT rowid FROM profiles_fts WHERE profiles_fts MATCH ?", ["a*"])
     if reply.error is not None:
-        raise Unusable(f"the full-text index of {path} does not answer: {reply.message}", _MAKE_ONE)
-    return f"{count:,} profiles in {path}"
+        raise BadDatabase(f"the full-text index of {path} does not answer: {reply.message}")
+    return int(count)
 
 
 def check_data(source: str, database: Path, *, train: int, evaluation: int) -> str:
     """How many queries there are, whose handles are all in the database. Raises ``Unusable``."""
-    with closing(
-        sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
-    ) as connection:
-        known = {row[0] for row in connection.execute("SELECT linkedin_handle FROM profiles")}
+    known = read_handles(database)
     told = []
     for split, limit in ((TRAIN, train), (EVAL, evaluation)):
         rows = _read(source, split, limit)
@@ -104,6 +122,13 @@ def check_data(source: str, database: Path, *, train: int, evaluation: int) -> s
     return ", ".join(told)
 
 
+def read_handles(database: Path) -> set[str]:
+    """The handles of the database in their normal form."""
+    with closing(open_unchanged(database)) as connection:
+        found = connection.execute("SELECT linkedin_handle FROM profiles")
+        return {normalise_handle(handle) for (handle,) in found if isinstance(handle, str)}
+
+
 def check_model(model: str, *, max_prompt: int, options: Options) -> str:
     """How long the prompt is in the model's tokens. Raises ``Unusable``."""
     from transformers import AutoConfig, AutoTokenizer
@@ -115,14 +140,12 @@ def check_model(model: str, *, max_prompt: int, options: Options) -> str:
         reason = str(error).splitlines()[0]
         advice = "Name a folder in Hugging Face format or a model of the hub in MODEL_NAME."
         raise Unusable(f"the model {model} cannot be read: {reason}", advice) from error
-    if not tokenizer.chat_template:
-        raise Unusable(
-            f"the model {model} has no chat template", "Take a model that is made for chats with tools."
-        )
+    try:
+        require_shown(tokenizer, model, options.tool_template)
+    except AgentUnusable as error:
+        raise Unusable(str(error), "Its prompt would not tell it what it can do.") from error
     messages = [{"role": "system", "content": system_prompt(options)}, {"role": "user", "content": "Who?"}]
     text = tokenizer.apply_chat_template(messages, tools=SCHEMAS, add_generation_prompt=True, tokenize=False)
-    if "search_profile" not in text:
-        raise Unusable(f"the chat template of {model} shows no tools", "Take a model that knows tools.")
     length = len(tokenizer.encode(text, add_special_tokens=False))
     if length > max_prompt:
         raise Unusable(f"the prompt takes {length} tokens of {model}, more than {max_prompt}", "Raise it.")
@@ -158,6 +181,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--model")
     parser.add_argument("--max-prompt", type=int, default=2048)
     parser.add_argument("--max-turns", type=int, default=Options.max_turns)
+    parser.add_argument("--tool-template", choices=[OWN, HERMES], default=OWN)
     given = parser.parse_args(arguments)
     sizes = {"train": given.train, "evaluation": given.eval}
     if given.task == "lay":
@@ -171,7 +195,7 @@ def main(arguments: list[str]) -> int:
     if findings[0].is_ok:
         findings.append(_look("data", lambda: check_data(given.queries, given.database, **sizes)))
     if given.model:
-        options = Options(max_turns=given.max_turns)
+        options = Options(max_turns=given.max_turns, tool_template=given.tool_template)
         findings.append(
             _look("model", lambda: check_model(given.model, max_prompt=given.max_prompt, options=options))
         )

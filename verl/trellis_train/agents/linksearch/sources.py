@@ -1,36 +1,41 @@
-"""Where queries come from: a file of this machine, or a dataset of the hub."""
+"""Where queries come from: files of this machine, or a dataset of the hub."""
 
 import csv
 import json
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from trellis_train.agents.linksearch.rows import BadQuery, parse_handles, query_row, read_queries
 
 TRAIN, EVAL = "train", "eval"
+HUB_PREFIX = "hub:"
 #: What a split may be called, by ours.
 _NAMES = {TRAIN: ("train",), EVAL: ("eval", "validation", "valid", "dev", "test")}
 _ENDINGS = (".jsonl", ".json", ".csv", ".parquet")
+#: Of rows that know no splits, one in so many is measured with.
+_HELD_OUT = 10
+_NAMED_FILES = 20
+#: What tells the parts of a file apart: ``train-00000-of-00002``, ``part.3``, ``0001``.
+_PART = re.compile(r"[-_.]?(?:\d+-of-)?\d+$")
 
 
 def read_rows(source: str, split: str, limit: int | None) -> list[dict[str, Any]]:
     """The first ``limit`` rows of a split, as verl reads them.
 
-    ``source`` is a file, a folder with a file for each split, or a dataset's id on the hub (``owner/name``).
-    Raises ``BadQuery`` with a sentence.
+    ``source`` is a file, a folder with files for each split, or a dataset's id on the hub (``owner/name``, or
+    ``hub:owner/name``). Files are told apart by their names or folders (``train-00000-of-00002.parquet``,
+    ``data/test/0.parquet``), and all parts of a split are read. Where they name no splits, the rows' own
+    column ``split`` tells, else the last tenth is the split ``eval``. Raises ``BadQuery`` with a sentence.
     """
-    path = _find_file(source, split)
-    rows: list[dict[str, Any]] = []
-    for number, query in enumerate(_read(path)):
-        if limit is not None and len(rows) >= limit:
-            break
-        row = query_row({"split": split, **query}, number)
-        row["extra_info"]["split"] = split
-        rows.append(row)
+    queries = [query_row({"split": split, **query}, number) for number, query in _queries(source, split)]
+    rows = queries if limit is None else queries[:limit]
     if not rows:
-        raise BadQuery(f"{path.name} of {source} holds no queries")
+        raise BadQuery(f"{source} holds no queries of the split {split}")
+    for row in rows:
+        row["extra_info"]["split"] = split
     return rows
 
 
@@ -39,45 +44,96 @@ def gold_of(row: dict[str, Any]) -> list[str]:
     return parse_handles(row["reward_model"]["ground_truth"])
 
 
-def _find_file(source: str, split: str) -> Path:
-    path = Path(source)
-    if path.is_file():
-        return path
-    if path.is_dir():
-        return _choose(sorted(each for each in path.rglob("*") if each.is_file()), split, source)
-    if source.count("/") == 1 and not source.startswith((".", "/", "~")):
-        return _choose(_fetch(source), split, source)
-    raise BadQuery(f"there is no file or folder {source}, and it is no dataset's id (owner/name)")
+def _queries(source: str, split: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The queries of a split with their numbers, in the order of the files."""
+    files = _find_files(source)
+    train, evaluation = _of_split(files, TRAIN), _of_split(files, EVAL)
+    if evaluation:
+        yield from enumerate(_read_all(_require(train if split == TRAIN else evaluation, source, split)))
+    elif len(train) == len(files) or _are_one_file(list(files)):
+        yield from _cut(list(enumerate(_read_all(list(files)))), split)
+    else:
+        yield from enumerate(_read_all(_require(train if split == TRAIN else [], source, split, files)))
 
 
-def _fetch(dataset: str) -> list[Path]:
+def _require(found: list[Path], source: str, split: str, files: Iterable[Path] = ()) -> list[Path]:
+    if not found:
+        names = sorted(each.name for each in files)[:_NAMED_FILES]
+        raise BadQuery(f"{source} has no file for the split {split}" + (f" among {names}" if names else ""))
+    return found
+
+
+def _cut(rows: list[tuple[int, dict[str, Any]]], split: str) -> list[tuple[int, dict[str, Any]]]:
+    """The split's share of rows whose files tell none."""
+    if any(row.get("split") for _, row in rows):
+        return [each for each in rows if str(each[1].get("split")).lower() in _NAMES[split]]
+    for number, row in rows:  # what is wrong with a row is told whichever split it falls into
+        query_row(row, number)
+    held_out = max(1, len(rows) // _HELD_OUT)
+    return rows[-held_out:] if split == EVAL else rows[:-held_out]
+
+
+def _find_files(source: str) -> dict[Path, tuple[str, ...]]:
+    """Files of rows of one kind, with the words of their names and of their folders within the source."""
+    path, hub = Path(source), source.removeprefix(HUB_PREFIX)
+    if source.startswith(HUB_PREFIX):
+        root = _fetch(hub)
+    elif path.is_file():
+        return {path: ()}
+    elif path.is_dir():
+        root = path
+    elif source.count("/") == 1 and not source.startswith((".", "/", "~")):
+        root = _fetch(source)
+    else:
+        raise BadQuery(f"there is no file or folder {source}, and it is no dataset's id (owner/name)")
+    found = [each for each in sorted(root.rglob("*")) if each.is_file() and each.suffix in _ENDINGS]
+    # The same rows may lie there in several forms; one of them is read.
+    suffix = next((ending for ending in _ENDINGS if any(each.suffix == ending for each in found)), None)
+    if suffix is None:
+        raise BadQuery(f"{source} holds no {', '.join(_ENDINGS)} file")
+    return {each: _words(each.relative_to(root)) for each in found if each.suffix == suffix}
+
+
+def _words(path: Path) -> tuple[str, ...]:
+    parts = (*path.parent.parts, path.stem)
+    return tuple(word for part in parts for word in re.split(r"[-_.]", part.lower()))
+
+
+def _of_split(files: dict[Path, tuple[str, ...]], split: str) -> list[Path]:
+    """All parts of a split, by the first of its names that any file bears."""
+    for name in _NAMES[split]:
+        if found := [path for path, words in files.items() if name in words]:
+            return found
+    return []
+
+
+def _are_one_file(files: list[Path]) -> bool:
+    """Whether the files are one, or the numbered parts of one."""
+    return len({(each.parent, _PART.sub("", each.stem)) for each in files}) == 1
+
+
+def _fetch(dataset: str) -> Path:
     """The files of rows of a dataset on the hub; the hub's own variables say where and with which token."""
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     try:
-        folder = snapshot_download(
-            dataset,
-            repo_type="dataset",
-            allow_patterns=[f"*{ending}" for ending in _ENDINGS],
-            token=os.environ.get("HF_TOKEN") or None,
+        return Path(
+            snapshot_download(
+                dataset,
+                repo_type="dataset",
+                allow_patterns=[f"*{ending}" for ending in _ENDINGS],
+                token=os.environ.get("HF_TOKEN") or None,
+            )
         )
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise BadQuery(f"the dataset {dataset} cannot be fetched from the hub: {reason}") from error
-    return sorted(each for each in Path(folder).rglob("*") if each.is_file())
 
 
-def _choose(files: list[Path], split: str, source: str) -> Path:
-    """The file of that split; the only one where there is but one."""
-    files = [each for each in files if each.suffix in _ENDINGS]
-    for name in _NAMES[split]:
-        for each in files:
-            if name in each.stem.lower().replace("-", "_").split("_"):
-                return each
-    if len(files) == 1:
-        return files[0]
-    raise BadQuery(f"{source} has no file for the split {split} among {[each.name for each in files]}")
+def _read_all(paths: list[Path]) -> Iterator[dict[str, Any]]:
+    for path in paths:
+        yield from _read(path)
 
 
 def _read(path: Path) -> Iterator[dict[str, Any]]:
@@ -85,10 +141,12 @@ def _read(path: Path) -> Iterator[dict[str, Any]]:
         if path.suffix == ".parquet":
             import pyarrow.parquet as pq
 
-            yield from pq.read_table(path).to_pylist()
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches():
+                    yield from batch.to_pylist()
         elif path.suffix == ".csv":
-            with path.open(encoding="utf-8", newline="") as file:
-                yield from csv.DictReader(file)
+            with path.open(encoding="utf-8", newline="") as text:
+                yield from csv.DictReader(text)
         elif path.suffix == ".json":
             yield from json.loads(path.read_text(encoding="utf-8"))
         else:

@@ -27,15 +27,20 @@ class Task:
     id: str
     prompt: list[Message]
     truth: GroundTruth
-    #: Rows of the offered tools, for the simulator; None where the row has none.
+    #: The offered tools: rows of ours, which can be simulated, or functions of OpenAI's form without their
+    #: envelope; None where the row has none.
     tools: list[dict[str, Any]] | None = None
 
     @property
     def toolbox(self) -> Toolbox:
-        """The tools, ready to be called; ``BadTask`` without any."""
-        if self.tools is None:
-            raise BadTask(f"{self.id}: extra_info.tools is missing, so no call can be simulated")
-        return Toolbox(self.tools)
+        """The tools, ready to be called where they can be simulated; ``BadTask`` where nobody knows them."""
+        if self.tools is not None:
+            return Toolbox(self.tools)
+        if self.truth.available_tools is None:
+            raise BadTask(
+                f"{self.id}: neither extra_info.tools nor available_tools says which tools there are"
+            )
+        return Toolbox({"name": name} for name in self.truth.available_tools)
 
 
 def read_task(row: Mapping[str, Any], place: str) -> Task:
@@ -55,7 +60,7 @@ def read_task(row: Mapping[str, Any], place: str) -> Task:
     info = info if isinstance(info, Mapping) else {}
     name = str(info.get("id") or info.get("index") or place)
     messages = [{"role": str(each["role"]), "content": str(each["content"])} for each in prompt]
-    return Task(name, messages, truth, _read_tools(info.get("tools"), place))
+    return Task(name, messages, truth, _read_tools(info.get("tools") or row.get("tools"), place))
 
 
 def load_tasks(path: Path, limit: int | None = None) -> list[Task]:
@@ -87,9 +92,12 @@ def _read_tools(text: object, place: str) -> list[dict[str, Any]] | None:
         tools = json.loads(text) if isinstance(text, str) else text
     except ValueError as error:
         raise BadTask(f"{place}: extra_info.tools is no JSON: {error}") from error
-    if not isinstance(tools, list) or not all(isinstance(tool, dict) and "name" in tool for tool in tools):
+    if not isinstance(tools, list):
         raise BadTask(f"{place}: extra_info.tools is no list of tools")
-    return tools
+    found = [tool.get("function", tool) if isinstance(tool, dict) else tool for tool in tools]
+    if not all(isinstance(tool, dict) and isinstance(tool.get("name"), str) for tool in found):
+        raise BadTask(f"{place}: extra_info.tools is no list of tools: each needs a name")
+    return found
 
 
 def _is_message(message: object) -> bool:

@@ -24,6 +24,7 @@ KNOBS = {
     "explorer.eval_interval": "validate_every",
     "explorer.rollout_model.tensor_parallel_size": "tensor_parallel",
     "explorer.rollout_model.seed": "seed",
+    "explorer.rollout_model.tool_template": "tool_template",
     "trainer.save_interval": "save_every",
     "trainer.use_dynamic_bsz": "dynamic_batch",
     "trainer.max_token_len_per_gpu": "max_tokens_per_gpu",

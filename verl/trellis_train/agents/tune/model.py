@@ -12,9 +12,17 @@ from typing import Any
 from uuid import uuid4
 
 from trellis_contracts.agents import ToolCall
-from trellis_contracts.workflows import ContextExceeded, Message, ModelError, TunableChatModel, read_reply
+from trellis_contracts.workflows import (
+    ContextExceeded,
+    Message,
+    ModelError,
+    TunableChatModel,
+    named_tool,
+    read_reply,
+)
 
 from trellis_train.agents.episode.tool_calls import parse_tool_calls
+from trellis_train.agents.episode.tool_template import HERMES, shows_tools
 from trellis_train.agents.episode.transcript import PromptTooLong, Transcript
 from trellis_train.rollout.seeding import derive_seed
 
@@ -103,6 +111,8 @@ class RecordingChatModel(TunableChatModel):
         forms = [form_of(message) for message in messages]
         shown = [to_template(message) for message in messages]
         branch = self._find(forms, tools)
+        # The forms are those of what was asked: the next call comes without the instruction.
+        _instruct(shown[len(branch.known) if branch else 0 :], options)
         self._calls += 1
         params = self._params_of(options)
         if branch is None:
@@ -121,11 +131,23 @@ class RecordingChatModel(TunableChatModel):
         finally:
             branch.is_busy = False
 
+    def _shows_tools(self) -> bool:
+        """Looked up once a worker: the loop serves all sessions with one tokenizer."""
+        found = getattr(self._loop, "shows_tools", None)
+        if found is None:
+            found = self._loop.shows_tools = shows_tools(self._loop.tokenizer)
+        return bool(found)
+
     def _find(self, forms: list[str], tools: list[Message]) -> Branch | None:
         fitting = [branch for branch in self.branches if branch.is_prefix_of(forms, tools)]
         return max(fitting, key=lambda branch: len(branch.known), default=None)
 
     async def _begin(self, branch: Branch, messages: list[Message]) -> None:
+        if branch.tools and not self._shows_tools():
+            raise ModelError(
+                "the model's chat template shows no tools, so it would never learn of them: take a model that"
+                f" is trained on tools, or set tool_template to {HERMES}"
+            )
         try:
             await branch.transcript.begin(messages)
         except PromptTooLong as error:
@@ -159,6 +181,8 @@ class RecordingChatModel(TunableChatModel):
         self.waited_s += time.monotonic() - started
         sampled = len(branch.ids) - prompt_tokens
         reply = make_reply(text, prompt_tokens, sampled, is_cut=sampled >= room, has_tools=bool(branch.tools))
+        if options.get("parallel_tool_calls") is False:
+            reply["tool_calls"] = reply["tool_calls"][:1]
         transcript.note_calls(
             [ToolCall(name=call["name"], arguments=call["arguments"]) for call in reply["tool_calls"]]
         )
@@ -194,6 +218,26 @@ def make_reply(text: str, prompt_tokens: int, sampled: int, *, is_cut: bool, has
         "prompt_tokens": prompt_tokens,
         "completion_tokens": sampled,
     }
+
+
+def _instruct(messages: list[Message], options: Message) -> None:
+    """Say in the user's last words what is asked of the reply; forced tokens would not be the policy's."""
+    told = []
+    choice = options.get("tool_choice")
+    if (name := named_tool(choice)) is not None:
+        told.append(f"Call the tool {name}.")
+    elif choice == "required":
+        told.append("Call one of the tools.")
+    form = options.get("response_format")
+    kind = form.get("type") if isinstance(form, Mapping) else None
+    if kind == "json_object":
+        told.append("Answer with a JSON object alone.")
+    elif kind == "json_schema":
+        schema = (form or {}).get("json_schema", {}).get("schema", {})
+        told.append(f"Answer with JSON alone that follows this schema: {json.dumps(schema)}")
+    last = next((each for each in reversed(messages) if each["role"] == "user"), None)
+    if told and last is not None:
+        last["content"] = "\n\n".join([last["content"], *told])
 
 
 def form_of(message: Mapping[str, Any]) -> str:

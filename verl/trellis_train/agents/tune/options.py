@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from trellis_train.agents.episode.tool_template import HERMES, OWN
 from trellis_train.agents.tune.isolation import RunnerLimits
 
 #: Resolved by the platform, not options of the loop.
@@ -25,6 +26,8 @@ class Options:
     memory_mb: int = 1024
     #: Of a reply whose call says nothing of its length.
     reply_tokens: int | None = None
+    #: ``model``: its own chat template; ``hermes``: that with the tools put into it.
+    tool_template: str = OWN
 
     @classmethod
     def parse(cls, given: Mapping[str, Any]) -> "Options":
@@ -35,10 +38,13 @@ class Options:
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(chosen) - known):
             raise BadOptions(f"tune has no option {', '.join(unknown)}; it has {', '.join(sorted(known))}")
+        template = chosen.pop("tool_template", OWN)
+        if template not in (OWN, HERMES):
+            raise BadOptions(f"tool_template must be {OWN} or {HERMES}, not {template!r}")
         for name, value in chosen.items():
             if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
                 raise BadOptions(f"{name} must be a number above 0, not {value!r}")
-        return cls(**chosen)
+        return cls(**chosen, tool_template=template)
 
     def as_limits(self) -> RunnerLimits:
         """For the runner."""

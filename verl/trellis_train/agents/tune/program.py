@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trellis_contracts import workflows
+from trellis_contracts import chat_client, workflows
 
 DEFAULT_FUNCTION = "workflow"
 PICKLE_SUFFIX = ".pkl"
@@ -46,7 +46,7 @@ class WorkflowSource:
         """What the sandbox executes."""
         lines = [
             Path(__file__).with_name("inside.py").read_text(),
-            f"MODULES = {{'trellis_contracts.workflows': {Path(workflows.__file__).read_text()!r}}}",
+            f"MODULES = {_read_modules()!r}",
             f"CODE = {base64.b64encode(self.code).decode()!r}",
             f"IS_PICKLE = {self.is_pickle!r}",
             f"FUNCTION = {self.function!r}",
@@ -59,6 +59,11 @@ class WorkflowSource:
     def sha256(self) -> str:
         """Of the code."""
         return hashlib.sha256(self.code).hexdigest()
+
+
+def _read_modules() -> dict[str, str]:
+    """The sources of what a workflow is written against, in the order in which they load."""
+    return {each.__name__: Path(str(each.__file__)).read_text() for each in (workflows, chat_client)}
 
 
 def find_function(code: bytes, name: str) -> str:

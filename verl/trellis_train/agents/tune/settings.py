@@ -94,6 +94,8 @@ class RolloutModel:
     enable_history: bool = True
     enable_auto_tool_choice: bool = True
     tool_call_parser: str = "hermes"
+    #: ``hermes`` puts tools into a chat template that shows none.
+    tool_template: str = "model"
     reasoning_parser: str | None = None
     enable_thinking: bool = False
     dtype: str = "bfloat16"

@@ -52,12 +52,14 @@ class ScriptedModel:
     def __init__(self, answer: str) -> None:
         self._answer = answer
         self.replies = 0
+        self.has_tools = False
 
     async def answer(self, messages: list[Message], tools: list[Message], options: Message) -> Message:
         """A reply as plain data; ``ContextExceeded`` after so many of them, as a real model's room ends."""
         if self.replies >= MAX_REPLIES:
             raise ContextExceeded(f"the scripted model has given {MAX_REPLIES} replies")
         self.replies += 1
+        self.has_tools = self.has_tools or bool(tools)
         may_call = bool(tools) and options.get("tool_choice") != "none" and messages[-1]["role"] != "tool"
         calls = [_call(tools[0])] if may_call else []
         return {
@@ -92,6 +94,8 @@ class Trial:
     failure: SessionFailed | None
     #: Replies that the workflow had got by then.
     replies: int
+    #: The workflow offered tools to the model.
+    has_tools: bool = False
 
     @property
     def is_certain(self) -> bool:
@@ -118,11 +122,11 @@ async def _play(runner: WorkflowRunner, tasks: Sequence[Mapping[str, Any]]) -> l
         try:
             await runner.run(dict(task), model)
             silent = SessionFailed("the workflow never called the model", kind="no model call")
-            trials.append(Trial(None if model.replies else silent, model.replies))
+            trials.append(Trial(None if model.replies else silent, model.replies, model.has_tools))
         except SessionFailed as error:
             # Where the script ran out, a real model might have ended the session.
             is_open = error.kind == ContextExceeded.__name__
-            trials.append(Trial(None if is_open else error, model.replies))
+            trials.append(Trial(None if is_open else error, model.replies, model.has_tools))
     return trials
 
 

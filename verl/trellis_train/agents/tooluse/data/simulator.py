@@ -29,6 +29,11 @@ class Toolbox:
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
         self.tools = {str(row["name"]): row for row in rows}
 
+    @property
+    def can_simulate(self) -> bool:
+        """Whether results can be made up: tools that people bring say nothing of theirs (``returns``)."""
+        return all("returns" in row for row in self.tools.values())
+
     def call(self, name: str, arguments: Any) -> dict[str, Any]:
         """The result of a call; never raises for what a model may send."""
         tool = self.tools.get(name)

@@ -59,11 +59,15 @@ def comes_to_the_answer(response: Response, truth: GroundTruth, toolbox: Toolbox
     """Every call runs in the simulator, the last one gives the reference's result, and the prose its answer.
 
     A call that cannot be read counts as one that fails. Where no tool is wanted, calling one is a failure.
+    Of tools that cannot be simulated, the calls have to be the reference's, arguments included.
     """
     if response.bad_calls or response.is_unbalanced or bool(response.calls) != bool(truth.steps):
         return False
     if truth.answer is not None and not components.holds_answer(response.prose, truth.answer):
         return False
+    if not toolbox.can_simulate:
+        made = [(call.name, call.arguments) for call in response.calls]
+        return made == [(step.name, step.arguments) for step in truth.steps]
     result = ""
     for call in response.calls:
         outcome = toolbox.call(call.name, call.arguments)

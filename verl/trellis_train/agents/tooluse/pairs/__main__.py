@@ -11,6 +11,7 @@ from trellis_data.whole_files import write_whole
 from trellis_train.agents.tooluse.command import add_sampling_options, prepare_process, read_sampling
 from trellis_train.agents.tooluse.pairs.making import MIN_MARGIN, SAMPLES_PER_PROMPT, PairReport, make_pairs
 from trellis_train.agents.tooluse.sampling import Sampler, model_sampler
+from trellis_train.agents.tooluse.scoring.settings import BadRewardSettings, RewardSettings
 from trellis_train.agents.tooluse.tasks import BadTask, load_tasks
 
 EXIT_BAD_INPUT = 65  # EX_DATAERR
@@ -21,6 +22,7 @@ def main(arguments: Sequence[str], sampler: Sampler | None = None) -> int:
     """Write the pairs and print a summary as JSON; ``sampler`` stands for the model in tests."""
     options = _read_options(arguments)
     try:
+        settings = RewardSettings.parse_texts(options.weights, options.penalties)
         tasks = load_tasks(options.data, options.limit)
         sampling = read_sampling(options)
         if sampler is None:
@@ -28,8 +30,8 @@ def main(arguments: Sequence[str], sampler: Sampler | None = None) -> int:
             sampler = model_sampler(
                 options.model, platform=options.platform, max_model_len=options.max_model_len
             )
-        report = make_pairs(tasks, sampler(tasks, sampling), min_margin=options.min_margin)
-    except BadTask as error:
+        report = make_pairs(tasks, sampler(tasks, sampling), min_margin=options.min_margin, settings=settings)
+    except (BadTask, BadRewardSettings) as error:
         print(error, file=sys.stderr)
         return EXIT_BAD_INPUT
     write_pairs(report, options.output)
@@ -48,6 +50,8 @@ def _read_options(arguments: Sequence[str]) -> argparse.Namespace:
     add_sampling_options(parser, samples=SAMPLES_PER_PROMPT, temperature=TEMPERATURE)
     parser.add_argument("--output", type=Path, required=True, help="the file of JSON lines to write")
     parser.add_argument("--min-margin", type=float, default=MIN_MARGIN)
+    parser.add_argument("--weights", help="of the reward's parts, a JSON object")
+    parser.add_argument("--penalties", help="of the reward, a JSON object")
     options = parser.parse_args(arguments)
     if options.samples < 2:
         parser.error("a pair needs at least two samples of each prompt")

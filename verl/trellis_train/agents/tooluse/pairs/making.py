@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trellis_train.agents.tooluse.scoring.reward import score
+from trellis_train.agents.tooluse.scoring.settings import RewardSettings
 from trellis_train.agents.tooluse.tasks import Task
 
 #: Pairs that differ by less teach noise.
@@ -70,21 +71,25 @@ class PairReport:
 
 
 def make_pairs(
-    tasks: Iterable[Task], responses: Iterable[Sequence[str]], *, min_margin: float = MIN_MARGIN
+    tasks: Iterable[Task],
+    responses: Iterable[Sequence[str]],
+    *,
+    min_margin: float = MIN_MARGIN,
+    settings: RewardSettings | None = None,
 ) -> PairReport:
     """One pair a prompt at most: its best response against its worst, where ``min_margin`` lies between.
 
     Responses that are the same text count once. Of equal scores the response that came first is taken, so
     that the same responses give the same pairs.
     """
-    report = PairReport()
+    report, settings = PairReport(), settings or RewardSettings()
     for task, texts in zip(tasks, responses, strict=True):
         report.prompts += 1
         distinct = list(dict.fromkeys(text.strip() for text in texts))
         if len(distinct) < 2:
             report.same += 1
             continue
-        scores = [round(score(text, task.truth).signed, _DIGITS) for text in distinct]
+        scores = [round(score(text, task.truth, settings=settings).signed, _DIGITS) for text in distinct]
         best, worst = max(scores), min(scores)
         pair = Pair(
             sample_id=task.id,

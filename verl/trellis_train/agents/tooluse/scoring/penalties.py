@@ -1,10 +1,12 @@
 """What is taken off a tool-use reward: each fault once, but redundant calls twice at most."""
 
+from collections.abc import Mapping
+
 from trellis_train.agents.tooluse.scoring.components import Trace, find_repeats, well_formed
 from trellis_train.agents.tooluse.scoring.response import Response
+from trellis_train.agents.tooluse.scoring.settings import PENALTIES
 from trellis_train.agents.tooluse.scoring.truth import GroundTruth
 
-WRONG_TOOL, REDUNDANT_CALL, FORMAT_ERROR, TIMEOUT, HALLUCINATED_TOOL = -0.3, -0.2, -0.1, -0.5, -0.4
 MOST_REDUNDANT = 2
 
 
@@ -23,14 +25,16 @@ def find_invented_tools(response: Response, truth: GroundTruth) -> list[str]:
     return [name for name in dict.fromkeys(call.name for call in response.calls) if name not in known]
 
 
-def find_penalties(response: Response, truth: GroundTruth, trace: Trace | None) -> dict[str, float]:
+def find_penalties(
+    response: Response, truth: GroundTruth, trace: Trace | None, costs: Mapping[str, float] = PENALTIES
+) -> dict[str, float]:
     """The penalties that apply, by name, each below 0."""
     redundant = min(MOST_REDUNDANT, find_repeats(response.calls, truth).duplicates)
     found = {
-        "wrong_tool": WRONG_TOOL * bool(find_wrong_tools(response, truth)),
-        "redundant_call": REDUNDANT_CALL * redundant,
-        "format_error": FORMAT_ERROR * (well_formed(response, truth) < 1.0),
-        "timeout": TIMEOUT * (trace is not None and trace.has_timed_out),
-        "hallucinated_tool": HALLUCINATED_TOOL * bool(find_invented_tools(response, truth)),
+        "wrong_tool": costs["wrong_tool"] * bool(find_wrong_tools(response, truth)),
+        "redundant_call": costs["redundant_call"] * redundant,
+        "format_error": costs["format_error"] * (well_formed(response, truth) < 1.0),
+        "timeout": costs["timeout"] * (trace is not None and trace.has_timed_out),
+        "hallucinated_tool": costs["hallucinated_tool"] * bool(find_invented_tools(response, truth)),
     }
     return {name: value for name, value in found.items() if value}

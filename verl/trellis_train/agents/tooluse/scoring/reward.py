@@ -1,6 +1,7 @@
 """The reward of a response that calls tools: five weighted parts, less the penalties."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -10,9 +11,10 @@ from trellis_train.agents.tooluse.scoring.components import Trace
 from trellis_train.agents.tooluse.scoring.feedback import Language, write_feedback
 from trellis_train.agents.tooluse.scoring.penalties import find_penalties
 from trellis_train.agents.tooluse.scoring.response import Response, read_response
+from trellis_train.agents.tooluse.scoring.settings import WEIGHTS, RewardSettings
 from trellis_train.agents.tooluse.scoring.truth import GroundTruth
 
-WEIGHTS = {"completion": 0.40, "tool_f1": 0.25, "efficiency": 0.15, "timing": 0.10, "format": 0.10}
+_DEFAULTS = RewardSettings()
 #: ``signed`` (-1 to 1) is for pairs and training: at 0 to 1 all bad responses would be equal.
 Scale = Literal["signed", "display"]
 
@@ -28,11 +30,13 @@ class ToolUseReward:
     components: dict[str, float]
     #: By name, each below 0; those that do not apply are left out.
     penalties: dict[str, float] = field(default_factory=dict)
+    #: By name, shares of 1.
+    weights: Mapping[str, float] = field(default_factory=lambda: dict(WEIGHTS))
 
     @property
     def unclipped(self) -> float:
         """The weighted parts and the penalties together."""
-        weighted = [WEIGHTS[name] * value for name, value in self.components.items()]
+        weighted = [self.weights[name] * value for name, value in self.components.items()]
         # Exactly 1 where all parts are: from there on a response counts as correct.
         return math.fsum([*weighted, *self.penalties.values()])
 
@@ -55,7 +59,9 @@ class ToolUseReward:
         return write_feedback(self.response, self.truth, self.penalties, language)
 
 
-def score(text: str, truth: GroundTruth, trace: Trace | None = None) -> ToolUseReward:
+def score(
+    text: str, truth: GroundTruth, trace: Trace | None = None, settings: RewardSettings = _DEFAULTS
+) -> ToolUseReward:
     """Score a response; any text is scored, the empty one too.
 
     ``trace`` says what came of running its calls, where they were run.
@@ -72,7 +78,8 @@ def score(text: str, truth: GroundTruth, trace: Trace | None = None) -> ToolUseR
             "timing": components.timing(response, truth),
             "format": components.well_formed(response, truth),
         },
-        penalties=find_penalties(response, truth, trace),
+        penalties=find_penalties(response, truth, trace, settings.penalties),
+        weights=settings.weights,
     )
 
 

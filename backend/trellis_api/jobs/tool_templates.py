@@ -1,0 +1,36 @@
+"""Whether a model can be told of its tools: a training whose prompt shows none would seem to succeed."""
+
+from typing import Any
+
+from trellis_recipes.catalogue import UnknownRecipe, get_recipe
+
+from trellis_api.core.errors import DomainError
+from trellis_api.core.settings import Settings
+from trellis_api.jobs.errors import ToolsNotShown
+from trellis_api.models.inspection import shows_tools
+from trellis_api.models.models import Model
+
+#: Agents that always have tools; a workflow may have some, which its first sessions tell before it trains.
+_WITH_TOOLS = frozenset({"linksearch"})
+_KNOB, _HERMES = "tool_template", "hermes"
+
+
+def find_tool_problems(
+    settings: Settings, model: Model, *, recipe: str, params: dict[str, Any]
+) -> list[tuple[DomainError, str]]:
+    """Why the model would not see the tools of the recipe's agent, with the field; empty where it does."""
+    try:
+        agent = get_recipe(recipe).agent
+    except UnknownRecipe:
+        return []
+    if agent not in _WITH_TOOLS or params.get(_KNOB) == _HERMES:
+        return []
+    folder = settings.data_root / (model.path or "")
+    if not folder.is_dir() or shows_tools(folder):  # weights that are not here are told of elsewhere
+        return []
+    message = (
+        f"The chat template of {model.name} shows no tools, so the agent would not know what it can call."
+        f" Take a model that is trained on tools, or set {_KNOB} to {_HERMES}."
+    )
+    details = [{"code": ToolsNotShown.code, "field": "model", "message": message}]
+    return [(ToolsNotShown(message, details), "model")]

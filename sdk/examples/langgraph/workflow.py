@@ -1,0 +1,21 @@
+"""A graph of LangGraph that calculates: ``pip install langgraph langchain-openai`` where trainings run."""
+
+from typing import Any
+
+from langchain_openai import ChatOpenAI
+from langgraph.prebuilt import create_react_agent
+from trellis import TunableChatModel
+
+
+def add(a: float, b: float) -> float:
+    """Add two numbers."""
+    return a + b
+
+
+async def workflow(task: dict[str, Any], model: TunableChatModel) -> float:
+    """Give 1 where the last message holds the answer."""
+    completions = model.client.chat.completions
+    policy = ChatOpenAI(model="policy", api_key="none", client=completions, async_client=completions)
+    graph = create_react_agent(policy, [add])
+    found = await graph.ainvoke({"messages": [("user", task["question"])]}, {"recursion_limit": 8})
+    return float(str(task["answer"]) in str(found["messages"][-1].content))

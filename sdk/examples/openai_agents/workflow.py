@@ -1,0 +1,23 @@
+"""An agent of the OpenAI Agents SDK that calculates: ``pip install openai-agents`` where trainings run."""
+
+from typing import Any
+
+from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner, function_tool
+from trellis import TunableChatModel
+
+
+@function_tool
+def add(a: float, b: float) -> float:
+    """Add two numbers."""
+    return a + b
+
+
+async def workflow(task: dict[str, Any], model: TunableChatModel) -> float:
+    """Give 1 where the agent's last words hold the answer."""
+    policy = OpenAIChatCompletionsModel(model="policy", openai_client=model.client)
+    agent = Agent(name="calculator", instructions="Calculate with the tool.", model=policy, tools=[add])
+    # Traces would go to a service, and there is no network.
+    found = await Runner.run(
+        agent, task["question"], max_turns=4, run_config=RunConfig(tracing_disabled=True)
+    )
+    return float(str(task["answer"]) in str(found.final_output))

@@ -1,0 +1,81 @@
+"""What the parts of a tool-use reward weigh, and what its faults cost; the defaults are the platform's."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+WEIGHTS = {"completion": 0.40, "tool_f1": 0.25, "efficiency": 0.15, "timing": 0.10, "format": 0.10}
+#: Of a redundant call each, at most two; of the others once.
+PENALTIES = {
+    "wrong_tool": -0.3,
+    "redundant_call": -0.2,
+    "format_error": -0.1,
+    "timeout": -0.5,
+    "hallucinated_tool": -0.4,
+}
+#: Other names of the parts.
+_ALSO = {
+    "task_completion": "completion",
+    "tool_accuracy": "tool_f1",
+    "timing_quality": "timing",
+    "format_compliance": "format",
+}
+
+
+class BadRewardSettings(ValueError):
+    """A weight or a penalty cannot be used; the message says which."""
+
+
+@dataclass(frozen=True)
+class RewardSettings:
+    """Weights are shares of their sum; penalties are 0 or below."""
+
+    weights: Mapping[str, float] = field(default_factory=lambda: dict(WEIGHTS))
+    penalties: Mapping[str, float] = field(default_factory=lambda: dict(PENALTIES))
+
+    @classmethod
+    def parse(
+        cls, weights: Mapping[str, Any] | None = None, penalties: Mapping[str, Any] | None = None
+    ) -> "RewardSettings":
+        """Settings where those that are given take the place of defaults. Raises ``BadRewardSettings``."""
+        shares = {**WEIGHTS, **_read(weights or {}, WEIGHTS, "weight")}
+        costs = {**PENALTIES, **_read(penalties or {}, PENALTIES, "penalty")}
+        for name, value in shares.items():
+            if value < 0:
+                raise BadRewardSettings(f"the weight of {name} is {value:g}, below 0")
+        for name, value in costs.items():
+            if value > 0:
+                raise BadRewardSettings(f"the penalty {name} is {value:g}, above 0")
+        total = math.fsum(shares.values())
+        if not total > 0:
+            raise BadRewardSettings("all weights are 0: nothing would be rewarded")
+        return cls({name: value / total for name, value in shares.items()}, costs)
+
+    @classmethod
+    def parse_texts(cls, weights: str | None, penalties: str | None) -> "RewardSettings":
+        """The same from JSON objects, as a command line has them."""
+        return cls.parse(_object(weights, "weights"), _object(penalties, "penalties"))
+
+
+def _read(given: Mapping[str, Any], known: Mapping[str, float], what: str) -> dict[str, float]:
+    found = {}
+    for key, value in given.items():
+        name = _ALSO.get(key, key)
+        if name not in known:
+            raise BadRewardSettings(f"there is no {what} {key}; there are {', '.join(known)}")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise BadRewardSettings(f"the {what} {key} is {value!r}, which is no number")
+        found[name] = float(value)
+    return found
+
+
+def _object(text: str | None, what: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text) if text else {}
+    except ValueError as error:
+        raise BadRewardSettings(f"the {what} are no JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise BadRewardSettings(f"the {what} have to be a JSON object")
+    return found

@@ -78,6 +78,10 @@ class Jobs(Resource[JobRead, JobRead]):
         """A new job with the choices of this one."""
         return cast(JobRead, self._post(f"/{job_id}/clone"))
 
+    def edit(self, job_id: str, **changes: Any) -> JobRead:
+        """Change its ``name``, ``notes``, ``is_starred``, ``tags`` (or ``add_tags`` ...) or ``priority``."""
+        return cast(JobRead, self._api.request("PATCH", f"{self.path}/{job_id}", json=changes))
+
     def wait(self, job_id: str, *, timeout_s: float | None = None) -> JobRead:
         """The job when it has ended, however it did; ``TimeoutError``."""
         return self._wait(job_id, FINISHED, timeout_s)

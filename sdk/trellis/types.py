@@ -810,6 +810,17 @@ class HarnessOrder(TypedDict):
     task: str
 
 
+class HeadlineMetric(TypedDict):
+    """One metric of a job in short."""
+
+    best: float | None
+    best_step: int | None
+    key: str
+    last: float | None
+    last_step: int
+    mode: Literal["max", "min"]
+
+
 class Histogram(TypedDict):
     """How many values lie between edges; one on an edge counts above it, at the last edge below."""
 
@@ -903,6 +914,7 @@ class JobRead(TypedDict):
     dataset: NamedReference | None
     dataset_split: str | None
     dataset_version: str | None
+    earlier_run_time_s: float
     eta_s: float | None
     evaluate: EvaluateRead | None
     evaluation_id: str | None
@@ -913,12 +925,15 @@ class JobRead(TypedDict):
     finished_at: str | None
     headline_metrics: list[str]
     id: str
+    is_starred: bool
     keep_best_by: BestBy | None
     kind: Literal["train", "export", "evaluate"]
     last_event_id: int
     launched_at: str | None
+    metric: HeadlineMetric | None
     model: NamedReference
     name: str
+    notes: str | None
     overrides: dict[str, Any]
     params: dict[str, Any]
     preset: str | None

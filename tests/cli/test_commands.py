@@ -76,6 +76,21 @@ def test_jobs_are_listed_as_json_and_as_a_table(platform: LightPlatform, job: di
     assert job["id"] in as_table.stdout
 
 
+def test_jobs_are_renamed_annotated_and_starred(platform: LightPlatform, job: dict[str, Any]) -> None:
+    edited = trellis(
+        platform, "jobs", "edit", job["id"], "--name", "best so far", "--notes-file", "-", "--tag", "maths",
+        "--star", stdin="# Why\n",
+    )  # fmt: skip
+    listed = trellis(platform, "jobs", "list", "--starred", "--sort", "name", "--text", "math")
+    nothing = trellis(platform, "jobs", "edit", job["id"])
+
+    found = platform.client.get(f"/jobs/{job['id']}")
+    assert edited.returncode == 0, edited.stderr
+    assert (found["name"], found["notes"], found["tags"]) == ("best so far", "# Why\n", ["maths"])
+    assert "★ best so far" in listed.stdout
+    assert (nothing.returncode, "nothing to change" in nothing.stderr) == (2, True)
+
+
 def test_a_queued_job_is_stopped_and_deleted(platform: LightPlatform, job: dict[str, Any]) -> None:
     stopped = trellis(platform, "jobs", "stop", job["id"])
     watched = trellis(platform, "jobs", "watch", job["id"])

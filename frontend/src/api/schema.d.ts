@@ -1268,8 +1268,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List jobs, newest first
-         * @description Every filter that is given must hold.
+         * List jobs, newest first or by a column
+         * @description Every filter that is given must hold. A cursor is good for the order that gave it.
          */
         get: operations["list_jobs_api_v1_jobs_get"];
         put?: never;
@@ -1347,7 +1347,11 @@ export interface paths {
         delete: operations["delete_job_api_v1_jobs__job_id__delete"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Rename, annotate, tag or star a job
+         * @description Only what the body names is changed; the priority only while the job is queued.
+         */
+        patch: operations["update_job_api_v1_jobs__job_id__patch"];
         trace?: never;
     };
     "/api/v1/jobs/{job_id}/checkpoints": {
@@ -5203,6 +5207,31 @@ export interface components {
             task: string;
         };
         /**
+         * HeadlineMetric
+         * @description One metric of a job in short.
+         */
+        HeadlineMetric: {
+            /** Best */
+            best: number | null;
+            /** Best Step */
+            best_step: number | null;
+            /** Key */
+            key: string;
+            /**
+             * Last
+             * @description Newest value; null where it is not a finite number.
+             */
+            last: number | null;
+            /** Last Step */
+            last_step: number;
+            /**
+             * Mode
+             * @description Which end is the good one.
+             * @enum {string}
+             */
+            mode: "max" | "min";
+        };
+        /**
          * Health
          * @description The process answers.
          */
@@ -5851,6 +5880,11 @@ export interface components {
              */
             dataset_version: string | null;
             /**
+             * Earlier Run Time S
+             * @description Seconds that the attempts before this one ran.
+             */
+            earlier_run_time_s: number;
+            /**
              * Eta S
              * @description Seconds to the last step, at this attempt's speed so far.
              */
@@ -5878,6 +5912,8 @@ export interface components {
             headline_metrics: string[];
             /** Id */
             id: string;
+            /** Is Starred */
+            is_starred: boolean;
             keep_best_by: components["schemas"]["BestBy"] | null;
             /**
              * Kind
@@ -5892,9 +5928,16 @@ export interface components {
             last_event_id: number;
             /** Launched At */
             launched_at: string | null;
+            /** @description The metric asked for, else the first headline metric that it reported (only in lists). */
+            metric: components["schemas"]["HeadlineMetric"] | null;
             model: components["schemas"]["NamedReference"];
             /** Name */
             name: string;
+            /**
+             * Notes
+             * @description Markdown (only in the reading of one job, null in lists).
+             */
+            notes: string | null;
             /** Overrides */
             overrides: {
                 [key: string]: unknown;
@@ -5966,6 +6009,12 @@ export interface components {
             checkpoint_step?: number | null;
         };
         /**
+         * JobSort
+         * @description Columns by which jobs are listed.
+         * @enum {string}
+         */
+        JobSort: "created" | "name" | "recipe" | "model" | "dataset" | "state" | "duration" | "progress" | "starred" | "tags" | "metric_last" | "metric_best";
+        /**
          * JobState
          * @description Where a job is in its life.
          *
@@ -5974,6 +6023,35 @@ export interface components {
          * @enum {string}
          */
         JobState: "queued" | "launching" | "running" | "stopping" | "stopped" | "succeeded" | "failed" | "crashed";
+        /**
+         * JobUpdate
+         * @description What to change of a job; what is not given stays as it is.
+         */
+        JobUpdate: {
+            /** Add Tags */
+            add_tags?: string[];
+            /** Is Starred */
+            is_starred?: boolean | null;
+            /** Name */
+            name?: string | null;
+            /**
+             * Notes
+             * @description Markdown; an empty text removes them.
+             */
+            notes?: string | null;
+            /**
+             * Priority
+             * @description Of a queued job only; higher runs first.
+             */
+            priority?: number | null;
+            /** Remove Tags */
+            remove_tags?: string[];
+            /**
+             * Tags
+             * @description All tags from now on.
+             */
+            tags?: string[] | null;
+        };
         /**
          * JsonScorer
          * @description The answer is JSON: of a schema, equal to the reference, or both.
@@ -15055,14 +15133,22 @@ export interface operations {
                 kind?: ("train" | "export" | "evaluate") | null;
                 recipe?: string | null;
                 tag?: string | null;
-                /** @description Part of the name or the id. */
+                /** @description Part of the name, the id or a tag. */
                 text?: string | null;
                 /** @description With, or without, an active alarm. */
                 has_alarms?: boolean | null;
+                /** @description With, or without, a star. */
+                starred?: boolean | null;
                 /** @description Whose agents work in this one (env_...). */
                 environment?: string | null;
                 /** @description That train this workflow file (wfl_...). */
                 workflow?: string | null;
+                /** @description Column; jobs without a value come last. */
+                sort?: components["schemas"]["JobSort"];
+                /** @description From the least on, or from the greatest. */
+                order?: "asc" | "desc";
+                /** @description Key of the metric to show and to sort by; default each job's headline metric. */
+                metric?: string | null;
                 cursor?: string | null;
                 limit?: number;
             };
@@ -15349,6 +15435,78 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    update_job_api_v1_jobs__job_id__patch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JobUpdate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobRead"];
+                };
             };
             /** @description Not logged in */
             401: {

@@ -82,6 +82,8 @@ def test_a_job_is_previewed_cloned_and_read(platform: trellis.Client, model: Mod
     assert platform.jobs.preview(**order)["errors"] == []
     job = platform.jobs.submit(**order)
 
+    assert platform.jobs.edit(job["id"], notes="why", add_tags=["maths"])["tags"] == ["maths"]
+    assert [each["id"] for each in platform.jobs.list(tag="maths", sort="name", order="asc")] == [job["id"]]
     copy = platform.jobs.clone(job["id"])
 
     assert copy["id"] != job["id"]

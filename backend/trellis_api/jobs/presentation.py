@@ -40,7 +40,7 @@ LAST_LINES = 20
 
 def present(session: Session, *, job: Job, has_detail: bool = False) -> JobRead:
     """One job; with the last lines of a failed one where ``has_detail``."""
-    return present_all(session, jobs=[job], has_detail=has_detail)[0]
+    return present_all(session, jobs=[job], has_detail=has_detail, has_notes=True)[0]
 
 
 def list_page(
@@ -65,6 +65,7 @@ def present_all(
     *,
     jobs: Sequence[Job],
     has_detail: bool = False,
+    has_notes: bool = False,
     metrics: Mapping[str, HeadlineMetric] | None = None,
 ) -> list[JobRead]:
     """Many jobs, with a fixed number of queries."""
@@ -108,7 +109,7 @@ def present_all(
             resources=ResourcesRead(gpus=job.gpus),
             tags=tags.get(job.id, []),
             is_starred=job.is_starred,
-            notes=job.notes if has_detail else None,
+            notes=job.notes if has_notes else None,
             priority=job.priority,
             attempt=job.attempt,
             cloned_from=job.cloned_from,

@@ -328,7 +328,7 @@ class JobRead(BaseModel):
     resources: ResourcesRead
     tags: list[str]
     is_starred: bool
-    notes: str | None = Field(description="Markdown (only in the reading of one job, null in lists).")
+    notes: str | None = Field(description="Markdown; null in lists.")
     priority: int
     attempt: int
     cloned_from: str | None

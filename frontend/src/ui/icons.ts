@@ -24,6 +24,11 @@ export const icons = {
   refresh: 'M20 11a8 8 0 0 0-14.5-4L4 9M4 4v5h5M4 13a8 8 0 0 0 14.5 4L20 15M20 20v-5h-5',
   copy: 'M8 8h12v12H8zM16 8V4H4v12h4',
   chevron: 'M9 6l6 6-6 6',
+  pencil: 'M4 20h4L19.500 8.500a2 2 0 0 0-4-4L4 16ZM13.500 6.500l4 4',
+  columns: 'M4 4h16v16H4zM10 4v16M15 4v16',
+  eye: 'M2 12c2.500-4.500 6-7 10-7s7.500 2.500 10 7c-2.500 4.500-6 7-10 7s-7.500-2.500-10-7ZM12 9a3 3 0 1 0 0 6 3 3 0 0 0 0-6Z',
+  arrowUp: 'M12 19V5M6 11l6-6 6 6',
+  arrowDown: 'M12 5v14M6 13l6 6 6-6',
   swap: 'M4 8h15M15 4l4 4-4 4M20 16H5M9 12l-4 4 4 4',
 } as const
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from trellis_contracts.states import FINISHED
 
-from trellis_cli import checkpoints, job_editing, script_import
+from trellis_cli import checkpoints, job_comparison, job_editing, script_import
 from trellis_cli.alarms import alarm_mark, print_alarms
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode
@@ -32,6 +32,7 @@ from trellis_cli.watch import watch_job
 app = typer.Typer(no_args_is_help=True)
 checkpoints.register(app)
 job_editing.register(app)
+job_comparison.register(app)
 script_import.register(app)
 Job = Annotated[str, typer.Argument(help="Id (job_...) or name; of several of the name, the newest.")]
 OneJob = Annotated[str, typer.Argument(help="Id (job_...), or a name that one job has.")]

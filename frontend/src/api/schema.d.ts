@@ -1284,6 +1284,86 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/compare": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Compare jobs
+         * @description Settings that differ, newest and best values, and which jobs differ only in the seed.
+         */
+        get: operations["compare_jobs_api_v1_jobs_compare_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/compare/evaluations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Compare evaluations of jobs with a baseline
+         * @description Of every benchmark that a job and the baseline share: the difference and a paired test.
+         */
+        get: operations["compare_evaluations_of_jobs_api_v1_jobs_compare_evaluations_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/compare/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Curves of several jobs
+         * @description Every stretch of a long curve is told by its least and its greatest value.
+         */
+        get: operations["read_compared_curves_api_v1_jobs_compare_metrics_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/compare/rollouts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Responses of several jobs to the same prompts
+         * @description Only prompts that all jobs have; up to four responses of each job to a prompt.
+         */
+        get: operations["compare_rollouts_api_v1_jobs_compare_rollouts_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/import-script": {
         parameters: {
             query?: never;
@@ -3196,6 +3276,94 @@ export interface components {
             worsened: number;
         };
         /**
+         * ComparedCurves
+         * @description Curves of several jobs.
+         */
+        ComparedCurves: {
+            /** Runs */
+            runs: components["schemas"]["RunCurves"][];
+        };
+        /**
+         * ComparedEvaluations
+         * @description Paired comparisons with the baseline.
+         */
+        ComparedEvaluations: {
+            /** Baseline */
+            baseline: string;
+            /**
+             * Evaluated
+             * @description Jobs with a finished evaluation.
+             */
+            evaluated: string[];
+            /** Runs */
+            runs: components["schemas"]["RunEvaluations"][];
+        };
+        /**
+         * ComparedMetric
+         * @description Newest and best value of one metric in every job that reported it.
+         */
+        ComparedMetric: {
+            /** Key */
+            key: string;
+            /**
+             * Mode
+             * @enum {string}
+             */
+            mode: "max" | "min";
+            /** Values */
+            values: {
+                [key: string]: components["schemas"]["HeadlineMetric"];
+            };
+        };
+        /**
+         * ComparedParameter
+         * @description One setting in which the jobs differ.
+         */
+        ComparedParameter: {
+            /**
+             * Group
+             * @enum {string}
+             */
+            group: "run" | "model" | "data" | "params" | "overrides";
+            /**
+             * Name
+             * @description Nested settings are joined by points.
+             */
+            name: string;
+            /**
+             * Values
+             * @description By job; a job without this setting is missing.
+             */
+            values: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * ComparedRollouts
+         * @description Sampled responses to prompts that all jobs have in common.
+         */
+        ComparedRollouts: {
+            /** Items */
+            items: components["schemas"]["PromptResponses"][];
+            /**
+             * Split
+             * @enum {string}
+             */
+            split: "train" | "validation";
+            /**
+             * Steps
+             * @description The step of each job that is shown.
+             */
+            steps: {
+                [key: string]: number;
+            };
+            /**
+             * Total
+             * @description Prompts that all jobs have.
+             */
+            total: number;
+        };
+        /**
          * ComparisonRead
          * @description Two evaluations side by side.
          */
@@ -4515,6 +4683,16 @@ export interface components {
             seed: number;
         };
         /**
+         * EvaluatedPair
+         * @description A job's newest evaluation on a benchmark beside the baseline's.
+         */
+        EvaluatedPair: {
+            baseline: components["schemas"]["EvaluationReference"];
+            /** @description A is the baseline, B the job. */
+            comparison: components["schemas"]["ComparedBenchmark"];
+            evaluation: components["schemas"]["EvaluationReference"];
+        };
+        /**
          * EvaluationCreate
          * @description Measure models or checkpoints on benchmarks.
          */
@@ -4700,6 +4878,18 @@ export interface components {
              * @description Benchmarks whose files are being brought.
              */
             waits_for: string[];
+        };
+        /**
+         * EvaluationReference
+         * @description An evaluation of a job's checkpoint or of a model that was exported from it.
+         */
+        EvaluationReference: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** Step */
+            step: number | null;
         };
         /**
          * EvaluationTarget
@@ -5570,6 +5760,39 @@ export interface components {
             tags?: string[] | null;
         };
         /**
+         * JobComparison
+         * @description Jobs side by side.
+         */
+        JobComparison: {
+            /**
+             * Jobs
+             * @description In the order asked for.
+             */
+            jobs: components["schemas"]["JobRead"][];
+            /**
+             * Metric Keys
+             * @description Of all jobs; those of the most jobs first.
+             */
+            metric_keys: components["schemas"]["MetricChoice"][];
+            /** Metrics */
+            metrics: components["schemas"]["ComparedMetric"][];
+            /**
+             * Missing
+             * @description Ids of jobs that were deleted.
+             */
+            missing: string[];
+            /**
+             * Parameters
+             * @description Only those that differ.
+             */
+            parameters: components["schemas"]["ComparedParameter"][];
+            /**
+             * Seed Groups
+             * @description Jobs that differ in nothing but the seed.
+             */
+            seed_groups: string[][];
+        };
+        /**
          * JobCreate
          * @description A job to run.
          */
@@ -5935,7 +6158,7 @@ export interface components {
             name: string;
             /**
              * Notes
-             * @description Markdown (only in the reading of one job, null in lists).
+             * @description Markdown; null in lists.
              */
             notes: string | null;
             /** Overrides */
@@ -6677,6 +6900,19 @@ export interface components {
             title: components["schemas"]["Text"];
             /** Total Bytes */
             total_bytes: number;
+        };
+        /**
+         * MetricChoice
+         * @description A metric that can be compared.
+         */
+        MetricChoice: {
+            /** Key */
+            key: string;
+            /**
+             * Run Count
+             * @description Jobs that reported it.
+             */
+            run_count: number;
         };
         /**
          * MetricKey
@@ -7651,6 +7887,18 @@ export interface components {
             total_steps: number | null;
         };
         /**
+         * PromptResponses
+         * @description What the jobs answered to one prompt.
+         */
+        PromptResponses: {
+            /** Prompt */
+            prompt: string;
+            /** Responses */
+            responses: {
+                [key: string]: components["schemas"]["RolloutRead"][];
+            };
+        };
+        /**
          * QuarantineRead
          * @description A window of the rows that imports did not take.
          */
@@ -8472,6 +8720,29 @@ export interface components {
              * @description Version, branch or tag; default main.
              */
             version?: string | null;
+        };
+        /**
+         * RunCurves
+         * @description Curves of one job.
+         */
+        RunCurves: {
+            /** Job Id */
+            job_id: string;
+            /** Series */
+            series: components["schemas"]["MetricSeries"][];
+        };
+        /**
+         * RunEvaluations
+         * @description A job's evaluations beside those of the baseline.
+         */
+        RunEvaluations: {
+            /**
+             * Benchmarks
+             * @description Empty where they share no benchmark.
+             */
+            benchmarks: components["schemas"]["EvaluatedPair"][];
+            /** Job Id */
+            job_id: string;
         };
         /**
          * RunRead
@@ -15238,6 +15509,264 @@ export interface operations {
             };
             /** @description Not possible in this state */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    compare_jobs_api_v1_jobs_compare_get: {
+        parameters: {
+            query: {
+                /** @description Ids of 1 to 20 jobs, repeated or separated by commas. */
+                ids: string[];
+                /** @description Metrics of the table; default headline and validation metrics. */
+                keys?: string[] | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobComparison"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    compare_evaluations_of_jobs_api_v1_jobs_compare_evaluations_get: {
+        parameters: {
+            query: {
+                /** @description Ids of 1 to 20 jobs, repeated or separated by commas. */
+                ids: string[];
+                /** @description Default the first job. */
+                baseline?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ComparedEvaluations"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_compared_curves_api_v1_jobs_compare_metrics_get: {
+        parameters: {
+            query: {
+                /** @description Ids of 1 to 20 jobs, repeated or separated by commas. */
+                ids: string[];
+                /** @description Metric keys, one a parameter. */
+                keys: string[];
+                /** @description At most so many points a curve. */
+                max_points?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ComparedCurves"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    compare_rollouts_api_v1_jobs_compare_rollouts_get: {
+        parameters: {
+            query: {
+                /** @description Ids of 1 to 20 jobs, repeated or separated by commas. */
+                ids: string[];
+                split?: "train" | "validation";
+                /** @description Default the newest of each. */
+                step?: number | null;
+                limit?: number;
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ComparedRollouts"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

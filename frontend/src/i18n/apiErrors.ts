@@ -53,6 +53,7 @@ export const zhByCode: Readonly<Record<string, string>> = {
   history_of_what: '请指明一个模型或一个任务，二者取一。',
   http_error: '请求没有成功。',
   internal_error: '平台内部出错，API 的日志中有更多信息。',
+  invalid_comparison: '无法这样对比：请选择 1 到 20 个任务，基线须在其中。',
   invalid_configuration: '配置有误，请查看各项说明。',
   invalid_cursor: '翻页位置已失效，请刷新列表。',
   invalid_environment: '环境的设置有误，请查看各项说明。',

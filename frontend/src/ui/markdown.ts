@@ -80,13 +80,14 @@ function readQuote(lines: readonly string[], at: number, depth: number): [Block,
 
 function readList(lines: readonly string[], at: number, depth: number): [Block, number] {
   const isOrdered = /^\s*\d/.test(lines[at] ?? '')
+  const indent = /^ */.exec(lines[at] ?? '')?.[0].length ?? 0
   const items: string[][] = []
   let stop = at
   while (stop < lines.length) {
     const line = lines[stop] ?? ''
     const item = ITEM.exec(line)
     const isBlank = line.trim() === ''
-    if (item !== null) {
+    if (item !== null && (item[1] ?? '').length < indent + 2) {
       if (/^\d/.test(item[2] ?? '') !== isOrdered) break
       items.push([item[3] ?? ''])
     } else if (/^(?: {2,}|\t)/.test(line)) {

@@ -99,7 +99,11 @@ export function endsOfFlat({ min, max }: { min: number; max: number }): [number,
   const size = Math.max(Math.abs(min), Math.abs(max))
   if (!Number.isFinite(size) || max - min > size * 1e-6) return null
   const margin = size === 0 ? 1 : size * 0.1
-  return [min - margin, max + margin]
+  // The ends are labelled: 3.3 and not 3.317747839.
+  const unit = 10 ** Math.floor(Math.log10(margin))
+  const inUnits = (value: number) => Number((value / unit).toPrecision(9))
+  const tidy = (value: number) => Number((value * unit).toPrecision(12))
+  return [tidy(Math.floor(inUnits(min - margin))), tidy(Math.ceil(inUnits(max + margin)))]
 }
 
 function xTick(value: number, { xAxis, timeUnitS }: MetricOptionInput): string {

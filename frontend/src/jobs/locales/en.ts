@@ -60,7 +60,7 @@ export default {
     submit: 'Launch',
     launched: 'Launched: {name}',
     clonedFrom: 'Filled in like “{name}”.',
-    cloneName: '{name} (copy)',
+    cloneName: '{name} (copy) | {name} (copy {number})',
     basics: 'Job',
     recipe: 'Recipe',
     preset: 'Preset',
@@ -285,6 +285,7 @@ export default {
     empty: 'No metrics',
     emptyActive: 'The first values come with the first step.',
     emptyDone: 'The run ended before it reported any.',
+    emptyNever: 'The job never started.',
   },
   metric: {
     reward: 'Reward (mean)',

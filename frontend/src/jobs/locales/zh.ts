@@ -59,7 +59,7 @@ export default {
     submit: '启动',
     launched: '已启动：{name}',
     clonedFrom: '已按“{name}”填写。',
-    cloneName: '{name}（副本）',
+    cloneName: '{name}（副本） | {name}（副本 {number}）',
     basics: '任务',
     recipe: '方案',
     preset: '预设',
@@ -284,6 +284,7 @@ export default {
     empty: '没有指标',
     emptyActive: '第一步完成后会出现第一批数值。',
     emptyDone: '任务在报告指标之前就结束了。',
+    emptyNever: '任务从未启动。',
   },
   metric: {
     reward: '奖励（均值）',

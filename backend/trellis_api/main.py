@@ -32,6 +32,7 @@ from trellis_api.evaluations.compare_router import router as compare_router
 from trellis_api.evaluations.router import router as evaluations_router
 from trellis_api.generations.router import router as generations_router
 from trellis_api.ingest.router import router as ingest_router
+from trellis_api.job_comparison.router import router as job_comparison_router
 from trellis_api.job_pipelines.router import router as job_pipelines_router
 from trellis_api.jobs.checkpoints_router import router as checkpoints_router
 from trellis_api.jobs.results_router import router as results_router
@@ -59,6 +60,8 @@ API_PREFIX = "/api/v1"
 #: Routers for logged-in users.
 ROUTERS: list[APIRouter] = [
     job_scripts_router,
+    # Fixed paths under /jobs stand before the ones with an id.
+    job_comparison_router,
     jobs_router,
     checkpoints_router,
     results_router,

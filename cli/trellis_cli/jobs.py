@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from trellis_contracts.states import FINISHED
 
-from trellis_cli import checkpoints, script_import
+from trellis_cli import checkpoints, job_comparison, job_editing, script_import
 from trellis_cli.alarms import alarm_mark, print_alarms
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode
@@ -31,6 +31,8 @@ from trellis_cli.watch import watch_job
 
 app = typer.Typer(no_args_is_help=True)
 checkpoints.register(app)
+job_editing.register(app)
+job_comparison.register(app)
 script_import.register(app)
 Job = Annotated[str, typer.Argument(help="Id (job_...) or name; of several of the name, the newest.")]
 OneJob = Annotated[str, typer.Argument(help="Id (job_...), or a name that one job has.")]
@@ -46,7 +48,22 @@ def list_jobs(
     state: Annotated[list[str] | None, typer.Option(help="Only these states; repeat for several.")] = None,
     recipe: Annotated[str | None, typer.Option()] = None,
     tag: Annotated[str | None, typer.Option()] = None,
-    text: Annotated[str | None, typer.Option(help="Part of the name or the id.")] = None,
+    text: Annotated[str | None, typer.Option(help="Part of the name, the id or a tag.")] = None,
+    kind: Annotated[str | None, typer.Option(help="train, export or evaluate; default all.")] = None,
+    starred: Annotated[
+        bool | None, typer.Option("--starred/--not-starred", help="Only with, or without, a star.")
+    ] = None,
+    sort: Annotated[
+        str | None,
+        typer.Option(
+            help="created, name, recipe, model, dataset, state, duration, progress, starred, tags, "
+            "metric_last or metric_best."
+        ),
+    ] = None,
+    rising: Annotated[bool, typer.Option("--rising", help="Least first; default greatest first.")] = False,
+    metric: Annotated[
+        str | None, typer.Option(help="Key of the metric to show and sort by; default the headline metric.")
+    ] = None,
     has_alarms: Annotated[
         bool | None, typer.Option("--alarms/--no-alarms", help="Only with, or without, an active alarm.")
     ] = None,
@@ -59,9 +76,20 @@ def list_jobs(
     limit: Annotated[int, typer.Option(min=1, max=200)] = 50,
     as_json: Json = False,
 ) -> None:
-    """Jobs, newest first."""
+    """Jobs, newest first or by a column."""
     client = connect()
-    wanted = {"state": state, "recipe": recipe, "tag": tag, "text": text, "has_alarms": has_alarms}
+    wanted = {
+        "state": state,
+        "recipe": recipe,
+        "tag": tag,
+        "text": text,
+        "has_alarms": has_alarms,
+        "kind": kind,
+        "starred": starred,
+        "sort": sort,
+        "order": "asc" if rising else None,
+        "metric": metric,
+    }
     place = find_environment(client, environment) if environment else None
     file = find_workflow(client, workflow) if workflow else None
     page = client.get("/jobs", **wanted, environment=place, workflow=file, limit=limit)
@@ -71,16 +99,28 @@ def list_jobs(
     rows = [
         (
             job["id"],
-            job["name"],
+            ("★ " if job["is_starred"] else "") + job["name"],
             job["recipe"],
             styled(job["state"]) + alarm_mark(job),
             progress_text(job),
+            metric_text(job),
             duration(job["eta_s"]),
             age(job["created_at"]),
         )
         for job in page["items"]
     ]
-    print_table(("id", "name", "recipe", "state", "steps", "eta", "age"), rows)
+    print_table(("id", "name", "recipe", "state", "steps", "metric", "eta", "age"), rows)
+
+
+def metric_text(job: dict[str, Any]) -> str:
+    """The metric of a listed job with its newest and its best value."""
+    metric = job["metric"]
+    if metric is None:
+        return ""
+    last, best = (
+        f"{value:.4g}" if value is not None else "nan" for value in (metric["last"], metric["best"])
+    )
+    return f"{metric['key']} {last} (best {best})"
 
 
 def progress_text(job: dict[str, Any]) -> str:
@@ -107,9 +147,12 @@ def show(job: Job, as_json: Json = False) -> None:
             ("recipe", f"{found['recipe']}  {found['preset'] or ''}"),
             ("model", f"{found['model']['id']}  {found['model']['name'] or ''}"),
             *describe_data(found),
+            *([("tags", " ".join(found["tags"]))] if found["tags"] else []),
             ("page", f"{client.url}/jobs/{found['id']}"),
         ],
     )
+    if found["notes"]:
+        out.print(f"\n{found['notes']}\n", markup=False, highlight=False)
     print_failure(found)
     print_alarms(found)
     metrics = client.get(f"/jobs/{job}/metric-keys")

@@ -10,6 +10,9 @@ from trellis.resource import Resource
 from trellis.transport import given
 from trellis.types import (
     CheckpointRead,
+    ComparedCurves,
+    ComparedEvaluations,
+    JobComparison,
     JobPreview,
     JobRead,
     LogLineRead,
@@ -77,6 +80,10 @@ class Jobs(Resource[JobRead, JobRead]):
     def clone(self, job_id: str) -> JobRead:
         """A new job with the choices of this one."""
         return cast(JobRead, self._post(f"/{job_id}/clone"))
+
+    def edit(self, job_id: str, **changes: Any) -> JobRead:
+        """Change its ``name``, ``notes``, ``is_starred``, ``tags`` (or ``add_tags`` ...) or ``priority``."""
+        return cast(JobRead, self._api.request("PATCH", f"{self.path}/{job_id}", json=changes))
 
     def wait(self, job_id: str, *, timeout_s: float | None = None) -> JobRead:
         """The job when it has ended, however it did; ``TimeoutError``."""
@@ -171,6 +178,27 @@ class Jobs(Resource[JobRead, JobRead]):
         """What an attempt ran with: versions, machine, configuration, data."""
         path = f"{self.path}/{job_id}/manifest"
         return cast(ManifestRead, self._api.request("GET", path, params=given(attempt=attempt)))
+
+    def compare(self, job_ids: Sequence[str], *, keys: Sequence[str] | None = None) -> JobComparison:
+        """Settings that differ, last and best of ``keys`` (default headline and validation), seed groups."""
+        return cast(JobComparison, self._compare("", job_ids, keys=list(keys) if keys is not None else None))
+
+    def compare_curves(
+        self, job_ids: Sequence[str], keys: Sequence[str], *, max_points: int = 400
+    ) -> ComparedCurves:
+        """Curves of several jobs, each of at most so many points."""
+        answer = self._compare("/metrics", job_ids, keys=list(keys), max_points=max_points)
+        return cast(ComparedCurves, answer)
+
+    def compare_evaluations(
+        self, job_ids: Sequence[str], *, baseline: str | None = None
+    ) -> ComparedEvaluations:
+        """Paired tests on the benchmarks that a job shares with the baseline (default the first)."""
+        return cast(ComparedEvaluations, self._compare("/evaluations", job_ids, baseline=baseline))
+
+    def _compare(self, path: str, job_ids: Sequence[str], **params: Any) -> Any:
+        query = given(ids=",".join(job_ids), **params)
+        return self._api.request("GET", f"{self.path}/compare{path}", params=query)
 
     # -- checkpoints -----------------------------------------------------------------------
 

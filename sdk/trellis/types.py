@@ -294,6 +294,36 @@ class ComparedBenchmark(TypedDict):
     worsened: int
 
 
+class ComparedCurves(TypedDict):
+    """Curves of several jobs."""
+
+    runs: list[RunCurves]
+
+
+class ComparedEvaluations(TypedDict):
+    """Paired comparisons with the baseline."""
+
+    baseline: str
+    evaluated: list[str]
+    runs: list[RunEvaluations]
+
+
+class ComparedMetric(TypedDict):
+    """Newest and best value of one metric in every job that reported it."""
+
+    key: str
+    mode: Literal["max", "min"]
+    values: dict[str, HeadlineMetric]
+
+
+class ComparedParameter(TypedDict):
+    """One setting in which the jobs differ."""
+
+    group: Literal["run", "model", "data", "params", "overrides"]
+    name: str
+    values: dict[str, Any]
+
+
 class ComparisonRead(TypedDict):
     """Two evaluations side by side."""
 
@@ -640,6 +670,14 @@ class EvaluateRead(TypedDict):
     stopped: EarlyStopped | None
 
 
+class EvaluatedPair(TypedDict):
+    """A job's newest evaluation on a benchmark beside the baseline's."""
+
+    baseline: EvaluationReference
+    comparison: ComparedBenchmark
+    evaluation: EvaluationReference
+
+
 class EvaluationEstimate(TypedDict):
     """What the whole plan is expected to take."""
 
@@ -681,6 +719,14 @@ class EvaluationRead(TypedDict):
     target: EvaluationTarget
     trigger: Literal["person", "training"]
     waits_for: list[str]
+
+
+class EvaluationReference(TypedDict):
+    """An evaluation of a job's checkpoint or of a model that was exported from it."""
+
+    id: str
+    name: str
+    step: int | None
 
 
 class EvaluationTarget(TypedDict):
@@ -810,6 +856,17 @@ class HarnessOrder(TypedDict):
     task: str
 
 
+class HeadlineMetric(TypedDict):
+    """One metric of a job in short."""
+
+    best: float | None
+    best_step: int | None
+    key: str
+    last: float | None
+    last_step: int
+    mode: Literal["max", "min"]
+
+
 class Histogram(TypedDict):
     """How many values lie between edges; one on an edge counts above it, at the last edge below."""
 
@@ -850,6 +907,17 @@ class Issue(TypedDict):
     field: str
     message: str
     suggestion: NotRequired[str | None]
+
+
+class JobComparison(TypedDict):
+    """Jobs side by side."""
+
+    jobs: list[JobRead]
+    metric_keys: list[MetricChoice]
+    metrics: list[ComparedMetric]
+    missing: list[str]
+    parameters: list[ComparedParameter]
+    seed_groups: list[list[str]]
 
 
 class JobPipelineRead(TypedDict):
@@ -903,6 +971,7 @@ class JobRead(TypedDict):
     dataset: NamedReference | None
     dataset_split: str | None
     dataset_version: str | None
+    earlier_run_time_s: float
     eta_s: float | None
     evaluate: EvaluateRead | None
     evaluation_id: str | None
@@ -913,12 +982,15 @@ class JobRead(TypedDict):
     finished_at: str | None
     headline_metrics: list[str]
     id: str
+    is_starred: bool
     keep_best_by: BestBy | None
     kind: Literal["train", "export", "evaluate"]
     last_event_id: int
     launched_at: str | None
+    metric: HeadlineMetric | None
     model: NamedReference
     name: str
+    notes: str | None
     overrides: dict[str, Any]
     params: dict[str, Any]
     preset: str | None
@@ -1140,6 +1212,13 @@ class MemoryPhase(TypedDict):
     parts: list[MemoryPart]
     title: Text
     total_bytes: int
+
+
+class MetricChoice(TypedDict):
+    """A metric that can be compared."""
+
+    key: str
+    run_count: int
 
 
 class MetricKey(TypedDict):
@@ -1571,6 +1650,20 @@ class RolloutsSampled(TypedDict):
     count: int
     split: Literal["train", "validation"]
     step: int
+
+
+class RunCurves(TypedDict):
+    """Curves of one job."""
+
+    job_id: str
+    series: list[MetricSeries]
+
+
+class RunEvaluations(TypedDict):
+    """A job's evaluations beside those of the baseline."""
+
+    benchmarks: list[EvaluatedPair]
+    job_id: str
 
 
 class RunRead(TypedDict):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from trellis_cli.bench import api as api_benchmarks
 from trellis_cli.bench.light_platform import LightPlatform
+from trellis_cli.job_comparison import describe_pair
 from trellis_testing.commands import trellis
 
 
@@ -74,6 +75,54 @@ def test_jobs_are_listed_as_json_and_as_a_table(platform: LightPlatform, job: di
 
     assert job["id"] in [each["id"] for each in json.loads(as_json.stdout)]
     assert job["id"] in as_table.stdout
+
+
+def test_jobs_are_renamed_annotated_and_starred(platform: LightPlatform, job: dict[str, Any]) -> None:
+    edited = trellis(
+        platform, "jobs", "edit", job["id"], "--name", "best so far", "--notes-file", "-", "--tag", "maths",
+        "--star", stdin="# Why\n",
+    )  # fmt: skip
+    listed = trellis(platform, "jobs", "list", "--starred", "--sort", "name", "--text", "math")
+    nothing = trellis(platform, "jobs", "edit", job["id"])
+
+    found = platform.client.get(f"/jobs/{job['id']}")
+    assert edited.returncode == 0, edited.stderr
+    assert (found["name"], found["notes"], found["tags"]) == ("best so far", "# Why\n", ["maths"])
+    assert "★ best so far" in listed.stdout
+    assert (nothing.returncode, "nothing to change" in nothing.stderr) == (2, True)
+
+
+def test_jobs_are_compared_by_their_settings(platform: LightPlatform) -> None:
+    rates = [1e-4, 2e-4]
+    ids = [
+        platform.client.post(
+            "/jobs", platform.job_request(name=f"rate {rate}", params={"learning_rate": rate})
+        )["id"]
+        for rate in rates
+    ]
+
+    table = trellis(platform, "jobs", "compare", *ids)
+    as_json = trellis(platform, "jobs", "compare", *ids, "--baseline", ids[1], "--json")
+    alone = trellis(platform, "jobs", "compare", ids[0], ids[0])
+
+    assert table.returncode == 0, table.stderr
+    assert "params.learning_rate" in table.stdout
+    assert "0.0001" in table.stdout
+    assert "0.0002" in table.stdout
+    assert json.loads(as_json.stdout)["baseline"] == ids[1]
+    assert alone.returncode == 2
+
+
+def test_a_paired_comparison_is_said_in_words() -> None:
+    compared = {
+        "label": "gsm8k", "difference": 0.25, "p_value": 0.01, "test": "mcnemar_exact", "pairs": 40,
+        "obstacle": None,
+    }  # fmt: skip
+
+    assert "new scores higher than old by 0.25" in describe_pair("new", "old", compared)
+    assert "no clear difference" in describe_pair("new", "old", {**compared, "p_value": 0.3})
+    obstacle = {**compared, "p_value": None, "obstacle": "other_data"}
+    assert "cannot be compared problem by problem (other_data)" in describe_pair("new", "old", obstacle)
 
 
 def test_a_queued_job_is_stopped_and_deleted(platform: LightPlatform, job: dict[str, Any]) -> None:

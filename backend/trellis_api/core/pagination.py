@@ -41,7 +41,7 @@ class InvalidCursor(InvalidRequest):
     code = "invalid_cursor"
 
 
-def encode_cursor(*position: str | float) -> str:
+def encode_cursor(*position: str | float | None) -> str:
     """Pack the sort values of a row into one opaque string."""
     return base64.urlsafe_b64encode(json.dumps(position).encode()).decode().rstrip("=")
 

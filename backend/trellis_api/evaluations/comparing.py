@@ -57,7 +57,7 @@ def compare(settings: Settings, pair: Pair) -> ComparisonRead:
     return ComparisonRead(
         a=pair.a_read,
         b=pair.b_read,
-        benchmarks=[_present(compare_label(settings, pair.a, pair.b, label)) for label in both],
+        benchmarks=[present(compare_label(settings, pair.a, pair.b, label)) for label in both],
         only_a=[label for label in first if label not in second],
         only_b=[label for label in second if label not in first],
     )
@@ -93,7 +93,8 @@ def _results(row: Evaluation) -> dict[str, BenchmarkResult]:
     return {result.label: result for result in found}
 
 
-def _present(found: "Comparison") -> ComparedBenchmark:
+def present(found: "Comparison") -> ComparedBenchmark:
+    """Return a comparison as clients read it."""
     told: dict[str, Any] = found.model_dump(exclude={"settings_differ"})
     return ComparedBenchmark(**told, differences=found.settings_differ)
 

@@ -1,9 +1,10 @@
-"""The metrics of checkpoints: what was last measured at or before their steps.
+"""The metrics of checkpoints: validation as measured at their steps, training as last reported.
 
 They are read when they are asked for, not copied when a checkpoint arrives: a trainer saves
-before it logs the step's metrics, and one that is sent late or again is right here at once. A score of
-an evaluation is one of the checkpoint itself: it counts at its own step and no other. Only when points
-are about to be removed (a resume from before the checkpoint) are they written to its row.
+before it logs the step's metrics, and one that is sent late or again is right here at once. A validation
+metric and a score of an evaluation measure the weights of one step: they count there and nowhere else, or a
+checkpoint would be ranked by the loss of an older one. Only when points are about to be removed (a resume
+from before the checkpoint) are they written to its row.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,7 +36,8 @@ def read(
     found: dict[int, Metrics] = {row.step: {} for row in checkpoints}
     own = list_prefixes(job)
     for key, number in series.items():
-        points = _read_series(session, number, list(found), is_exact=bool(own) and key.startswith(own))
+        is_exact = is_validation(key) or (bool(own) and key.startswith(own))
+        points = _read_series(session, number, list(found), is_exact=is_exact)
         for step, value in points:
             found[step][key] = finite(value)
     for row in checkpoints:

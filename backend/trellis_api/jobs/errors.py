@@ -50,6 +50,24 @@ class JobOfEvaluation(Conflict):
     code = "job_of_evaluation"
 
 
+class JobNotQueued(Conflict):
+    """Only the place of a job in the queue depends on its priority."""
+
+    code = "job_not_queued"
+
+
+class TooManyTags(InvalidRequest):
+    """The job would have more tags than one may."""
+
+    code = "too_many_tags"
+
+
+class SortNeedsMetric(InvalidRequest):
+    """Jobs are sorted by one metric of that name: values of different ones say nothing beside each other."""
+
+    code = "sort_needs_metric"
+
+
 class CheckpointNotFound(NotFound):
     """No checkpoint of that step."""
 

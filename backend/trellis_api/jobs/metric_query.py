@@ -188,5 +188,5 @@ def _read_rollups(connection: Connection, series_id: int, low: int, high: int) -
         )
         .where(columns.series_id == series_id, columns.bucket >= low, columns.bucket < high)
         .order_by(columns.bucket)
-    )
+    ).all()
     return [(row[0] * ROLLUP_STEPS, Bucket(*row[1:])) for row in rows]

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, Index, Integer
+from sqlalchemy import JSON, BigInteger, Index, Integer, Text
 from sqlalchemy import Enum as SqlEnum
 from sqlalchemy import false as sa_false
 from sqlmodel import Field, SQLModel
@@ -68,6 +68,9 @@ class Job(SQLModel, table=True):
     device_memory_bytes: int | None = Field(default=None, sa_type=BigInteger)
     priority: int = 0
     cloned_from: str | None = None
+    #: What a person wrote about it, as Markdown.
+    notes: str = Field(default="", sa_type=Text, sa_column_kwargs={"server_default": ""})
+    is_starred: bool = Field(default=False, sa_column_kwargs={"server_default": sa_false()})
     #: What an export job writes: an ``ExportOrder``.
     export: dict[str, Any] | None = Field(default=None, sa_type=JsonColumn)
     #: What a training job exports when it has succeeded (``ExportAs``), and what became of that.

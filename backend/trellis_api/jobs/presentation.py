@@ -1,6 +1,6 @@
 """Turns rows of jobs into what clients read, with what the server decides: actions, ETA, place in line."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 from sqlmodel import Session
@@ -8,7 +8,7 @@ from trellis_contracts.states import ACTIVE, JobState
 
 from trellis_api.core.pagination import Page, cut_page, decode_time_position
 from trellis_api.datasets.repository import map_dataset_names
-from trellis_api.jobs import log_store, repository
+from trellis_api.jobs import headline, log_store, repository
 from trellis_api.jobs.alarms import repository as alarm_repository
 from trellis_api.jobs.alarms.models import Alarm
 from trellis_api.jobs.alarms.presentation import find_worst, present_alarm
@@ -24,6 +24,7 @@ from trellis_api.jobs.schemas import (
     ExportAsRead,
     ExportRead,
     Failure,
+    HeadlineMetric,
     JobKind,
     JobRead,
     NamedReference,
@@ -31,6 +32,7 @@ from trellis_api.jobs.schemas import (
     ResourcesRead,
 )
 from trellis_api.jobs.service import RESUMABLE, STOPPABLE
+from trellis_api.jobs.sorting import JobOrder, JobSort, decode_position, list_sorted
 from trellis_api.models.repository import map_model_names
 
 LAST_LINES = 20
@@ -38,19 +40,36 @@ LAST_LINES = 20
 
 def present(session: Session, *, job: Job, has_detail: bool = False) -> JobRead:
     """One job; with the last lines of a failed one where ``has_detail``."""
-    return present_all(session, jobs=[job], has_detail=has_detail)[0]
+    return present_all(session, jobs=[job], has_detail=has_detail, has_notes=True)[0]
 
 
-def list_page(session: Session, *, wanted: JobFilter, cursor: str | None, limit: int) -> Page[JobRead]:
-    """One page of jobs, newest first."""
-    before = decode_time_position(cursor) if cursor is not None else None
-    rows = repository.list_jobs(session, wanted=wanted, before=before, limit=limit + 1)
-    shown, next_cursor = cut_page(rows, limit=limit)
-    return Page(items=present_all(session, jobs=shown), next_cursor=next_cursor)
+def list_page(
+    session: Session, *, wanted: JobFilter, order: JobOrder, cursor: str | None, limit: int
+) -> Page[JobRead]:
+    """One page of jobs in the order that is asked for, each with one metric."""
+    shown: Sequence[Job]
+    if (order.sort, order.direction) == (JobSort.CREATED, "desc"):
+        before = decode_time_position(cursor) if cursor is not None else None
+        rows = repository.list_jobs(session, wanted=wanted, before=before, limit=limit + 1)
+        shown, next_cursor = cut_page(rows, limit=limit)
+    else:
+        after = decode_position(cursor, order) if cursor is not None else None
+        statement = repository.select_jobs(wanted)
+        shown, next_cursor = list_sorted(session, statement, order=order, after=after, limit=limit)
+    metrics = headline.summarise(session, jobs=shown, metric=order.metric)
+    return Page(items=present_all(session, jobs=shown, metrics=metrics), next_cursor=next_cursor)
 
 
-def present_all(session: Session, *, jobs: Sequence[Job], has_detail: bool = False) -> list[JobRead]:
+def present_all(
+    session: Session,
+    *,
+    jobs: Sequence[Job],
+    has_detail: bool = False,
+    has_notes: bool = False,
+    metrics: Mapping[str, HeadlineMetric] | None = None,
+) -> list[JobRead]:
     """Many jobs, with a fixed number of queries."""
+    run_times = repository.sum_earlier_run_times(session, jobs=jobs)
     tags = repository.map_tags(session, job_ids=[job.id for job in jobs])
     is_any_queued = any(job.state == JobState.QUEUED for job in jobs)
     ranks = repository.rank_queued(session) if is_any_queued else {}
@@ -89,6 +108,8 @@ def present_all(session: Session, *, jobs: Sequence[Job], has_detail: bool = Fal
             seed=job.seed,
             resources=ResourcesRead(gpus=job.gpus),
             tags=tags.get(job.id, []),
+            is_starred=job.is_starred,
+            notes=job.notes if has_notes else None,
             priority=job.priority,
             attempt=job.attempt,
             cloned_from=job.cloned_from,
@@ -99,11 +120,13 @@ def present_all(session: Session, *, jobs: Sequence[Job], has_detail: bool = Fal
             started_at=job.started_at,
             finished_at=job.finished_at,
             stop_requested_at=job.stop_requested_at,
+            earlier_run_time_s=run_times.get(job.id, 0.0),
             progress=present_progress(job),
             eta_s=estimate_eta_s(job),
             queue_position=ranks.get(job.id),
             failure=_failure(session, job=job, has_lines=has_detail),
             headline_metrics=list(list_headline(job.recipe)) if job.kind == TRAIN else [],
+            metric=(metrics or {}).get(job.id),
             alarm_count=len(alarms.active(job)),
             worst_alarm=find_worst(alarms.active(job)),
             alarms=(

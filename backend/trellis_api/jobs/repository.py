@@ -6,6 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import ColumnElement, delete, func, or_, text, tuple_
 from sqlmodel import Session, col, select
+from sqlmodel.sql.expression import SelectOfScalar
 from trellis_contracts.data_tasks import DataTaskKind, DataTaskState
 from trellis_contracts.states import ACTIVE, HOLDS_SLOTS, JobState
 
@@ -42,6 +43,7 @@ class JobFilter:
     text: str | None = None
     #: Whether an alarm is active.
     has_alarms: bool | None = None
+    is_starred: bool | None = None
     #: Knobs with the values that they must have.
     params: tuple[tuple[str, str], ...] = ()
 
@@ -65,7 +67,15 @@ def list_jobs(
     session: Session, *, wanted: JobFilter, before: tuple[datetime, str] | None, limit: int
 ) -> Sequence[Job]:
     """Newest first, at most ``limit``, behind the position of the last row seen."""
-    statement = select(Job).order_by(col(Job.created_at).desc(), col(Job.id).desc()).limit(limit)
+    statement = select_jobs(wanted).order_by(col(Job.created_at).desc(), col(Job.id).desc()).limit(limit)
+    if before is not None:
+        statement = statement.where(tuple_(col(Job.created_at), col(Job.id)) < before)
+    return session.exec(statement).all()
+
+
+def select_jobs(wanted: JobFilter) -> SelectOfScalar[Job]:
+    """The jobs that fit a filter, in no order."""
+    statement = select(Job)
     if wanted.states:
         statement = statement.where(col(Job.state).in_(wanted.states))
     if wanted.kind is not None:
@@ -77,17 +87,22 @@ def list_jobs(
         statement = statement.where(col(Job.id).in_(tagged))
     if wanted.text:
         part = wanted.text
+        tagged = select(JobTag.job_id).where(col(JobTag.tag).icontains(part, autoescape=True))
         statement = statement.where(
-            or_(col(Job.name).icontains(part, autoescape=True), col(Job.id).icontains(part, autoescape=True))
+            or_(
+                col(Job.name).icontains(part, autoescape=True),
+                col(Job.id).icontains(part, autoescape=True),
+                col(Job.id).in_(tagged),
+            )
         )
+    if wanted.is_starred is not None:
+        statement = statement.where(col(Job.is_starred) == wanted.is_starred)
     if wanted.has_alarms is not None:
         is_alarmed = col(Job.id).in_(select_jobs_with_alarms())
         statement = statement.where(is_alarmed if wanted.has_alarms else ~is_alarmed)
     for knob, value in wanted.params:
         statement = statement.where(col(Job.params)[knob].as_string() == value)
-    if before is not None:
-        statement = statement.where(tuple_(col(Job.created_at), col(Job.id)) < before)
-    return session.exec(statement).all()
+    return statement
 
 
 def list_queued(session: Session, *, limit: int | None = None) -> Sequence[Job]:
@@ -182,6 +197,24 @@ def add_job(session: Session, *, job: Job, tags: Iterable[str]) -> None:
     session.flush()
     session.add_all(JobTag(job_id=job.id, tag=tag) for tag in dict.fromkeys(tags))
     session.flush()
+
+
+def replace_tags(session: Session, *, job_id: str, tags: Iterable[str]) -> None:
+    """Let a job have these tags and no others."""
+    session.exec(delete(JobTag).where(col(JobTag.job_id) == job_id))
+    session.add_all(JobTag(job_id=job_id, tag=tag) for tag in tags)
+    session.flush()
+
+
+def sum_earlier_run_times(session: Session, *, jobs: Sequence[Job]) -> dict[str, float]:
+    """Seconds that the attempts before the current one ran, of those jobs that had any."""
+    resumed = {job.id: job.attempt for job in jobs if job.attempt > 1}
+    seconds: dict[str, float] = {}
+    for row in session.exec(select(Attempt).where(col(Attempt.job_id).in_(resumed))):
+        if row.number < resumed[row.job_id] and row.started_at and row.finished_at:
+            ran_s = (row.finished_at - row.started_at).total_seconds()
+            seconds[row.job_id] = seconds.get(row.job_id, 0.0) + ran_s
+    return seconds
 
 
 def delete_job(session: Session, *, job_id: str) -> None:

@@ -42,7 +42,7 @@ def read_metrics(
     curves = metric_query.read_curves(
         session, job=job, keys=keys, max_points=max_points, from_step=from_step, to_step=to_step
     )
-    return MetricsRead(series=[_present_curve(curve) for curve in curves], last_event_id=position)
+    return MetricsRead(series=[present_curve(curve) for curve in curves], last_event_id=position)
 
 
 def list_metric_keys(session: Session, *, job_id: str) -> list[MetricKey]:
@@ -96,7 +96,7 @@ def read_rollouts(
         step=step,
         split=split,
         total=len(fitting),
-        items=[_present_rollout(row, numbers, has_trajectory=has_trajectories) for row in rows],
+        items=[present_rollout(row, numbers, has_trajectory=has_trajectories) for row in rows],
         next_cursor=Position(step, shown[-1][0]).encode() if has_more else None,
     )
 
@@ -123,7 +123,7 @@ def read_rollout(session: Session, *, job_id: str, rollout_id: int) -> RolloutRe
     # A newer attempt may replace the responses of the step between the two reads.
     if row is None or rollout_id not in numbers:
         raise RolloutNotFound(f"The job has no sampled response {rollout_id} (any more).")
-    return _present_rollout(row, numbers, has_trajectory=True)
+    return present_rollout(row, numbers, has_trajectory=True)
 
 
 def _read_marks(
@@ -141,7 +141,10 @@ def _number(marks: Sequence[Mark]) -> dict[int, int]:
     return {mark.id: number for number, (_, mark) in enumerate(arrange(marks), 1)}
 
 
-def _present_rollout(row: RolloutSample, numbers: Mapping[int, int], *, has_trajectory: bool) -> RolloutRead:
+def present_rollout(
+    row: RolloutSample, numbers: Mapping[int, int], *, has_trajectory: bool = False
+) -> RolloutRead:
+    """Return a response as clients read it; ``numbers`` has its place by its id."""
     fields = {
         name: getattr(row, name)
         for name in RolloutRead.model_fields
@@ -169,7 +172,8 @@ def read_manifest(session: Session, *, job_id: str, attempt: int | None) -> Mani
     raise ManifestNotFound("The job has not written this manifest (yet).")
 
 
-def _present_curve(curve: metric_query.Curve) -> MetricSeries:
+def present_curve(curve: metric_query.Curve) -> MetricSeries:
+    """Return a curve as clients read it: gaps are null, and what stands there is named."""
     non_finite = []
     values: list[float | None] = []
     for step, value in curve.points:

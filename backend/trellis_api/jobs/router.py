@@ -10,10 +10,12 @@ from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, Wr
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
 from trellis_api.core.texts import NO_NUL
-from trellis_api.jobs import presentation, service, submit
+from trellis_api.jobs import editing, presentation, service, submit
 from trellis_api.jobs.dependencies import JOB_RESPONSES, JobId
+from trellis_api.jobs.errors import SortNeedsMetric
 from trellis_api.jobs.repository import JobFilter
-from trellis_api.jobs.schemas import JobClone, JobCreate, JobKind, JobPreview, JobRead, JobResume
+from trellis_api.jobs.schemas import JobClone, JobCreate, JobKind, JobPreview, JobRead, JobResume, JobUpdate
+from trellis_api.jobs.sorting import BY_METRIC, Direction, JobOrder, JobSort
 from trellis_api.jobs.storage import check_storage
 from trellis_api.monitoring.dependencies import ProbesDep
 
@@ -49,7 +51,7 @@ def preview_job(
     return submit.preview(session, request=body, settings=settings, measured=measured)
 
 
-@router.get("", summary="List jobs, newest first")
+@router.get("", summary="List jobs, newest first or by a column", responses={422: ERROR_RESPONSES[422]})
 def list_jobs(
     session: ReadSession,
     state: Annotated[list[JobState] | None, Query(description="Any of these states.")] = None,
@@ -57,9 +59,11 @@ def list_jobs(
     recipe: Annotated[str | None, Query(pattern=NO_NUL)] = None,
     tag: Annotated[str | None, Query(pattern=NO_NUL)] = None,
     text: Annotated[
-        str | None, Query(description="Part of the name or the id.", max_length=200, pattern=NO_NUL)
+        str | None,
+        Query(description="Part of the name, the id or a tag.", max_length=200, pattern=NO_NUL),
     ] = None,
     has_alarms: Annotated[bool | None, Query(description="With, or without, an active alarm.")] = None,
+    starred: Annotated[bool | None, Query(description="With, or without, a star.")] = None,
     environment: Annotated[
         str | None,
         Query(description="Whose agents work in this one (env_...).", max_length=64, pattern=NO_NUL),
@@ -68,10 +72,23 @@ def list_jobs(
         str | None,
         Query(description="That train this workflow file (wfl_...).", max_length=64, pattern=NO_NUL),
     ] = None,
-    cursor: Annotated[str | None, Query(max_length=500)] = None,
+    sort: Annotated[JobSort, Query(description="Column; jobs without a value come last.")] = JobSort.CREATED,
+    order: Annotated[Direction, Query(description="From the least on, or from the greatest.")] = "desc",
+    metric: Annotated[
+        str | None,
+        Query(
+            description="Key of the metric to show and to sort by; default each job's headline metric.",
+            min_length=1,
+            max_length=256,
+            pattern=NO_NUL,
+        ),
+    ] = None,
+    cursor: Annotated[str | None, Query(max_length=2500)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> Page[JobRead]:
-    """Every filter that is given must hold."""
+    """Every filter that is given must hold. A cursor is good for the order that gave it."""
+    if sort in BY_METRIC and metric is None:
+        raise SortNeedsMetric(f"To sort by {sort.value}, name the metric's key as `metric`.")
     knobs = {"environment": environment, "workflow": workflow}
     wanted = JobFilter(
         states=tuple(state or ()),
@@ -80,15 +97,28 @@ def list_jobs(
         tag=tag,
         text=text,
         has_alarms=has_alarms,
+        is_starred=starred,
         params=tuple((knob, value) for knob, value in knobs.items() if value is not None),
     )
-    return presentation.list_page(session, wanted=wanted, cursor=cursor, limit=limit)
+    by = JobOrder(sort, order, metric)
+    return presentation.list_page(session, wanted=wanted, order=by, cursor=cursor, limit=limit)
 
 
 @router.get("/{job_id}", summary="Read a job", responses=JOB_RESPONSES)
 def read_job(job_id: JobId, session: ReadSession) -> JobRead:
     """With the last lines of output where it failed."""
     return presentation.present(session, job=service.get_job(session, job_id=job_id), has_detail=True)
+
+
+@router.patch(
+    "/{job_id}",
+    summary="Rename, annotate, tag or star a job",
+    responses={**CONFLICT, 422: ERROR_RESPONSES[422]},
+)
+def update_job(job_id: JobId, body: JobUpdate, session: WriteSession) -> JobRead:
+    """Only what the body names is changed; the priority only while the job is queued."""
+    job = editing.update(session, job_id=job_id, changes=body)
+    return presentation.present(session, job=job, has_detail=True)
 
 
 @router.post("/{job_id}/stop", summary="Stop a job at a checkpoint", responses=CONFLICT)

@@ -25,6 +25,12 @@ JobName = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=NO_NUL)
 ]
 
+#: Notes on one job, in characters.
+MAX_NOTES = 20_000
+MAX_TAGS = 32
+Notes = Annotated[str, StringConstraints(max_length=MAX_NOTES, pattern=NO_NUL)]
+Priority = Annotated[int, Field(ge=-100, le=100)]
+
 
 def _check_choices(choices: dict[str, Any]) -> dict[str, Any]:
     """Only what can be kept, and may be: they are shown to everybody who sees the job."""
@@ -159,8 +165,8 @@ class JobCreate(BaseModel):
     overrides: Choices = Field(default_factory=dict, description="Dotted engine keys and values.")
     seed: int = Field(default=1, ge=0, lt=2**31)
     resources: Resources = Field(default_factory=Resources)
-    tags: list[Tag] = Field(default_factory=list, max_length=32)
-    priority: int = Field(default=0, ge=-100, le=100, description="Higher runs first.")
+    tags: list[Tag] = Field(default_factory=list, max_length=MAX_TAGS)
+    priority: Priority = Field(default=0, description="Higher runs first.")
     keep_best_by: BestBy | None = Field(
         default=None,
         description="Where only the last checkpoints are kept (keep_checkpoints), the best one stays too; "
@@ -194,7 +200,27 @@ class JobClone(BaseModel):
     params: Choices = Field(default_factory=dict, description="Merged into the original's knobs.")
     overrides: Choices = Field(default_factory=dict, description="Merged into the original's keys.")
     seed: int | None = Field(default=None, ge=0, lt=2**31)
-    tags: list[Tag] | None = Field(default=None, max_length=32)
+    tags: list[Tag] | None = Field(default=None, max_length=MAX_TAGS)
+
+
+class JobUpdate(BaseModel):
+    """What to change of a job; what is not given stays as it is."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: JobName | None = None
+    notes: Notes | None = Field(default=None, description="Markdown; an empty text removes them.")
+    is_starred: bool | None = None
+    tags: list[Tag] | None = Field(default=None, max_length=MAX_TAGS, description="All tags from now on.")
+    add_tags: list[Tag] = Field(default_factory=list, max_length=MAX_TAGS)
+    remove_tags: list[Tag] = Field(default_factory=list, max_length=MAX_TAGS)
+    priority: Priority | None = Field(default=None, description="Of a queued job only; higher runs first.")
+
+    @model_validator(mode="after")
+    def _check_tags(self) -> Self:
+        if self.tags is not None and (self.add_tags or self.remove_tags):
+            raise ValueError("give tags, or add_tags and remove_tags, not both")
+        return self
 
 
 class JobResume(BaseModel):
@@ -257,6 +283,17 @@ class NamedReference(BaseModel):
     name: str | None = Field(description="Null where it was deleted.")
 
 
+class HeadlineMetric(BaseModel):
+    """One metric of a job in short."""
+
+    key: str
+    mode: Mode = Field(description="Which end is the good one.")
+    last: float | None = Field(description="Newest value; null where it is not a finite number.")
+    last_step: int
+    best: float | None
+    best_step: int | None
+
+
 class JobRead(BaseModel):
     """A job as it stands."""
 
@@ -290,6 +327,8 @@ class JobRead(BaseModel):
     seed: int
     resources: ResourcesRead
     tags: list[str]
+    is_starred: bool
+    notes: str | None = Field(description="Markdown; null in lists.")
     priority: int
     attempt: int
     cloned_from: str | None
@@ -300,11 +339,15 @@ class JobRead(BaseModel):
     started_at: datetime | None
     finished_at: datetime | None
     stop_requested_at: datetime | None
+    earlier_run_time_s: float = Field(description="Seconds that the attempts before this one ran.")
     progress: Progress
     eta_s: float | None = Field(description="Seconds to the last step, at this attempt's speed so far.")
     queue_position: int | None = Field(description="1 is next; null unless queued.")
     failure: Failure | None
     headline_metrics: list[str] = Field(description="Keys to chart first.")
+    metric: HeadlineMetric | None = Field(
+        description="The metric asked for, else the first headline metric that it reported (only in lists)."
+    )
     alarm_count: int = Field(description="Active alarms.")
     worst_alarm: Severity | None = Field(description="The worst severity among the active alarms.")
     alarms: list[AlarmRead] = Field(

@@ -1270,8 +1270,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List jobs, newest first
-         * @description Every filter that is given must hold.
+         * List jobs, newest first or by a column
+         * @description Every filter that is given must hold. A cursor is good for the order that gave it.
          */
         get: operations["list_jobs_api_v1_jobs_get"];
         put?: never;
@@ -1280,6 +1280,86 @@ export interface paths {
          * @description The job is queued when this answers; it starts when its slots are free.
          */
         post: operations["create_job_api_v1_jobs_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/compare": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Compare jobs
+         * @description Settings that differ, newest and best values, and which jobs differ only in the seed.
+         */
+        get: operations["compare_jobs_api_v1_jobs_compare_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/compare/evaluations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Compare evaluations of jobs with a baseline
+         * @description Of every benchmark that a job and the baseline share: the difference and a paired test.
+         */
+        get: operations["compare_evaluations_of_jobs_api_v1_jobs_compare_evaluations_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/compare/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Curves of several jobs
+         * @description Every stretch of a long curve is told by its least and its greatest value.
+         */
+        get: operations["read_compared_curves_api_v1_jobs_compare_metrics_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/compare/rollouts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Responses of several jobs to the same prompts
+         * @description Only prompts that all jobs have; up to four responses of each job to a prompt.
+         */
+        get: operations["compare_rollouts_api_v1_jobs_compare_rollouts_get"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1349,7 +1429,11 @@ export interface paths {
         delete: operations["delete_job_api_v1_jobs__job_id__delete"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Rename, annotate, tag or star a job
+         * @description Only what the body names is changed; the priority only while the job is queued.
+         */
+        patch: operations["update_job_api_v1_jobs__job_id__patch"];
         trace?: never;
     };
     "/api/v1/jobs/{job_id}/checkpoints": {
@@ -3194,6 +3278,94 @@ export interface components {
             worsened: number;
         };
         /**
+         * ComparedCurves
+         * @description Curves of several jobs.
+         */
+        ComparedCurves: {
+            /** Runs */
+            runs: components["schemas"]["RunCurves"][];
+        };
+        /**
+         * ComparedEvaluations
+         * @description Paired comparisons with the baseline.
+         */
+        ComparedEvaluations: {
+            /** Baseline */
+            baseline: string;
+            /**
+             * Evaluated
+             * @description Jobs with a finished evaluation.
+             */
+            evaluated: string[];
+            /** Runs */
+            runs: components["schemas"]["RunEvaluations"][];
+        };
+        /**
+         * ComparedMetric
+         * @description Newest and best value of one metric in every job that reported it.
+         */
+        ComparedMetric: {
+            /** Key */
+            key: string;
+            /**
+             * Mode
+             * @enum {string}
+             */
+            mode: "max" | "min";
+            /** Values */
+            values: {
+                [key: string]: components["schemas"]["HeadlineMetric"];
+            };
+        };
+        /**
+         * ComparedParameter
+         * @description One setting in which the jobs differ.
+         */
+        ComparedParameter: {
+            /**
+             * Group
+             * @enum {string}
+             */
+            group: "run" | "model" | "data" | "params" | "overrides";
+            /**
+             * Name
+             * @description Nested settings are joined by points.
+             */
+            name: string;
+            /**
+             * Values
+             * @description By job; a job without this setting is missing.
+             */
+            values: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * ComparedRollouts
+         * @description Sampled responses to prompts that all jobs have in common.
+         */
+        ComparedRollouts: {
+            /** Items */
+            items: components["schemas"]["PromptResponses"][];
+            /**
+             * Split
+             * @enum {string}
+             */
+            split: "train" | "validation";
+            /**
+             * Steps
+             * @description The step of each job that is shown.
+             */
+            steps: {
+                [key: string]: number;
+            };
+            /**
+             * Total
+             * @description Prompts that all jobs have.
+             */
+            total: number;
+        };
+        /**
          * ComparisonRead
          * @description Two evaluations side by side.
          */
@@ -4517,6 +4689,16 @@ export interface components {
             seed: number;
         };
         /**
+         * EvaluatedPair
+         * @description A job's newest evaluation on a benchmark beside the baseline's.
+         */
+        EvaluatedPair: {
+            baseline: components["schemas"]["EvaluationReference"];
+            /** @description A is the baseline, B the job. */
+            comparison: components["schemas"]["ComparedBenchmark"];
+            evaluation: components["schemas"]["EvaluationReference"];
+        };
+        /**
          * EvaluationCreate
          * @description Measure models or checkpoints on benchmarks.
          */
@@ -4702,6 +4884,18 @@ export interface components {
              * @description Benchmarks whose files are being brought.
              */
             waits_for: string[];
+        };
+        /**
+         * EvaluationReference
+         * @description An evaluation of a job's checkpoint or of a model that was exported from it.
+         */
+        EvaluationReference: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** Step */
+            step: number | null;
         };
         /**
          * EvaluationTarget
@@ -5209,6 +5403,31 @@ export interface components {
             task: string;
         };
         /**
+         * HeadlineMetric
+         * @description One metric of a job in short.
+         */
+        HeadlineMetric: {
+            /** Best */
+            best: number | null;
+            /** Best Step */
+            best_step: number | null;
+            /** Key */
+            key: string;
+            /**
+             * Last
+             * @description Newest value; null where it is not a finite number.
+             */
+            last: number | null;
+            /** Last Step */
+            last_step: number;
+            /**
+             * Mode
+             * @description Which end is the good one.
+             * @enum {string}
+             */
+            mode: "max" | "min";
+        };
+        /**
          * Health
          * @description The process answers.
          */
@@ -5547,6 +5766,39 @@ export interface components {
             tags?: string[] | null;
         };
         /**
+         * JobComparison
+         * @description Jobs side by side.
+         */
+        JobComparison: {
+            /**
+             * Jobs
+             * @description In the order asked for.
+             */
+            jobs: components["schemas"]["JobRead"][];
+            /**
+             * Metric Keys
+             * @description Of all jobs; those of the most jobs first.
+             */
+            metric_keys: components["schemas"]["MetricChoice"][];
+            /** Metrics */
+            metrics: components["schemas"]["ComparedMetric"][];
+            /**
+             * Missing
+             * @description Ids of jobs that were deleted.
+             */
+            missing: string[];
+            /**
+             * Parameters
+             * @description Only those that differ.
+             */
+            parameters: components["schemas"]["ComparedParameter"][];
+            /**
+             * Seed Groups
+             * @description Jobs that differ in nothing but the seed.
+             */
+            seed_groups: string[][];
+        };
+        /**
          * JobCreate
          * @description A job to run.
          */
@@ -5857,6 +6109,11 @@ export interface components {
              */
             dataset_version: string | null;
             /**
+             * Earlier Run Time S
+             * @description Seconds that the attempts before this one ran.
+             */
+            earlier_run_time_s: number;
+            /**
              * Eta S
              * @description Seconds to the last step, at this attempt's speed so far.
              */
@@ -5884,6 +6141,8 @@ export interface components {
             headline_metrics: string[];
             /** Id */
             id: string;
+            /** Is Starred */
+            is_starred: boolean;
             keep_best_by: components["schemas"]["BestBy"] | null;
             /**
              * Kind
@@ -5898,9 +6157,16 @@ export interface components {
             last_event_id: number;
             /** Launched At */
             launched_at: string | null;
+            /** @description The metric asked for, else the first headline metric that it reported (only in lists). */
+            metric: components["schemas"]["HeadlineMetric"] | null;
             model: components["schemas"]["NamedReference"];
             /** Name */
             name: string;
+            /**
+             * Notes
+             * @description Markdown; null in lists.
+             */
+            notes: string | null;
             /** Overrides */
             overrides: {
                 [key: string]: unknown;
@@ -5972,6 +6238,12 @@ export interface components {
             checkpoint_step?: number | null;
         };
         /**
+         * JobSort
+         * @description Columns by which jobs are listed.
+         * @enum {string}
+         */
+        JobSort: "created" | "name" | "recipe" | "model" | "dataset" | "state" | "duration" | "progress" | "starred" | "tags" | "metric_last" | "metric_best";
+        /**
          * JobState
          * @description Where a job is in its life.
          *
@@ -5980,6 +6252,35 @@ export interface components {
          * @enum {string}
          */
         JobState: "queued" | "launching" | "running" | "stopping" | "stopped" | "succeeded" | "failed" | "crashed";
+        /**
+         * JobUpdate
+         * @description What to change of a job; what is not given stays as it is.
+         */
+        JobUpdate: {
+            /** Add Tags */
+            add_tags?: string[];
+            /** Is Starred */
+            is_starred?: boolean | null;
+            /** Name */
+            name?: string | null;
+            /**
+             * Notes
+             * @description Markdown; an empty text removes them.
+             */
+            notes?: string | null;
+            /**
+             * Priority
+             * @description Of a queued job only; higher runs first.
+             */
+            priority?: number | null;
+            /** Remove Tags */
+            remove_tags?: string[];
+            /**
+             * Tags
+             * @description All tags from now on.
+             */
+            tags?: string[] | null;
+        };
         /**
          * JsonScorer
          * @description The answer is JSON: of a schema, equal to the reference, or both.
@@ -6605,6 +6906,19 @@ export interface components {
             title: components["schemas"]["Text"];
             /** Total Bytes */
             total_bytes: number;
+        };
+        /**
+         * MetricChoice
+         * @description A metric that can be compared.
+         */
+        MetricChoice: {
+            /** Key */
+            key: string;
+            /**
+             * Run Count
+             * @description Jobs that reported it.
+             */
+            run_count: number;
         };
         /**
          * MetricKey
@@ -7579,6 +7893,18 @@ export interface components {
             total_steps: number | null;
         };
         /**
+         * PromptResponses
+         * @description What the jobs answered to one prompt.
+         */
+        PromptResponses: {
+            /** Prompt */
+            prompt: string;
+            /** Responses */
+            responses: {
+                [key: string]: components["schemas"]["RolloutRead"][];
+            };
+        };
+        /**
          * QuarantineRead
          * @description A window of the rows that imports did not take.
          */
@@ -8400,6 +8726,29 @@ export interface components {
              * @description Version, branch or tag; default main.
              */
             version?: string | null;
+        };
+        /**
+         * RunCurves
+         * @description Curves of one job.
+         */
+        RunCurves: {
+            /** Job Id */
+            job_id: string;
+            /** Series */
+            series: components["schemas"]["MetricSeries"][];
+        };
+        /**
+         * RunEvaluations
+         * @description A job's evaluations beside those of the baseline.
+         */
+        RunEvaluations: {
+            /**
+             * Benchmarks
+             * @description Empty where they share no benchmark.
+             */
+            benchmarks: components["schemas"]["EvaluatedPair"][];
+            /** Job Id */
+            job_id: string;
         };
         /**
          * RunRead
@@ -15129,14 +15478,22 @@ export interface operations {
                 kind?: ("train" | "export" | "evaluate") | null;
                 recipe?: string | null;
                 tag?: string | null;
-                /** @description Part of the name or the id. */
+                /** @description Part of the name, the id or a tag. */
                 text?: string | null;
                 /** @description With, or without, an active alarm. */
                 has_alarms?: boolean | null;
+                /** @description With, or without, a star. */
+                starred?: boolean | null;
                 /** @description Whose agents work in this one (env_...). */
                 environment?: string | null;
                 /** @description That train this workflow file (wfl_...). */
                 workflow?: string | null;
+                /** @description Column; jobs without a value come last. */
+                sort?: components["schemas"]["JobSort"];
+                /** @description From the least on, or from the greatest. */
+                order?: "asc" | "desc";
+                /** @description Key of the metric to show and to sort by; default each job's headline metric. */
+                metric?: string | null;
                 cursor?: string | null;
                 limit?: number;
             };
@@ -15241,6 +15598,264 @@ export interface operations {
             };
             /** @description Not possible in this state */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    compare_jobs_api_v1_jobs_compare_get: {
+        parameters: {
+            query: {
+                /** @description Ids of 1 to 20 jobs, repeated or separated by commas. */
+                ids: string[];
+                /** @description Metrics of the table; default headline and validation metrics. */
+                keys?: string[] | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobComparison"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    compare_evaluations_of_jobs_api_v1_jobs_compare_evaluations_get: {
+        parameters: {
+            query: {
+                /** @description Ids of 1 to 20 jobs, repeated or separated by commas. */
+                ids: string[];
+                /** @description Default the first job. */
+                baseline?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ComparedEvaluations"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_compared_curves_api_v1_jobs_compare_metrics_get: {
+        parameters: {
+            query: {
+                /** @description Ids of 1 to 20 jobs, repeated or separated by commas. */
+                ids: string[];
+                /** @description Metric keys, one a parameter. */
+                keys: string[];
+                /** @description At most so many points a curve. */
+                max_points?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ComparedCurves"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    compare_rollouts_api_v1_jobs_compare_rollouts_get: {
+        parameters: {
+            query: {
+                /** @description Ids of 1 to 20 jobs, repeated or separated by commas. */
+                ids: string[];
+                split?: "train" | "validation";
+                /** @description Default the newest of each. */
+                step?: number | null;
+                limit?: number;
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ComparedRollouts"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -15449,6 +16064,78 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    update_job_api_v1_jobs__job_id__patch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JobUpdate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobRead"];
+                };
             };
             /** @description Not logged in */
             401: {

@@ -78,6 +78,13 @@ export function formatElapsedTick(amount: number, unit: TimeUnit): string {
   return `${Number(amount.toPrecision(3))}${TIME_SUFFIXES[unit]}`
 }
 
+/** Milliseconds since 1970 as an axis label, in the reader's zone: 05-31 14:05. */
+export function formatMoment(time: number): string {
+  const at = new Date(time)
+  const two = (value: number) => String(value).padStart(2, '0')
+  return `${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}`
+}
+
 /** A ratio in [0, 1] as a percentage without needless digits. */
 export function formatPercent(ratio: number): string {
   const percent = ratio * 100

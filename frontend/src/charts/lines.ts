@@ -9,6 +9,15 @@ export interface ChartLine {
   curve: Curve
   /** Training time up to a step; without it the line has no place on the time axis. */
   clock?: ((step: number) => number) | null
+  /** How it is drawn where its place among the lines does not say so: the same in all charts of a page. */
+  look?: LineLook
+  /** Least and greatest y around each value, for the mean of several runs. */
+  band?: { low: readonly number[]; high: readonly number[] }
+}
+
+export interface LineLook {
+  color: string
+  dash: 'solid' | 'dashed' | 'dotted'
 }
 
 /** Something that happened at a step, drawn as an upright line. */
@@ -18,7 +27,8 @@ export interface ChartMark {
   isCritical: boolean
 }
 
-export type XAxis = 'step' | 'time'
+/** Steps; training time since the start; tokens so far; the time of day. */
+export type XAxis = 'step' | 'time' | 'tokens' | 'wall'
 
 /** [x, y]; y is null where the line is interrupted. */
 export type Dot = [number, number | null]
@@ -36,6 +46,9 @@ export interface DrawnLine {
   broken: [number, number][]
   /** Points that a logarithmic axis cannot show. */
   belowZero: number
+  look?: LineLook
+  /** [x, least, greatest]. */
+  band?: [number, number, number][]
 }
 
 /** Steps, or training time. */
@@ -71,6 +84,8 @@ export function drawLine(line: ChartLine, axis: XAxis, smoothing: number, isLog:
       Number.isFinite(value) ? [] : [[x[index] ?? 0, value]],
     ),
     belowZero: isLog ? values.filter((value) => value <= 0).length : 0,
+    look: line.look,
+    band: line.band === undefined || isLog ? undefined : x.map((at, index) => [at, line.band?.low[index] ?? NaN, line.band?.high[index] ?? NaN]),
   }
 }
 

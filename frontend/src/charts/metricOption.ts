@@ -2,7 +2,7 @@
 import type { Palette } from '@/theme/palettes'
 
 import type { ChartOption, SeriesOption } from './echarts'
-import { formatElapsedTick, formatStepTick, formatTick, type TimeUnit } from './format'
+import { formatElapsedTick, formatMoment, formatStepTick, formatTick, type TimeUnit } from './format'
 import type { ChartMark, DrawnLine, XAxis } from './lines'
 
 export interface MetricOptionInput {
@@ -24,13 +24,24 @@ export interface MetricOptionInput {
 /** Shared by all charts, because linked charts find each other's zoom by its id. */
 const ZOOM_ID = 'zoom-x'
 
+/** A soft stretch between two lines of which nothing else is seen: the upper one stands on the lower one. */
+function bandSeries(line: DrawnLine, color: string): SeriesOption[] {
+  if (line.band === undefined || line.raw.length === 0) return []
+  const shared = { type: 'line', stack: `${line.id}:band`, stackStrategy: 'all', symbol: 'none', silent: true, animation: false, lineStyle: { opacity: 0 }, color, z: 1 } as const
+  return [
+    { ...shared, id: `${line.id}:low`, data: line.band.map(([x, low]) => [x, low]) },
+    { ...shared, id: `${line.id}:high`, data: line.band.map(([x, low, high]) => [x, high - low]), areaStyle: { color, opacity: 0.16 } },
+  ]
+}
+
 function lineSeries(line: DrawnLine, color: string): SeriesOption[] {
+  const dash = line.look?.dash ?? 'solid'
   const shared = { type: 'line', color, symbol: 'none', silent: true, animation: false, connectNulls: false } as const
-  const series: SeriesOption[] = []
+  const series: SeriesOption[] = bandSeries(line, color)
   if (line.smoothed !== null) {
     series.push({ ...shared, id: `${line.id}:raw`, data: line.raw, z: 2, lineStyle: { width: 1, opacity: 0.28 } })
   }
-  series.push({ ...shared, id: `${line.id}:line`, data: line.smoothed ?? line.raw, z: 3, lineStyle: { width: 1.75 } })
+  series.push({ ...shared, id: `${line.id}:line`, data: line.smoothed ?? line.raw, z: 3, lineStyle: { width: 1.75, type: dash } })
   if (line.lonely.length > 0) {
     series.push({
       id: `${line.id}:dots`, type: 'scatter', data: line.lonely, color, symbolSize: 5, silent: true, animation: false, z: 4,
@@ -88,7 +99,17 @@ export function endsOfFlat({ min, max }: { min: number; max: number }): [number,
   const size = Math.max(Math.abs(min), Math.abs(max))
   if (!Number.isFinite(size) || max - min > size * 1e-6) return null
   const margin = size === 0 ? 1 : size * 0.1
-  return [min - margin, max + margin]
+  // The ends are labelled: 3.3 and not 3.317747839.
+  const unit = 10 ** Math.floor(Math.log10(margin))
+  const inUnits = (value: number) => Number((value / unit).toPrecision(9))
+  const tidy = (value: number) => Number((value * unit).toPrecision(12))
+  return [tidy(Math.floor(inUnits(min - margin))), tidy(Math.ceil(inUnits(max + margin)))]
+}
+
+function xTick(value: number, { xAxis, timeUnitS }: MetricOptionInput): string {
+  if (xAxis === 'step') return formatStepTick(value)
+  if (xAxis === 'tokens') return formatTick(value)
+  return xAxis === 'wall' ? formatMoment(value) : formatElapsedTick(value, timeUnitS)
 }
 
 export function metricOption(input: MetricOptionInput): ChartOption {
@@ -101,10 +122,10 @@ export function metricOption(input: MetricOptionInput): ChartOption {
     grid: { left: 4, right: 14, top: input.unit === null ? 10 : 24, bottom: 4, outerBoundsMode: 'same' },
     xAxis: {
       type: 'value',
-      min: xAxis === 'time' ? 0 : (domain?.[0] ?? 'dataMin'),
+      min: xAxis === 'time' || xAxis === 'tokens' ? 0 : (domain?.[0] ?? 'dataMin'),
       max: domain === null ? 'dataMax' : domain[1] > domain[0] ? domain[1] : domain[0] + 1,
       minInterval: xAxis === 'step' ? 1 : undefined,
-      axisLabel: { ...axisLabel, formatter: xAxis === 'step' ? formatStepTick : (value: number) => formatElapsedTick(value, input.timeUnitS), showMaxLabel: xAxis === 'step' ? undefined : false },
+      axisLabel: { ...axisLabel, formatter: (value: number) => xTick(value, input), showMaxLabel: xAxis === 'step' ? undefined : false },
       axisLine: { lineStyle: { color: palette.lineStrong } },
       axisTick: { show: false },
       splitLine: { show: false },
@@ -157,7 +178,7 @@ export function metricOption(input: MetricOptionInput): ChartOption {
       itemSize: 0,
       feature: { dataZoom: { yAxisIndex: false, brushStyle: { color: palette.accent, opacity: 0.18 } } },
     },
-    series: [...input.lines.flatMap((line, index) => lineSeries(line, input.colors[index % input.colors.length] ?? palette.accent)), ...markSeries(input)],
+    series: [...input.lines.flatMap((line, index) => lineSeries(line, line.look?.color ?? input.colors[index % input.colors.length] ?? palette.accent)), ...markSeries(input)],
   }
 }
 

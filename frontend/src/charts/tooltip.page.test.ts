@@ -21,6 +21,15 @@ describe('the tooltip', () => {
     expect(metricTooltip([drawn('run a', [1]), drawn('run b', [2])], ['red'], 0, '').textContent).toContain('run b')
   })
 
+  it('says where a line was measured that was not measured at the step', () => {
+    const sparse = drawLine({ id: 'b', label: 'b', curve: { steps: [10, 20], values: [1, 2] } }, 'step', 0, false)
+
+    const rows = metricTooltip([drawn('a', Array.from({ length: 30 }, () => 0)), sparse], ['red'], 16, '', (x) => `step ${x}`).querySelectorAll('.chart-tooltip-row')
+
+    expect(rows[0]?.querySelector('.chart-tooltip-at')).toBeNull()
+    expect(rows[1]?.querySelector('.chart-tooltip-at')?.textContent).toBe('step 20')
+  })
+
   it('names a value that is no number', () => {
     const tooltip = metricTooltip([drawn('run', [0, NaN])], ['red'], 1, 'Step 1')
 

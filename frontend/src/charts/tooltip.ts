@@ -9,12 +9,17 @@ function element(tag: string, className: string, text = ''): HTMLElement {
   return node
 }
 
-/** One row a line: swatch, name, smoothed value, raw value. */
+/**
+ * One row a line: swatch, name, smoothed value, raw value.
+ *
+ * A line that was not measured at `x` shows its nearest point, and `sayX` where that lies; null where x needs no words.
+ */
 export function metricTooltip(
   lines: readonly DrawnLine[],
   colors: readonly string[],
   x: number,
   heading: string,
+  sayX: ((x: number) => string) | null = null,
 ): HTMLElement {
   const root = element('div', 'chart-tooltip')
   root.append(element('div', 'chart-tooltip-heading', heading))
@@ -26,13 +31,14 @@ export function metricTooltip(
     const raw = broken !== undefined ? formatNumber(broken[1]) : formatNumber(line.raw[at]?.[1])
     const row = element('div', 'chart-tooltip-row')
     const swatch = element('span', 'chart-swatch')
-    swatch.style.background = colors[index % colors.length] ?? ''
+    swatch.style.background = line.look?.color ?? colors[index % colors.length] ?? ''
     row.append(swatch)
     // The chart's own title says what a single line is.
     if (lines.length > 1) row.append(element('span', 'chart-tooltip-name', line.label))
     const smoothed = line.smoothed?.[at]?.[1]
     row.append(element('strong', 'chart-tooltip-value', smoothed == null ? raw : formatNumber(smoothed)))
     if (smoothed != null) row.append(element('span', 'chart-tooltip-raw', raw))
+    if (sayX !== null && exactX !== x) row.append(element('span', 'chart-tooltip-at', sayX(exactX)))
     root.append(row)
   })
   return root

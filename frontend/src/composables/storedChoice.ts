@@ -1,9 +1,13 @@
 /** Small choices that the browser remembers; a browser without storage simply forgets them. */
 
 export function readChoice<T extends string>(key: string, allowed: readonly T[]): T | null {
+  const stored = readText(key)
+  return allowed.find((one) => one === stored) ?? null
+}
+
+export function readText(key: string): string | null {
   try {
-    const stored = window.localStorage.getItem(key)
-    return allowed.find((one) => one === stored) ?? null
+    return window.localStorage.getItem(key)
   } catch (cause) {
     if (cause instanceof DOMException) return null
     throw cause

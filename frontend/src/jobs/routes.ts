@@ -15,6 +15,12 @@ export const jobRoutes: RouteRecordRaw[] = [
     meta: { title: 'jobs.launch.title' },
   },
   {
+    path: 'jobs/compare',
+    name: 'compareJobs',
+    component: () => import('./compare/ComparePage.vue'),
+    meta: { title: 'jobs.compare.title' },
+  },
+  {
     path: 'jobs/:id',
     name: 'job',
     component: () => import('./page/JobPage.vue'),

@@ -5,6 +5,7 @@ type Schemas = components['schemas']
 
 export type Job = Schemas['JobRead']
 export type JobCreate = Schemas['JobCreate']
+export type JobUpdate = Schemas['JobUpdate']
 export type JobKind = Job['kind']
 export type JobState = Schemas['JobState']
 export type JobPreview = Schemas['JobPreview']

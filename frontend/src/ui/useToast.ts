@@ -17,5 +17,10 @@ export function useToast() {
     message.error(errorText(asApiError(cause)), { duration: 8000, keepAliveOnHover: true, closable: true })
   }
 
-  return { success, failure }
+  /** Something that went wrong in part, in words. */
+  function problem(text: string): void {
+    message.error(text, { duration: 8000, keepAliveOnHover: true, closable: true })
+  }
+
+  return { success, failure, problem }
 }

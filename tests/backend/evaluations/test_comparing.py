@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 from sqlmodel import select
+from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.evaluations.folder import evaluation_folder, samples_path
@@ -221,3 +222,43 @@ def test_a_board_over_many_scores_is_quick(client: TestClient, database: Databas
         assert len(board.json()["items"]) == 200
 
     assert min(seconds) < 1.0  # whatever else the machine does
+
+
+def test_jobs_are_compared_by_the_newest_evaluations_of_their_checkpoints(
+    client: TestClient,
+    measure: Any,
+    checkpoint: dict[str, Any],
+    make_job: Callable[..., str],
+    settings: Settings,
+    database: Database,
+    model: Model,
+) -> None:
+    other = make_job(name="other", model_id=model.id)
+    unmeasured = make_job(name="unmeasured", model_id=model.id)
+    folder = settings.checkpoint_dir(other) / "global_step_5"
+    folder.mkdir(parents=True)
+    with database.write() as session:
+        session.add(
+            Checkpoint(job_id=other, step=5, attempt=1, path=str(folder), size_bytes=1, created_at=utc_now())
+        )
+    measure(BETTER, targets=[checkpoint])
+    newest = measure(WORSE, targets=[checkpoint])
+    theirs = measure(BETTER, targets=[{"kind": "checkpoint", "job": other, "step": 5}])
+
+    response = client.get(
+        "/api/v1/jobs/compare/evaluations", params={"ids": f"{checkpoint['job']},{other},{unmeasured}"}
+    )
+
+    assert response.status_code == 200, response.text
+    found = response.json()
+    assert (found["baseline"], found["evaluated"]) == (checkpoint["job"], [checkpoint["job"], other])
+    assert [(run["job_id"], len(run["benchmarks"])) for run in found["runs"]] == [(other, 1), (unmeasured, 0)]
+    pair = found["runs"][0]["benchmarks"][0]
+    assert (pair["baseline"]["id"], pair["evaluation"]["id"], pair["evaluation"]["step"]) == (
+        newest, theirs, 5,
+    )  # fmt: skip
+    assert (pair["comparison"]["difference"], pair["comparison"]["p_value"]) == (0.5, 0.5)
+    refused = client.get(
+        "/api/v1/jobs/compare/evaluations", params={"ids": other, "baseline": checkpoint["job"]}
+    )
+    assert refused.json()["error"] == "invalid_comparison"

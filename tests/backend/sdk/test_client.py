@@ -82,10 +82,16 @@ def test_a_job_is_previewed_cloned_and_read(platform: trellis.Client, model: Mod
     assert platform.jobs.preview(**order)["errors"] == []
     job = platform.jobs.submit(**order)
 
+    assert platform.jobs.edit(job["id"], notes="why", add_tags=["maths"])["tags"] == ["maths"]
+    assert [each["id"] for each in platform.jobs.list(tag="maths", sort="name", order="asc")] == [job["id"]]
     copy = platform.jobs.clone(job["id"])
 
     assert copy["id"] != job["id"]
     assert copy["recipe"] == "grpo"
+    pair = [job["id"], copy["id"]]
+    assert [each["id"] for each in platform.jobs.compare(pair)["jobs"]] == pair
+    assert [run["series"] for run in platform.jobs.compare_curves(pair, ["loss"])["runs"]] == [[], []]
+    assert platform.jobs.compare_evaluations(pair)["baseline"] == pair[0]
     assert list(platform.jobs.logs(job["id"])) == []
     assert list(platform.jobs.rollouts(job["id"])) == []
     assert list(platform.jobs.checkpoints(job["id"])) == []

@@ -2,6 +2,8 @@
 export default {
   step: 'Step {step}',
   elapsed: '{time} of training',
+  tokens: '{count} tokens',
+  picture: 'Save “{title}” as a picture',
   log: 'Log',
   logHelp: 'Logarithmic y axis',
   resetZoom: 'Reset zoom',

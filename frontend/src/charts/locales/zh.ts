@@ -2,6 +2,8 @@
 export default {
   step: '第 {step} 步',
   elapsed: '训练 {time}',
+  tokens: '{count} 个 Token',
+  picture: '将“{title}”保存为图片',
   log: '对数',
   logHelp: '纵轴取对数',
   resetZoom: '重置缩放',

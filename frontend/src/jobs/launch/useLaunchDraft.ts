@@ -12,6 +12,7 @@ import { readTerms } from '@/rewards/terms/terms'
 import { useRecipes } from '../shared/useRecipes'
 import type { Job, Recipe } from '../types'
 import { carryOver, emptyParked } from './carry'
+import { copyOf } from './copyName'
 import { type Draft, draftOfJob, emptyDraft, inheritedValue, presetForMachine, presetOf } from './draft'
 import { setReading } from './fit/reading'
 import { type Choice, useChoices } from './useChoices'
@@ -44,7 +45,7 @@ export function useLaunchDraft() {
       const job = await unwrap(api.GET('/api/v1/jobs/{job_id}', { params: { path: { job_id: jobId } } }))
       source.value = job
       hasChosenPreset.value = job.preset !== null
-      Object.assign(draft, draftOfJob(job, t('jobs.launch.cloneName', { name: job.name })))
+      Object.assign(draft, draftOfJob(job, t('jobs.launch.cloneName', copyOf(job.name), copyOf(job.name).number)))
     } catch (cause) {
       sourceError.value = asApiError(cause)
     } finally {

@@ -4,7 +4,7 @@ import { hasFilters, readFilters, writeFilters } from './filters'
 
 describe('the filters in the address', () => {
   it('come back as they were written', () => {
-    const filters = { states: ['running' as const, 'failed' as const], recipe: 'grpo', tag: 'night', text: 'add', hasAlarms: true, kind: 'export' as const, environment: 'env_1', workflow: 'wfl_1' }
+    const filters = { states: ['running' as const, 'failed' as const], recipe: 'grpo', tag: 'night', text: 'add', hasAlarms: true, isStarred: true, kind: 'export' as const, environment: 'env_1', workflow: 'wfl_1' }
 
     expect(readFilters(JSON.parse(JSON.stringify(writeFilters(filters))))).toEqual(filters)
   })
@@ -17,10 +17,16 @@ describe('the filters in the address', () => {
     expect(readFilters({ state: ['running', 'dancing'] }).states).toEqual(['running'])
   })
 
+  it('do not count the tab', () => {
+    expect(hasFilters(readFilters({ kind: 'export' }))).toBe(false)
+    expect(hasFilters(readFilters({ kind: 'export', starred: '1' }))).toBe(true)
+  })
+
   it('are nothing for an empty address', () => {
     const filters = readFilters({})
 
     expect(writeFilters(filters)).toEqual({})
     expect(hasFilters(filters)).toBe(false)
+    expect(filters.kind).toBe('train')
   })
 })

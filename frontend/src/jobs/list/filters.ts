@@ -1,7 +1,11 @@
 /** Filters of the job list, as the address bar keeps them. */
 import type { LocationQuery, LocationQueryRaw } from 'vue-router'
 
-import { JOB_KINDS, JOB_STATES, type JobKind, type JobState } from '../types'
+import { JOB_STATES, type JobState } from '../types'
+
+/** The tabs of the list. */
+export const KINDS = ['train', 'export', 'evaluate', 'all'] as const
+export type KindTab = (typeof KINDS)[number]
 
 export interface JobFilters {
   states: JobState[]
@@ -10,15 +14,16 @@ export interface JobFilters {
   text: string
   /** Only jobs with an active alarm. */
   hasAlarms: boolean
-  kind: JobKind | null
+  isStarred: boolean
+  kind: KindTab
   /** What their agents work in, and what trains as one: by id. */
   environment: string | null
   workflow: string | null
 }
 
-export const NO_FILTERS: JobFilters = { states: [], recipe: null, tag: null, text: '', hasAlarms: false, kind: null, environment: null, workflow: null }
+export const NO_FILTERS: JobFilters = { states: [], recipe: null, tag: null, text: '', hasAlarms: false, isStarred: false, kind: 'train', environment: null, workflow: null }
 
-function single(value: LocationQuery[string] | undefined): string | null {
+export function single(value: LocationQuery[string] | undefined): string | null {
   const first = Array.isArray(value) ? value[0] : value
   return first === undefined || first === null || first === '' ? null : first
 }
@@ -32,7 +37,8 @@ export function readFilters(query: LocationQuery): JobFilters {
     tag: single(query.tag),
     text: single(query.text) ?? '',
     hasAlarms: single(query.alarms) === '1',
-    kind: JOB_KINDS.find((kind) => kind === single(query.kind)) ?? null,
+    isStarred: single(query.starred) === '1',
+    kind: KINDS.find((kind) => kind === single(query.kind)) ?? 'train',
     environment: single(query.environment),
     workflow: single(query.workflow),
   }
@@ -46,12 +52,14 @@ export function writeFilters(filters: JobFilters): LocationQueryRaw {
   if (filters.tag !== null) query.tag = filters.tag
   if (filters.text !== '') query.text = filters.text
   if (filters.hasAlarms) query.alarms = '1'
-  if (filters.kind !== null) query.kind = filters.kind
+  if (filters.isStarred) query.starred = '1'
+  if (filters.kind !== 'train') query.kind = filters.kind
   if (filters.environment !== null) query.environment = filters.environment
   if (filters.workflow !== null) query.workflow = filters.workflow
   return query
 }
 
+/** Whether the list is narrowed within its tab. */
 export function hasFilters(filters: JobFilters): boolean {
-  return Object.keys(writeFilters(filters)).length > 0
+  return Object.keys(writeFilters({ ...filters, kind: 'train' })).length > 0
 }

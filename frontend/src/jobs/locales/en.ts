@@ -6,6 +6,7 @@ import fit from './parts/fit.en'
 import life from './parts/life.en'
 import recipes from './parts/recipes.en'
 import revision from './parts/revision.en'
+import work from './parts/work.en'
 
 export default {
   recipes,
@@ -14,22 +15,12 @@ export default {
   ...evaluating,
   ...fit,
   ...life,
+  ...work,
   title: 'Jobs',
   one: 'Job',
-  subtitle: 'Every training run: waiting, running and done.',
+  subtitle: 'All training runs: queued, running and finished.',
   deleted: 'deleted',
-  filter: { kind: 'Kind', alarms: 'With alarms', text: 'Name or id', states: 'All states', recipe: 'All recipes', tag: 'Any tag', environment: 'All environments', workflow: 'All workflows' },
-  list: {
-    recipeAndModel: 'Recipe and model',
-    progress: 'Progress',
-    metric: 'Headline metric',
-    more: 'More actions for {name}',
-    spark: '{metric}, now {value}',
-    empty: 'No jobs yet',
-    emptyText: 'Choose a recipe, a model and a dataset; the rest has sensible defaults.',
-    noMatch: 'No job matches',
-    noMatchText: 'Loosen the filters to see more.',
-  },
+  filter: { kind: 'Kind', alarms: 'With alarms', starred: 'Starred', text: 'Name, id or tag', states: 'All states', recipe: 'All recipes', tag: 'Any tag', environment: 'All environments', workflow: 'All workflows' },
   progress: {
     step: 'step {step}',
     steps: 'step {step} of {total}',
@@ -69,7 +60,7 @@ export default {
     submit: 'Launch',
     launched: 'Launched: {name}',
     clonedFrom: 'Filled in like “{name}”.',
-    cloneName: '{name} (copy)',
+    cloneName: '{name} (copy) | {name} (copy {number})',
     basics: 'Job',
     recipe: 'Recipe',
     preset: 'Preset',
@@ -294,6 +285,7 @@ export default {
     empty: 'No metrics',
     emptyActive: 'The first values come with the first step.',
     emptyDone: 'The run ended before it reported any.',
+    emptyNever: 'The job never started.',
   },
   metric: {
     reward: 'Reward (mean)',

@@ -6,6 +6,7 @@ import fit from './parts/fit.zh'
 import life from './parts/life.zh'
 import recipes from './parts/recipes.zh'
 import revision from './parts/revision.zh'
+import work from './parts/work.zh'
 
 export default {
   recipes,
@@ -14,22 +15,12 @@ export default {
   ...evaluating,
   ...fit,
   ...life,
+  ...work,
   title: '任务',
   one: '任务',
   subtitle: '所有训练任务：排队中、运行中与已结束。',
   deleted: '已删除',
-  filter: { kind: '类型', alarms: '有警报', text: '名称或编号', states: '全部状态', recipe: '全部训练方案', tag: '任意标签', environment: '全部环境', workflow: '全部工作流' },
-  list: {
-    recipeAndModel: '方案与模型',
-    progress: '进度',
-    metric: '主要指标',
-    more: '{name} 的更多操作',
-    spark: '{metric}，当前 {value}',
-    empty: '还没有任务',
-    emptyText: '选择方案、模型和数据集即可，其余均有合适的默认值。',
-    noMatch: '没有符合条件的任务',
-    noMatchText: '放宽筛选条件可以看到更多。',
-  },
+  filter: { kind: '类型', alarms: '有警报', starred: '有星标', text: '名称、编号或标签', states: '全部状态', recipe: '全部训练方案', tag: '任意标签', environment: '全部环境', workflow: '全部工作流' },
   progress: {
     step: '第 {step} 步',
     steps: '第 {step} / {total} 步',
@@ -68,7 +59,7 @@ export default {
     submit: '启动',
     launched: '已启动：{name}',
     clonedFrom: '已按“{name}”填写。',
-    cloneName: '{name}（副本）',
+    cloneName: '{name}（副本） | {name}（副本 {number}）',
     basics: '任务',
     recipe: '方案',
     preset: '预设',
@@ -293,6 +284,7 @@ export default {
     empty: '没有指标',
     emptyActive: '第一步完成后会出现第一批数值。',
     emptyDone: '任务在报告指标之前就结束了。',
+    emptyNever: '任务从未启动。',
   },
   metric: {
     reward: '奖励（均值）',

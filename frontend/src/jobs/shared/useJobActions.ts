@@ -7,7 +7,7 @@ import { api, unwrap } from '@/api/client'
 import { useConfirm } from '@/ui/useConfirm'
 import { useToast } from '@/ui/useToast'
 
-import type { Job } from '../types'
+import type { Job, JobUpdate } from '../types'
 
 export function useJobActions(onChanged: (job: Job) => void, onDeleted: (jobId: string) => void) {
   const { t } = useI18n()
@@ -63,10 +63,21 @@ export function useJobActions(onChanged: (job: Job) => void, onDeleted: (jobId: 
     })
   }
 
+  /** Changes what people wrote about the job; false where the platform refused it, which it says itself. */
+  async function edit(job: Job, changes: JobUpdate): Promise<boolean> {
+    try {
+      onChanged(await unwrap(api.PATCH('/api/v1/jobs/{job_id}', { params: { path: { job_id: job.id } }, body: changes })))
+      return true
+    } catch (cause) {
+      toast.failure(cause)
+      return false
+    }
+  }
+
   /** Opens the form filled in like the job, so that something can be changed before the launch. */
   function clone(job: Job): void {
     void router.push({ name: 'launch', query: { clone: job.id } })
   }
 
-  return { busyId, stop, resume, remove, clone }
+  return { busyId, stop, resume, remove, clone, edit }
 }

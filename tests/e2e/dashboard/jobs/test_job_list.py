@@ -21,7 +21,7 @@ def test_filters_narrow_the_list_and_stay_in_the_address(logged_in: Page, dashbo
     logged_in.goto(f"{dashboard.url}/jobs")
     expect(rows(logged_in)).to_have_count(3)
 
-    logged_in.get_by_label("Name or id").fill("apple")
+    logged_in.get_by_label("Name, id or tag").fill("apple")
     expect(rows(logged_in)).to_have_count(2)
     rows(logged_in).get_by_role("button", name="green", exact=True).click()
     expect(rows(logged_in)).to_have_count(1)
@@ -60,7 +60,7 @@ def test_a_queued_job_is_stopped_and_deleted_from_the_list(logged_in: Page, dash
 
     choose_from_menu(logged_in, row.get_by_role("button", name="More actions"), "Delete")
     logged_in.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    expect(logged_in.get_by_text("No jobs yet")).to_be_visible()
+    expect(logged_in.get_by_text("No trainings yet")).to_be_visible()
 
 
 def test_the_list_follows_a_running_job(logged_in: Page, dashboard, launch) -> None:  # type: ignore[no-untyped-def]
@@ -69,8 +69,71 @@ def test_the_list_follows_a_running_job(logged_in: Page, dashboard, launch) -> N
     logged_in.goto(f"{dashboard.url}/jobs")
     row = rows(logged_in).first
     expect(row).to_contain_text("step 20 of 100")
+    expect(row.locator("[data-column=metricLast]")).to_contain_text("Score (mean)")
+    logged_in.locator("[data-test=columns]").click()
+    logged_in.get_by_role("checkbox", name="Curve").click()
     expect(row.get_by_role("img", name="Score (mean), now 0.2")).to_be_visible()
 
     job.train(30)
 
     expect(row).to_contain_text("step 50 of 100")
+
+
+def test_the_order_and_the_selection_stay_in_the_address(logged_in: Page, dashboard, queue) -> None:  # type: ignore[no-untyped-def]
+    for name in ("pear", "apple", "plum"):
+        queue(name)
+    logged_in.goto(f"{dashboard.url}/jobs")
+
+    logged_in.locator("[data-sort=name]").click()
+    expect(rows(logged_in).first).to_contain_text("apple")
+    logged_in.locator("[data-sort=name]").click()
+    expect(rows(logged_in).first).to_contain_text("plum")
+    expect(logged_in.get_by_role("columnheader", name="Name")).to_have_attribute("aria-sort", "descending")
+    rows(logged_in).first.locator("[data-test=select]").click()
+    logged_in.reload()
+
+    expect(rows(logged_in).first).to_contain_text("plum")
+    expect(logged_in.locator("[data-test=selection]")).to_contain_text("1 selected")
+
+
+def test_several_jobs_are_tagged_and_stopped_at_once(logged_in: Page, dashboard, queue) -> None:  # type: ignore[no-untyped-def]
+    for name in ("one", "two"):
+        queue(name)
+    logged_in.goto(f"{dashboard.url}/jobs")
+    logged_in.locator("[data-test=select-all]").click()
+
+    logged_in.locator("[data-test=bulk-tag]").click()
+    logged_in.get_by_label("New tag").fill("sweep")
+    logged_in.get_by_role("button", name="Add", exact=True).click()
+    expect(rows(logged_in).get_by_role("button", name="sweep", exact=True)).to_have_count(2)
+    logged_in.locator("[data-test=bulk-stop]").click()
+    logged_in.get_by_role("dialog").get_by_role("button", name="Stop", exact=True).click()
+
+    expect(rows(logged_in).filter(has_text="Stopped")).to_have_count(2)
+
+
+def test_a_job_is_renamed_tagged_starred_and_annotated_on_its_page(logged_in: Page, dashboard, queue) -> None:  # type: ignore[no-untyped-def]
+    job = queue("before")
+    logged_in.goto(f"{dashboard.url}/jobs/{job['id']}")
+
+    logged_in.locator("[data-test=rename]").click()
+    logged_in.get_by_label("Name", exact=True).fill("after")
+    logged_in.keyboard.press("Enter")
+    expect(logged_in).to_have_title(re.compile("^after"))
+    logged_in.locator("[data-test=add-tag]").click()
+    logged_in.get_by_label("New tag").fill("kept")
+    logged_in.keyboard.press("Enter")
+    logged_in.locator("[data-test=star]").click()
+    logged_in.locator("[data-test=edit-notes]").click()
+    logged_in.get_by_label("Notes", exact=True).last.fill(
+        "# Why\n\n- **higher** rate\n- <img src=x onerror=alert(1)>"
+    )
+    logged_in.locator("[data-test=save-notes]").click()
+
+    notes = logged_in.locator("[data-test=notes]")
+    expect(notes.get_by_role("heading", name="Why")).to_be_visible()
+    expect(notes.locator("strong")).to_have_text("higher")
+    expect(notes.locator("img")).to_have_count(0)
+    logged_in.goto(f"{dashboard.url}/jobs?starred=1")
+    expect(rows(logged_in)).to_contain_text(["after"])
+    expect(rows(logged_in)).to_contain_text(["kept"])

@@ -55,6 +55,9 @@ describe('lines that tell of something wrong', () => {
     ['step:1 - actor/entropy:0.2', false],
     ['UserWarning: lr_scheduler', false],
     ['terror of the deep', false],
+    ['step:5 - val-aux/dataset/error/mean@1:0.0 - actor/lr:1e-05', false],
+    ["{'val/error/rate': 0.5}", false],
+    ['step:5 - loss/x:1.0 RuntimeError: boom', true],
   ])('%s', (text, expected) => {
     expect(isError(text)).toBe(expected)
   })

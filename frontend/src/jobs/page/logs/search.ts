@@ -61,6 +61,10 @@ const ERROR = /\b(?:error|exception|traceback|fatal|critical|out of memory|kille
 const ERROR_CLASS = /[a-z](?:Error|Exception)\b/
 
 /** Whether a line tells of something that went wrong. */
+/** A metric and its value as trainers print them: `val-aux/dataset/error/mean@1:0.0`. What it is called is no error. */
+const METRIC = /[\w.@-]+(?:\/[\w.@()-]+)+['"]?\s*[:=]\s*(?:np\.float\d+\()?[-+]?(?:\d|nan|inf)/gi
+
 export function isError(text: string): boolean {
-  return ERROR.test(text) || ERROR_CLASS.test(text)
+  const words = text.replace(METRIC, '')
+  return ERROR.test(words) || ERROR_CLASS.test(words)
 }

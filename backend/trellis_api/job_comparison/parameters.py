@@ -1,0 +1,94 @@
+"""In what jobs differ: their requests, flattened, with where model and data come from."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from sqlmodel import Session, col, select
+
+from trellis_api.job_comparison.schemas import ComparedParameter, ParameterGroup
+from trellis_api.jobs.models import Job
+from trellis_api.jobs.schemas import JobRead
+from trellis_api.models.models import Model
+
+#: Group and name of a setting.
+Key = tuple[str, str]
+SEED: Key = ("run", "seed")
+_GROUPS: tuple[ParameterGroup, ...] = ("run", "model", "data", "params", "overrides")
+
+
+def describe(session: Session, *, jobs: Sequence[Job], reads: Sequence[JobRead]) -> dict[str, dict[Key, Any]]:
+    """All settings of each job by its id; those that are null are left out."""
+    origins = _map_origins(session, jobs)
+    return {read.id: _flatten(read, origins.get(read.model.id)) for read in reads}
+
+
+def list_differing(settings: Mapping[str, Mapping[Key, Any]]) -> list[ComparedParameter]:
+    """Settings whose value is not the same in all jobs."""
+    keys = {key for own in settings.values() for key in own}
+    order = {group: place for place, group in enumerate(_GROUPS)}
+    differing = [key for key in keys if len({_freeze(own.get(key)) for own in settings.values()}) > 1]
+    return [
+        ComparedParameter(
+            group=cast(ParameterGroup, group),
+            name=name,
+            values={job_id: own[group, name] for job_id, own in settings.items() if (group, name) in own},
+        )
+        for group, name in sorted(differing, key=lambda key: (order[cast(ParameterGroup, key[0])], key[1]))
+    ]
+
+
+def group_by_seed(settings: Mapping[str, Mapping[Key, Any]]) -> list[list[str]]:
+    """Jobs that differ in nothing but the seed, two or more together."""
+    groups: dict[str, list[str]] = {}
+    for job_id, own in settings.items():
+        rest = sorted((list(key), _freeze(value)) for key, value in own.items() if key != SEED)
+        groups.setdefault(json.dumps(rest), []).append(job_id)
+    return [ids for ids in groups.values() if len({_freeze(settings[each].get(SEED)) for each in ids}) > 1]
+
+
+def _flatten(job: JobRead, origin: str | None) -> dict[Key, Any]:
+    validation = job.validation_dataset
+    found: dict[Key, Any] = {
+        ("run", "recipe"): job.recipe,
+        ("run", "preset"): job.preset,
+        SEED: job.seed,
+        ("run", "gpus"): job.resources.gpus,
+        ("model", "model"): job.model.name or job.model.id,
+        ("model", "trained_by"): origin,
+        ("data", "dataset"): (job.dataset.name or job.dataset.id) if job.dataset else None,
+        ("data", "dataset_version"): job.dataset_version,
+        ("data", "dataset_split"): job.dataset_split,
+        ("data", "validation_dataset"): (validation.name or validation.id) if validation else None,
+        ("data", "validation_version"): job.validation_version,
+        ("data", "validation_split"): job.validation_split,
+        ("data", "data_format"): job.data_format,
+    }
+    found |= {("data", f"columns.{role}"): column for role, column in job.columns.items()}
+    found |= {("params", name): value for name, value in _join(job.params)}
+    found |= {("overrides", name): value for name, value in _join(job.overrides)}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _join(tree: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
+    for name, value in tree.items():
+        if isinstance(value, Mapping) and value:
+            found += _join(value, f"{prefix}{name}.")
+        else:
+            found.append((prefix + name, value))
+    return found
+
+
+def _map_origins(session: Session, jobs: Sequence[Job]) -> dict[str, str]:
+    """Of each model that a job of the platform made, that job with its step."""
+    models = session.exec(select(Model).where(col(Model.id).in_({job.model_id for job in jobs})))
+    return {
+        model.id: f"{model.lineage.get('job_name') or model.source_job_id}, step {model.source_step}"
+        for model in models
+        if model.source_job_id is not None
+    }
+
+
+def _freeze(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=str)

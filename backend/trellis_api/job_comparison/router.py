@@ -1,0 +1,88 @@
+"""``/jobs/compare``: runs side by side. Stands before the routes with a job's id."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep
+from trellis_api.core.errors import ERROR_RESPONSES
+from trellis_api.job_comparison import evaluations, service
+from trellis_api.job_comparison.errors import InvalidComparison
+from trellis_api.job_comparison.schemas import (
+    ComparedCurves,
+    ComparedEvaluations,
+    ComparedRollouts,
+    JobComparison,
+)
+from trellis_api.jobs.rollout_pages import MAX_STEP
+from trellis_api.jobs.schemas import MetricKeyText, Split
+
+router = APIRouter(
+    prefix="/jobs/compare",
+    tags=["jobs"],
+    responses={status: ERROR_RESPONSES[status] for status in (401, 404, 422)},
+)
+Ids = Annotated[list[str], Query(description="Ids of 1 to 20 jobs, repeated or separated by commas.")]
+
+
+@router.get("", summary="Compare jobs")
+def compare_jobs(
+    session: ReadSession,
+    ids: Ids,
+    keys: Annotated[
+        list[MetricKeyText] | None,
+        Query(description="Metrics of the table; default headline and validation metrics.", max_length=100),
+    ] = None,
+) -> JobComparison:
+    """Settings that differ, newest and best values, and which jobs differ only in the seed."""
+    return service.compare(session, ids=service.read_ids(ids), keys=keys)
+
+
+@router.get("/metrics", summary="Curves of several jobs")
+def read_compared_curves(
+    session: ReadSession,
+    ids: Ids,
+    keys: Annotated[
+        list[MetricKeyText], Query(description="Metric keys, one a parameter.", min_length=1, max_length=20)
+    ],
+    max_points: Annotated[int, Query(ge=10, le=2000, description="At most so many points a curve.")] = 400,
+) -> ComparedCurves:
+    """Every stretch of a long curve is told by its least and its greatest value."""
+    return service.read_curves(session, ids=service.read_ids(ids), keys=keys, max_points=max_points)
+
+
+@router.get(
+    "/evaluations",
+    summary="Compare evaluations of jobs with a baseline",
+    responses={409: ERROR_RESPONSES[409]},
+)
+def compare_evaluations_of_jobs(
+    database: DatabaseDep,
+    settings: SettingsDep,
+    ids: Ids,
+    baseline: Annotated[str | None, Query(max_length=64, description="Default the first job.")] = None,
+) -> ComparedEvaluations:
+    """Of every benchmark that a job and the baseline share: the difference and a paired test."""
+    wanted = service.read_ids(ids)
+    with database.read() as session:
+        job_ids = [job.id for job in service.find_jobs(session, ids=wanted)]
+        found = evaluations.find_evaluations(session, job_ids=job_ids)
+    chosen = baseline or job_ids[0]
+    if chosen not in job_ids:
+        raise InvalidComparison("The baseline is not among the jobs.")
+    return evaluations.compare(settings, found=found, job_ids=job_ids, baseline=chosen)
+
+
+@router.get("/rollouts", summary="Responses of several jobs to the same prompts")
+def compare_rollouts(
+    session: ReadSession,
+    ids: Ids,
+    split: Split = "validation",
+    step: Annotated[int | None, Query(ge=0, le=MAX_STEP, description="Default the newest of each.")] = None,
+    limit: Annotated[int, Query(ge=1, le=50)] = 5,
+    offset: Annotated[int, Query(ge=0, le=MAX_STEP)] = 0,
+) -> ComparedRollouts:
+    """Only prompts that all jobs have; up to four responses of each job to a prompt."""
+    return service.read_rollouts(
+        session, ids=service.read_ids(ids), split=split, step=step, limit=limit, offset=offset
+    )

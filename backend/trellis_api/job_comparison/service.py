@@ -1,0 +1,160 @@
+"""Jobs side by side: settings, metrics, curves and responses to the same prompts."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, and_, func, or_
+from sqlmodel import Session, col, select
+
+from trellis_api.core.ids import is_id
+from trellis_api.job_comparison import parameters
+from trellis_api.job_comparison.errors import InvalidComparison
+from trellis_api.job_comparison.schemas import (
+    ComparedCurves,
+    ComparedMetric,
+    ComparedRollouts,
+    JobComparison,
+    MetricChoice,
+    PromptResponses,
+    RunCurves,
+)
+from trellis_api.jobs import headline, metric_query, presentation, repository, results, rollout_store
+from trellis_api.jobs.best import is_validation, list_headline, suit_mode
+from trellis_api.jobs.errors import JobNotFound
+from trellis_api.jobs.models import Job, RolloutSample
+from trellis_api.jobs.schemas import RolloutRead, Split
+
+MAX_JOBS = 20
+#: Metrics in the table where none are named.
+_MAX_DEFAULT_METRICS = 30
+#: Responses of one job to one prompt.
+_MAX_RESPONSES = 4
+
+
+def read_ids(ids: Sequence[str]) -> list[str]:
+    """Ids without repetitions, in order; ``InvalidComparison`` for none, too many, and what is no id."""
+    found = list(dict.fromkeys(name.strip() for part in ids for name in part.split(",") if name.strip()))
+    if not 1 <= len(found) <= MAX_JOBS:
+        raise InvalidComparison(f"Name 1 to {MAX_JOBS} jobs; these are {len(found)}.")
+    wrong = next((name for name in found if not is_id(name, prefix="job")), None)
+    if wrong is not None:
+        raise InvalidComparison(f"'{wrong[:80]}' is not the id of a job.")
+    return found
+
+
+def find_jobs(session: Session, *, ids: Sequence[str]) -> list[Job]:
+    """Those that exist, in the order asked for; ``JobNotFound`` where none does."""
+    found = repository.map_jobs(session, job_ids=ids)
+    if not found:
+        raise JobNotFound(ids[0])
+    return [found[each] for each in ids if each in found]
+
+
+def compare(session: Session, *, ids: Sequence[str], keys: Sequence[str] | None) -> JobComparison:
+    """Settings that differ, and last and best of ``keys`` (None: headline and validation metrics)."""
+    jobs = find_jobs(session, ids=ids)
+    reads = presentation.present_all(session, jobs=jobs)
+    settings = parameters.describe(session, jobs=jobs, reads=reads)
+    series = headline.find_many(session.connection(), jobs=jobs, keys=None)
+    counts = Counter(key for own in series.values() for key in own)
+    shown = list(keys) if keys is not None else _choose(jobs, counts)
+    wanted = [own[key] for own in series.values() for key in shown if key in own]
+    summaries = headline.read_summaries(session.connection(), wanted)
+    return JobComparison(
+        jobs=reads,
+        missing=[each for each in ids if each not in {job.id for job in jobs}],
+        parameters=parameters.list_differing(settings),
+        metric_keys=[
+            MetricChoice(key=key, run_count=count)
+            for key, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+        ],
+        metrics=[
+            ComparedMetric(
+                key=key,
+                mode=suit_mode(key),
+                values={
+                    job.id: summaries[series[job.id][key].id]
+                    for job in jobs
+                    if key in series[job.id] and series[job.id][key].id in summaries
+                },
+            )
+            for key in shown
+            if key in counts
+        ],
+        seed_groups=parameters.group_by_seed(settings),
+    )
+
+
+def read_curves(
+    session: Session, *, ids: Sequence[str], keys: Sequence[str], max_points: int
+) -> ComparedCurves:
+    """The curves of the named metrics, each thinned with its extremes kept."""
+    return ComparedCurves(
+        runs=[
+            RunCurves(
+                job_id=job.id,
+                series=[
+                    results.present_curve(curve)
+                    for curve in metric_query.read_curves(session, job=job, keys=keys, max_points=max_points)
+                ],
+            )
+            for job in find_jobs(session, ids=ids)
+        ]
+    )
+
+
+def read_rollouts(
+    session: Session, *, ids: Sequence[str], split: Split, step: int | None, limit: int, offset: int
+) -> ComparedRollouts:
+    """Responses to the prompts that all jobs have at ``step``, or each at its newest step."""
+    jobs = find_jobs(session, ids=ids)
+    newest = {
+        job.id: rollout_store.find_newest_step(session, job_id=job.id, split=split) if step is None else step
+        for job in jobs
+    }
+    steps = {job_id: found for job_id, found in newest.items() if found is not None}
+    if len(steps) < len(jobs):
+        return ComparedRollouts(split=split, steps=steps, total=0, items=[])
+    is_shown = _at_steps(steps, split)
+    common = (
+        select(RolloutSample.prompt)
+        .where(is_shown)
+        .group_by(RolloutSample.prompt)
+        .having(func.count(func.distinct(RolloutSample.job_id)) == len(jobs))
+    )
+    total = session.exec(select(func.count()).select_from(common.subquery())).one()
+    page = common.order_by(func.min(RolloutSample.id)).limit(limit).offset(offset)
+    prompts = list(session.exec(page))
+    items = [_read_prompt(session, prompt, is_shown, [job.id for job in jobs]) for prompt in prompts]
+    return ComparedRollouts(split=split, steps=steps, total=total, items=items)
+
+
+def _read_prompt(
+    session: Session, prompt: str, is_shown: ColumnElement[bool], job_ids: Sequence[str]
+) -> PromptResponses:
+    statement = select(RolloutSample.id, RolloutSample.job_id).where(is_shown, RolloutSample.prompt == prompt)
+    ids: dict[str, list[int]] = {job_id: [] for job_id in job_ids}
+    for number, job_id in session.exec(statement.order_by(col(RolloutSample.id))):
+        ids[job_id].append(number or 0)
+    chosen = [number for own in ids.values() for number in own[:_MAX_RESPONSES]]
+    responses: dict[str, list[RolloutRead]] = {job_id: [] for job_id in job_ids}
+    for row in rollout_store.read(session, ids=chosen):
+        # Numbered among the responses to this prompt: the step's own order says nothing beside another job.
+        number = ids[row.job_id].index(row.id or 0) + 1
+        responses[row.job_id].append(results.present_rollout(row, {row.id or 0: number}))
+    return PromptResponses(prompt=prompt, responses=responses)
+
+
+def _at_steps(steps: dict[str, int], split: Split) -> ColumnElement[bool]:
+    places = (
+        and_(col(RolloutSample.job_id) == job_id, col(RolloutSample.step) == step)
+        for job_id, step in steps.items()
+    )
+    return and_(col(RolloutSample.split) == split, or_(*places))
+
+
+def _choose(jobs: Sequence[Job], counts: Counter[str]) -> list[str]:
+    """Headline metrics of the jobs' recipes, then validation metrics of the most jobs."""
+    first = [key for job in jobs for key in list_headline(job.recipe) if key in counts]
+    others = sorted((key for key in counts if is_validation(key)), key=lambda key: (-counts[key], key))
+    return list(dict.fromkeys([*first, *others]))[:_MAX_DEFAULT_METRICS]

@@ -1,0 +1,202 @@
+"""Orders of the job list: for every column an SQL expression, and keyset pages over it.
+
+Rows without a value (no metric, no dataset) come last in both directions; the id decides between equal ones.
+Lengths of time are measured against one instant, which travels in the cursor, so that jobs that run
+meanwhile do not move between two pages.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+from sqlalchemy import ColumnElement, Float, Select, and_, case, cast, func, or_, select, true, union_all
+from sqlmodel import Session, col
+from trellis_contracts.states import JobState
+
+from trellis_api.core.columns import UtcDateTime, utc_now
+from trellis_api.core.pagination import InvalidCursor, decode_cursor, encode_cursor
+from trellis_api.datasets.models import Dataset
+from trellis_api.jobs.best import suit_mode
+from trellis_api.jobs.metric_tables import ROLLUP_STEPS, metric_points, metric_rollups, metric_series
+from trellis_api.jobs.models import Attempt, Job, JobTag
+from trellis_api.models.models import Model
+
+_LARGEST = 1.7976931348623157e308
+Direction = Literal["asc", "desc"]
+
+
+class JobSort(StrEnum):
+    """Columns by which jobs are listed."""
+
+    CREATED = "created"
+    NAME = "name"
+    RECIPE = "recipe"
+    MODEL = "model"
+    DATASET = "dataset"
+    STATE = "state"
+    DURATION = "duration"
+    PROGRESS = "progress"
+    STARRED = "starred"
+    TAGS = "tags"
+    METRIC_LAST = "metric_last"
+    METRIC_BEST = "metric_best"
+
+
+BY_METRIC = frozenset({JobSort.METRIC_LAST, JobSort.METRIC_BEST})
+
+
+@dataclass(frozen=True)
+class JobOrder:
+    """By what jobs are listed, and from which end; ``metric`` is the key for those sorted by a metric."""
+
+    sort: JobSort = JobSort.CREATED
+    direction: Direction = "desc"
+    metric: str | None = None
+
+
+@dataclass(frozen=True)
+class Position:
+    """The last row of a page: its value (None: it has none) and id, and the instant of the first page."""
+
+    value: str | float | datetime | None
+    job_id: str
+    now: datetime
+
+    def encode(self, order: JobOrder) -> str:
+        """The cursor of the page behind it, good for this order alone."""
+        value = self.value.isoformat() if isinstance(self.value, datetime) else self.value
+        return encode_cursor(order.sort, order.direction, value, self.job_id, self.now.isoformat())
+
+
+def decode_position(cursor: str, order: JobOrder) -> Position:
+    """Unpack a cursor; ``InvalidCursor`` for one of another order."""
+    sort, direction, value, job_id, moment = decode_cursor(cursor, parts=5)
+    if (sort, direction) != (order.sort, order.direction) or not isinstance(job_id, str):
+        raise InvalidCursor("The cursor is not one of this order.")
+    now = _read_instant(moment)
+    if order.sort == JobSort.CREATED:
+        return Position(_read_instant(value), job_id, now)
+    expected = str if order.sort in _TEXTS else (int, float)
+    if value is not None and not isinstance(value, expected):
+        raise InvalidCursor("The cursor is not valid.")
+    if "\x00" in job_id or (isinstance(value, str) and "\x00" in value):
+        raise InvalidCursor("The cursor is not valid.")
+    return Position(value, job_id, now)
+
+
+_TEXTS = frozenset({JobSort.NAME, JobSort.RECIPE, JobSort.MODEL, JobSort.DATASET, JobSort.TAGS})
+
+
+def list_sorted(
+    session: Session, statement: Select[Any], *, order: JobOrder, after: Position | None, limit: int
+) -> tuple[list[Job], str | None]:
+    """A page of the jobs that a statement selects, and the cursor of the next; None at the end."""
+    now = after.now if after else utc_now()
+    value = _express(order, dialect=session.connection().dialect.name, now=now)
+    is_falling = order.direction == "desc"
+    identifier = col(Job.id)
+    statement = statement.add_columns(value.label("sort_value")).order_by(
+        value.is_(None),
+        value.desc() if is_falling else value,
+        identifier.desc() if is_falling else identifier,
+    )
+    if after is not None:
+        statement = statement.where(_behind(value, identifier, after, is_falling=is_falling))
+    rows = session.execute(statement.limit(limit + 1)).all()
+    jobs = [row[0] for row in rows[:limit]]
+    if len(rows) <= limit:
+        return jobs, None
+    last = rows[limit - 1]
+    return jobs, Position(last[1], last[0].id, now).encode(order)
+
+
+def _behind(
+    value: ColumnElement[Any], identifier: ColumnElement[str], after: Position, *, is_falling: bool
+) -> ColumnElement[bool]:
+    is_next = identifier < after.job_id if is_falling else identifier > after.job_id
+    if after.value is None:
+        return and_(value.is_(None), is_next)
+    is_beyond = value < after.value if is_falling else value > after.value
+    return or_(is_beyond, and_(value == after.value, is_next), value.is_(None))
+
+
+def _express(order: JobOrder, *, dialect: str, now: datetime) -> ColumnElement[Any]:
+    match order.sort:
+        case JobSort.METRIC_LAST:
+            return _last_value(order.metric or "")
+        case JobSort.METRIC_BEST:
+            return _best_value(order.metric or "")
+        case JobSort.DURATION:
+            return _duration_s(dialect, now)
+        case sort:
+            return _COLUMNS[sort]
+
+
+_LIFE = {state: place for place, state in enumerate(JobState)}
+_COLUMNS: dict[JobSort, ColumnElement[Any]] = {
+    JobSort.CREATED: col(Job.created_at),
+    JobSort.NAME: func.lower(Job.name),
+    JobSort.RECIPE: col(Job.recipe),
+    JobSort.MODEL: select(func.lower(Model.name)).where(col(Model.id) == Job.model_id).scalar_subquery(),
+    JobSort.DATASET: (
+        select(func.lower(Dataset.name)).where(col(Dataset.id) == Job.dataset_id).scalar_subquery()
+    ),
+    JobSort.STATE: case(*((col(Job.state) == state, place) for state, place in _LIFE.items())),
+    JobSort.PROGRESS: cast(Job.step, Float(53)) / func.nullif(Job.total_steps, 0),
+    JobSort.STARRED: case((col(Job.is_starred) == true(), 1), else_=0),
+    JobSort.TAGS: select(func.min(JobTag.tag)).where(col(JobTag.job_id) == Job.id).scalar_subquery(),
+}
+
+
+def _duration_s(dialect: str, now: datetime) -> ColumnElement[float | None]:
+    """Seconds that all attempts ran, up to ``now``; NULL for a job that never started."""
+    end = func.coalesce(col(Attempt.finished_at), cast(now, UtcDateTime) if dialect != "sqlite" else now)
+    if dialect == "sqlite":
+        seconds: Any = (func.julianday(end) - func.julianday(Attempt.started_at)) * 86_400.0
+    else:
+        seconds = cast(func.extract("epoch", end - col(Attempt.started_at)), Float(53))
+    is_own = (col(Attempt.job_id) == Job.id, col(Attempt.started_at).is_not(None))
+    return select(func.sum(seconds)).where(*is_own).scalar_subquery()
+
+
+def _series(key: str) -> Any:
+    """The id of a job's series of that key, as a subquery of the list."""
+    columns = metric_series.c
+    found = select(columns.id).where(columns.job_id == Job.id, columns.key == key)
+    return found.correlate(Job.__table__).scalar_subquery()  # type: ignore[attr-defined]
+
+
+def _last_value(key: str) -> ColumnElement[float | None]:
+    points = metric_points.c
+    newest = select(points.value).where(points.series_id == _series(key)).order_by(points.step.desc())
+    return newest.limit(1).scalar_subquery()
+
+
+def _best_value(key: str) -> ColumnElement[float | None]:
+    """The extreme over the rollups and over the points that are in none yet."""
+    points, rollups = metric_points.c, metric_rollups.c
+    is_least = suit_mode(key) == "min"
+    extreme = func.min if is_least else func.max
+    complete = case((col(Job.metric_step) > 0, col(Job.metric_step) // ROLLUP_STEPS), else_=0)
+    table = Job.__table__  # type: ignore[attr-defined]
+    summed = select(extreme(rollups.min_value if is_least else rollups.max_value).label("value")).where(
+        rollups.series_id == _series(key), rollups.bucket < complete
+    )
+    rest = select(extreme(points.value).label("value")).where(
+        points.series_id == _series(key),
+        points.step >= complete * ROLLUP_STEPS,
+        points.value.between(-_LARGEST, _LARGEST),
+    )
+    both = union_all(summed.correlate(table), rest.correlate(table)).subquery()
+    return select(extreme(both.c.value)).scalar_subquery()
+
+
+def _read_instant(text: Any) -> datetime:
+    try:
+        instant = datetime.fromisoformat(text)
+    except (TypeError, ValueError) as error:
+        raise InvalidCursor("The cursor is not valid.") from error
+    if instant.tzinfo is None:
+        raise InvalidCursor("The cursor is not valid.")
+    return instant

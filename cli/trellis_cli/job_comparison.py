@@ -1,0 +1,161 @@
+"""`trellis jobs compare`: the tables of the comparison page, in a terminal."""
+
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from trellis_cli.client import connect
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.finding import find_job
+from trellis_cli.output import Json, out, print_json, print_table
+
+MOST_JOBS = 20
+#: Below this a difference is called one: the usual bound.
+LEVEL = 0.05
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to those of jobs."""
+    app.command()(compare)
+
+
+def compare(
+    jobs: Annotated[list[str], typer.Argument(help="Ids (job_...) or names of 2 to 20 jobs.")],
+    baseline: Annotated[str | None, typer.Option(help="Compare with this job; default the first.")] = None,
+    metric: Annotated[
+        list[str] | None, typer.Option(help="Key of a metric; default headline and validation metrics.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Settings that differ, last and best metrics against a baseline, and paired tests of evaluations."""
+    client = connect()
+    ids = list(dict.fromkeys(find_job(client, each) for each in jobs))
+    if not 2 <= len(ids) <= MOST_JOBS:
+        raise Problem(f"name 2 to {MOST_JOBS} different jobs", exit_code=ExitCode.USAGE)
+    base = find_job(client, baseline) if baseline else ids[0]
+    if base not in ids:
+        raise Problem("the baseline is not among the jobs", exit_code=ExitCode.USAGE)
+    asked = ",".join(ids)
+    found = client.get("/jobs/compare", ids=asked, keys=metric)
+    evaluations = client.get("/jobs/compare/evaluations", ids=asked, baseline=base)
+    if as_json:
+        print_json({**found, "baseline": base, "evaluations": evaluations})
+        return
+    print_jobs(found, base)
+    print_parameters(found)
+    print_metrics(found, base)
+    print_evaluations(found, evaluations)
+
+
+def print_jobs(found: dict[str, Any], base: str) -> None:
+    """Which column stands for which job, and which differ only in the seed."""
+    letters = _letters(found)
+    print_table(
+        ("", "id", "name", "state", "seed"),
+        [
+            (letters[job["id"]] + ("*" if job["id"] == base else ""), job["id"], job["name"], job["state"],
+             job["seed"])
+            for job in found["jobs"]
+        ],
+    )  # fmt: skip
+    out.print("* baseline", style="dim")
+    for group in found["seed_groups"]:
+        out.print(f"{', '.join(letters[each] for each in group)} differ only in the seed", highlight=False)
+    for gone in found["missing"]:
+        out.print(f"{gone} was deleted", highlight=False)
+
+
+def print_parameters(found: dict[str, Any]) -> None:
+    """A row for every setting that is not the same in all."""
+    letters = _letters(found)
+    if not found["parameters"]:
+        out.print("\nThe jobs have the same settings.")
+        return
+    rows = [
+        (f"{row['group']}.{row['name']}", *(_show(row["values"].get(job)) for job in letters))
+        for row in found["parameters"]
+    ]
+    out.print()
+    print_table(("setting", *letters.values()), rows)
+
+
+def print_metrics(found: dict[str, Any], base: str) -> None:
+    """Last and best of every metric, with the difference to the baseline."""
+    letters = _letters(found)
+    for name in ("last", "best"):
+        rows = []
+        for row in found["metrics"]:
+            values = {job: (row["values"].get(job) or {}).get(name) for job in letters}
+            cells = (_difference(values[job], values[base], is_base=job == base) for job in letters)
+            rows.append((row["key"], *cells, *_mean_cells(found, values)))
+        if rows:
+            out.print()
+            means = [f"mean({''.join(letters[each] for each in group)})" for group in found["seed_groups"]]
+            print_table((name, *letters.values(), *means), rows)
+
+
+def print_evaluations(found: dict[str, Any], evaluations: dict[str, Any]) -> None:
+    """A sentence for every benchmark that a job shares with the baseline."""
+    names = {job["id"]: job["name"] for job in found["jobs"]}
+    base = names[evaluations["baseline"]]
+    pairs = [(names[run["job_id"]], pair) for run in evaluations["runs"] for pair in run["benchmarks"]]
+    if pairs:
+        out.print()
+    for name, pair in pairs:
+        out.print(
+            describe_pair(name, base, pair["comparison"]), highlight=False, markup=False, soft_wrap=True
+        )
+
+
+def describe_pair(name: str, base: str, compared: dict[str, Any]) -> str:
+    """What a paired comparison comes to, in words."""
+    difference, p_value = compared["difference"], compared["p_value"]
+    label = compared["label"]
+    if compared["obstacle"] is not None or p_value is None:
+        return f"{label}: {name} and {base} cannot be compared problem by problem ({compared['obstacle']})."
+    test = f"p = {p_value:.3g}, {compared['test']}, {compared['pairs']} problems in common"
+    if p_value >= LEVEL:
+        return f"{label}: no clear difference between {name} and {base} ({difference:+.4g}; {test})."
+    word = "higher" if difference > 0 else "lower"
+    return f"{label}: {name} scores {word} than {base} by {abs(difference):.4g} ({test})."
+
+
+def _letters(found: dict[str, Any]) -> dict[str, str]:
+    return {job["id"]: chr(ord("A") + place) for place, job in enumerate(found["jobs"])}
+
+
+def _mean_cells(found: dict[str, Any], values: dict[str, float | None]) -> list[str]:
+    """Mean and sample standard deviation over jobs that differ only in the seed."""
+    cells = []
+    for group in found["seed_groups"]:
+        present = [value for each in group if (value := values.get(each)) is not None]
+        cells.append(_mean_and_deviation(present))
+    return cells
+
+
+def _mean_and_deviation(values: Sequence[float]) -> str:
+    if not values:
+        return ""
+    mean = sum(values) / len(values)
+    if len(values) == 1:
+        return f"{mean:.4g}"
+    deviation = (sum((value - mean) ** 2 for value in values) / (len(values) - 1)) ** 0.5
+    return f"{mean:.4g} ± {deviation:.2g}"
+
+
+def _difference(value: float | None, base: float | None, *, is_base: bool) -> str:
+    """The value; beside the baseline's the difference, absolute and relative."""
+    if value is None:
+        return ""
+    if is_base or base is None:
+        return f"{value:.4g}"
+    relative = f", {(value - base) / abs(base):+.1%}" if base else ""
+    return f"{value:.4g} ({value - base:+.3g}{relative})"
+
+
+def _show(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

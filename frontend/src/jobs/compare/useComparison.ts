@@ -1,0 +1,62 @@
+/** What the server says of the compared jobs, read as the address asks for it. */
+import { computed } from 'vue'
+import { useRoute, useRouter } from 'vue-router'
+
+import { api, unwrap } from '@/api/client'
+import { useResource } from '@/api/useResource'
+import type { Curve } from '@/charts/curve'
+
+import { toCurve } from '../live/curveBook'
+import { defaultKeys } from '../shared/metricCatalogue'
+import { isActive } from '../types'
+import { CLOCK_KEYS } from './curves'
+import { type CompareView, readView, writeView } from './view'
+
+const REFRESH_MS = 10_000
+const MAX_POINTS = 400
+/** Metrics that are charted unasked, and as many as one request takes. */
+const USUAL = 6
+const MOST_KEYS = 20
+
+export function useComparison() {
+  const route = useRoute()
+  const router = useRouter()
+  const view = computed(() => readView(route.query))
+  const ids = computed(() => view.value.ids.join(','))
+
+  function setView(part: Partial<CompareView>): void {
+    void router.replace({ query: writeView({ ...view.value, ...part }) })
+  }
+
+  const tables = useResource(
+    async (signal) => {
+      if (ids.value === '') return null
+      return unwrap(api.GET('/api/v1/jobs/compare', { params: { query: { ids: [ids.value] } }, signal }))
+    },
+    { watch: ids, intervalMs: (found) => (found?.jobs.some((job) => isActive(job.state)) === true ? REFRESH_MS : null) },
+  )
+  const found = computed(() => tables.data.value)
+  const jobs = computed(() => found.value?.jobs ?? [])
+  const baseline = computed(() => view.value.baseline ?? jobs.value[0]?.id ?? null)
+
+  /** The usual charts of metrics that at least two runs have, then what the reader added. */
+  const usual = computed(() => {
+    const shared = (found.value?.metric_keys ?? []).filter((one) => one.run_count >= Math.min(2, jobs.value.length)).map((one) => one.key)
+    const headline = [...new Set(jobs.value.flatMap((job) => job.headline_metrics))].filter((key) => shared.includes(key))
+    return defaultKeys(headline, shared).slice(0, USUAL)
+  })
+  const keys = computed(() => [...new Set([...usual.value, ...view.value.keys])].slice(0, MOST_KEYS - CLOCK_KEYS.length))
+  const asked = computed(() => JSON.stringify([ids.value, keys.value]))
+
+  const curves = useResource(
+    async (signal) => {
+      if (ids.value === '' || keys.value.length === 0) return null
+      const query = { ids: [ids.value], keys: [...keys.value, ...CLOCK_KEYS], max_points: MAX_POINTS }
+      const answer = await unwrap(api.GET('/api/v1/jobs/compare/metrics', { params: { query }, signal }))
+      return new Map(answer.runs.map((run): [string, Map<string, Curve>] => [run.job_id, new Map(run.series.map((series) => [series.key, toCurve(series)]))]))
+    },
+    { watch: asked, intervalMs: () => (jobs.value.some((job) => isActive(job.state)) ? REFRESH_MS : null) },
+  )
+
+  return { view, setView, tables, found, jobs, baseline, usual, keys, curves }
+}

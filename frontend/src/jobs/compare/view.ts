@@ -1,0 +1,59 @@
+/** What the comparison shows, as the address bar keeps it: a link shows the same. */
+import type { LocationQuery, LocationQueryRaw } from 'vue-router'
+
+import type { XAxis } from '@/charts/lines'
+
+import { single } from '../list/filters'
+
+export const MOST_JOBS = 20
+export const AXES = ['step', 'time', 'tokens', 'wall'] as const satisfies readonly XAxis[]
+export const TABS = ['charts', 'settings', 'metrics', 'evaluations', 'rollouts'] as const
+export type CompareTab = (typeof TABS)[number]
+
+export interface CompareView {
+  ids: string[]
+  /** Jobs whose curves are out of sight. */
+  hidden: string[]
+  baseline: string | null
+  axis: XAxis
+  tab: CompareTab
+  /** Metrics beside the usual ones. */
+  keys: string[]
+  /** Runs that differ only in the seed as one mean. */
+  areSeedsJoined: boolean
+  smoothing: number
+}
+
+function list(value: LocationQuery[string] | undefined): string[] {
+  const texts = [value].flat().filter((one): one is string => typeof one === 'string')
+  return [...new Set(texts.flatMap((text) => text.split(',')).filter((text) => text !== ''))]
+}
+
+export function readView(query: LocationQuery): CompareView {
+  const ids = list(query.ids).filter((id) => /^job_\w+$/.test(id)).slice(0, MOST_JOBS)
+  const baseline = single(query.baseline)
+  const smoothing = Number(single(query.smoothing) ?? 0)
+  return {
+    ids,
+    hidden: list(query.hidden).filter((id) => ids.includes(id)),
+    baseline: baseline !== null && ids.includes(baseline) ? baseline : null,
+    axis: AXES.find((axis) => axis === single(query.x)) ?? 'step',
+    tab: TABS.find((tab) => tab === single(query.tab)) ?? 'charts',
+    keys: [query.key].flat().filter((key): key is string => typeof key === 'string' && key !== ''),
+    areSeedsJoined: single(query.seeds) === '1',
+    smoothing: smoothing >= 0 && smoothing <= 0.99 ? smoothing : 0,
+  }
+}
+
+export function writeView(view: CompareView): LocationQueryRaw {
+  const query: LocationQueryRaw = {}
+  if (view.ids.length > 0) query.ids = view.ids.join(',')
+  if (view.hidden.length > 0) query.hidden = view.hidden.join(',')
+  if (view.baseline !== null) query.baseline = view.baseline
+  if (view.axis !== 'step') query.x = view.axis
+  if (view.tab !== 'charts') query.tab = view.tab
+  if (view.keys.length > 0) query.key = view.keys
+  if (view.areSeedsJoined) query.seeds = '1'
+  if (view.smoothing > 0) query.smoothing = String(view.smoothing)
+  return query
+}

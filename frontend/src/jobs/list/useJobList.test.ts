@@ -1,0 +1,21 @@
+import { describe, expect, it } from 'vitest'
+
+import { commonest, toQuery } from './useJobList'
+import { readView } from './view'
+
+describe('the query of a list', () => {
+  it('asks for trainings, newest first, unless something else is chosen', () => {
+    expect(toQuery(readView({}))).toMatchObject({ kind: 'train', sort: 'created', order: 'desc', metric: undefined })
+    expect(toQuery(readView({ kind: 'all', starred: '1' }))).toMatchObject({ kind: undefined, starred: true })
+  })
+
+  it('sorts by a metric only where it is named', () => {
+    expect(toQuery(readView({ sort: 'metric_best' })).sort).toBe('created')
+    expect(toQuery(readView({ sort: 'metric_best', metric: 'loss' }))).toMatchObject({ sort: 'metric_best', metric: 'loss' })
+  })
+
+  it('takes the metric that most rows show', () => {
+    expect(commonest(['a', 'b', 'b'])).toBe('b')
+    expect(commonest([])).toBeNull()
+  })
+})

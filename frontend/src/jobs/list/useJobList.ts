@@ -1,0 +1,92 @@
+/** The listed jobs for what the address asks, and changes of that address. */
+import { computed, ref, watch } from 'vue'
+import { useRoute, useRouter } from 'vue-router'
+
+import { api, unwrap } from '@/api/client'
+import { useCursorList } from '@/api/useCursorList'
+
+import { isActive } from '../types'
+import type { JobSort } from './columns'
+import type { JobFilters } from './filters'
+import { type ListView, MOST_SELECTED, nextOrder, readView, writeView } from './view'
+
+const ACTIVE_REFRESH_MS = 3_000
+const IDLE_REFRESH_MS = 10_000
+const PAGE_SIZE = 25
+
+/** The query of the API for a view; a metric's order needs its name. */
+export function toQuery({ filters, sort, isRising, metric }: ListView) {
+  const { states, recipe, tag, text, hasAlarms, isStarred, kind, environment, workflow } = filters
+  const isByMetric = sort === 'metric_last' || sort === 'metric_best'
+  return {
+    limit: PAGE_SIZE,
+    state: states.length > 0 ? states : undefined,
+    recipe: recipe ?? undefined,
+    tag: tag ?? undefined,
+    text: text === '' ? undefined : text,
+    has_alarms: hasAlarms ? true : undefined,
+    starred: isStarred ? true : undefined,
+    kind: kind === 'all' ? undefined : kind,
+    environment: environment ?? undefined,
+    workflow: workflow ?? undefined,
+    metric: metric ?? undefined,
+    sort: isByMetric && metric === null ? ('created' as const) : sort,
+    order: isRising ? ('asc' as const) : ('desc' as const),
+  }
+}
+
+/** The key that most of the jobs show. */
+export function commonest(keys: readonly string[]): string | null {
+  const counts = new Map<string, number>()
+  for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1)
+  return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0] ?? null
+}
+
+export function useJobList() {
+  const route = useRoute()
+  const router = useRouter()
+
+  const view = computed(() => readView(route.query))
+  /** Other parts of the address, and the selection, do not change what is listed. */
+  const queryKey = computed(() => JSON.stringify(toQuery(view.value)))
+
+  const list = useCursorList(
+    (cursor, signal) => unwrap(api.GET('/api/v1/jobs', { params: { query: { ...toQuery(view.value), cursor } }, signal })),
+    { watch: queryKey, intervalMs: (jobs) => (jobs.some((job) => isActive(job.state)) ? ACTIVE_REFRESH_MS : IDLE_REFRESH_MS) },
+  )
+  const jobs = computed(() => list.items.value)
+
+  function setView(part: Partial<ListView>): void {
+    void router.replace({ query: writeView({ ...view.value, ...part }) })
+  }
+
+  /** A selection stays while the list is narrowed, and goes with its tab. */
+  function setFilters(filters: JobFilters): void {
+    setView(filters.kind === view.value.filters.kind ? { filters } : { filters, selected: [] })
+  }
+
+  const shownKeys = computed(() => jobs.value.flatMap((job) => (job.metric === null ? [] : [job.metric.key])))
+  /** Every metric that was offered so far: a list that is sorted by one shows no other. */
+  const metricKeys = ref<string[]>([])
+  watch(jobs, (current) => {
+    const found = new Set([...metricKeys.value, ...shownKeys.value, ...current.flatMap((job) => job.headline_metrics)])
+    if (found.size !== metricKeys.value.length) metricKeys.value = [...found]
+  }, { immediate: true })
+
+  function sortBy(sort: JobSort): void {
+    const isByMetric = sort === 'metric_last' || sort === 'metric_best'
+    // Values of different metrics say nothing beside each other: the one that most rows show is sorted by.
+    const metric = isByMetric ? (view.value.metric ?? commonest(shownKeys.value)) : view.value.metric
+    if (isByMetric && metric === null) return
+    setView({ ...nextOrder(view.value, sort), metric })
+  }
+
+  const selected = computed(() => new Set(view.value.selected))
+
+  function select(ids: readonly string[], isSelected: boolean): void {
+    const next = isSelected ? [...new Set([...view.value.selected, ...ids])] : view.value.selected.filter((id) => !ids.includes(id))
+    setView({ selected: next.slice(0, MOST_SELECTED) })
+  }
+
+  return { view, list, jobs, setView, setFilters, sortBy, metricKeys, selected, select }
+}

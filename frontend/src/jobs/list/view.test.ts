@@ -1,0 +1,44 @@
+import { describe, expect, it } from 'vitest'
+
+import { COLUMNS, offered, parseColumns, serialise, SORT_OF, SORTS } from './columns'
+import { NO_FILTERS } from './filters'
+import { nextOrder, readView, writeView } from './view'
+
+const IDS = ['job_a', 'job_b']
+
+describe('the list in the address', () => {
+  it('comes back as it was written', () => {
+    const view = { filters: { ...NO_FILTERS, isStarred: true, kind: 'all' as const }, sort: 'metric_best' as const, isRising: true, metric: 'val/loss', selected: IDS }
+
+    expect(readView(JSON.parse(JSON.stringify(writeView(view))))).toEqual(view)
+    expect(writeView(readView({}))).toEqual({})
+  })
+
+  it('passes over what it does not know', () => {
+    expect(readView({ sort: 'colour', selected: 'job_a,,x,job_a' })).toMatchObject({ sort: 'created', selected: ['job_a'] })
+  })
+
+  it('turns a column round, and begins words at A and figures at the greatest', () => {
+    const view = readView({})
+
+    expect(nextOrder(view, 'created')).toEqual({ sort: 'created', isRising: true })
+    expect(nextOrder(view, 'name')).toEqual({ sort: 'name', isRising: true })
+    expect(nextOrder(view, 'metric_last')).toEqual({ sort: 'metric_last', isRising: false })
+  })
+})
+
+describe('the columns', () => {
+  it('are remembered in their own order', () => {
+    expect(parseColumns(serialise(['created', 'state']))).toEqual(['state', 'created'])
+    expect(parseColumns('gone,tags')).toEqual(['tags'])
+    expect(parseColumns('')).toEqual([])
+  })
+
+  it('sort by what the server knows', () => {
+    for (const column of COLUMNS) expect([...SORTS, null]).toContain(SORT_OF[column])
+  })
+
+  it('of exports and evaluations have no metrics', () => {
+    expect(offered(false)).not.toContain('metricLast')
+  })
+})

@@ -1,0 +1,45 @@
+/** What the job list shows, as the address bar keeps it: filters, order, metric and selection. */
+import type { LocationQuery, LocationQueryRaw } from 'vue-router'
+
+import { SORTS, type JobSort } from './columns'
+import { type JobFilters, readFilters, single, writeFilters } from './filters'
+
+export interface ListView {
+  filters: JobFilters
+  sort: JobSort
+  isRising: boolean
+  /** The metric that is shown and sorted by; null: each job's headline. */
+  metric: string | null
+  /** Ids of the chosen jobs. */
+  selected: string[]
+}
+
+/** An address with more would not pass through every proxy. */
+export const MOST_SELECTED = 50
+
+export function readView(query: LocationQuery): ListView {
+  const selected = (single(query.selected) ?? '').split(',').filter((id) => /^job_\w+$/.test(id))
+  return {
+    filters: readFilters(query),
+    sort: SORTS.find((sort) => sort === single(query.sort)) ?? 'created',
+    isRising: single(query.order) === 'asc',
+    metric: single(query.metric),
+    selected: [...new Set(selected)].slice(0, MOST_SELECTED),
+  }
+}
+
+export function writeView(view: ListView): LocationQueryRaw {
+  const query = writeFilters(view.filters)
+  if (view.sort !== 'created') query.sort = view.sort
+  if (view.isRising) query.order = 'asc'
+  if (view.metric !== null) query.metric = view.metric
+  if (view.selected.length > 0) query.selected = view.selected.join(',')
+  return query
+}
+
+const RISING_FIRST: ReadonlySet<JobSort> = new Set<JobSort>(['name', 'recipe', 'model', 'dataset', 'state', 'tags'])
+
+/** A column that is chosen again turns round; words begin at A, figures and dates at the greatest. */
+export function nextOrder(view: Pick<ListView, 'sort' | 'isRising'>, sort: JobSort): Pick<ListView, 'sort' | 'isRising'> {
+  return { sort, isRising: view.sort === sort ? !view.isRising : RISING_FIRST.has(sort) }
+}

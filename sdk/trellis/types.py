@@ -21,7 +21,7 @@ DryRunState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 
 DueState = Literal["waiting", "queued", "recorded", "failed", "skipped"]
 
-Engine = Literal["verl-ppo", "verl-sft", "trl", "export", "retrieval", "evaluate"]
+Engine = Literal["verl-ppo", "verl-sft", "trl", "export", "retrieval", "evaluate", "serve"]
 
 EnvironmentState = Literal["queued", "making", "ready", "failed"]
 
@@ -914,7 +914,7 @@ class JobRead(TypedDict):
     headline_metrics: list[str]
     id: str
     keep_best_by: BestBy | None
-    kind: Literal["train", "export", "evaluate"]
+    kind: Literal["train", "export", "evaluate", "serve"]
     last_event_id: int
     launched_at: str | None
     model: NamedReference
@@ -1826,7 +1826,7 @@ class Text(TypedDict):
     zh: str
 
 
-class ToolCall(TypedDict):
+class ToolCall_Output(TypedDict):
     """One call of a tool by the model."""
 
     arguments: NotRequired[dict[str, Any]]
@@ -1884,7 +1884,7 @@ class Trajectory(TypedDict):
 class Turn(TypedDict):
     """One message of an episode, in the order in which the model saw them."""
 
-    calls: NotRequired[list[ToolCall]]
+    calls: NotRequired[list[ToolCall_Output]]
     duration_s: NotRequired[float | None]
     is_trained: bool
     role: Literal["system", "user", "assistant", "tool"]

@@ -1,4 +1,4 @@
-"""Bodies of requests to /v1: what is passed on to an engine, within which bounds. The rest is refused by name.
+"""Bodies of requests to /v1: what is passed on to an engine, and its bounds. The rest is refused by name.
 
 Nothing here names a path, an address to fetch, a template or a plug-in: an engine's options of that kind
 (``chat_template``, ``mm_processor_kwargs``, ``documents``, ``vllm_xargs`` ...) are not among the fields.
@@ -20,6 +20,7 @@ _MAX_INT = 2**63 - 1
 
 Schema = Annotated[dict[str, Any], AfterValidator(check_schema)]
 StopText = Annotated[str, Field(min_length=1, max_length=256)]
+StopTexts = Annotated[list[StopText], Field(max_length=16)]
 TokenId = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Bias = Annotated[float, Field(ge=-100, le=100)]
 
@@ -79,7 +80,7 @@ class Generation(Strict):
     top_p: float | None = Field(default=None, gt=0, le=1)
     n: int | None = Field(default=None, ge=1, le=MAX_CHOICES)
     seed: int | None = Field(default=None, ge=-(2**63), le=_MAX_INT)
-    stop: StopText | list[StopText] | None = Field(default=None, max_length=256)
+    stop: StopText | StopTexts | None = None
     presence_penalty: float | None = Field(default=None, ge=-2, le=2)
     frequency_penalty: float | None = Field(default=None, ge=-2, le=2)
     logit_bias: dict[str, Bias] | None = Field(default=None, max_length=300)
@@ -103,8 +104,6 @@ class Generation(Strict):
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
-        if isinstance(self.stop, list) and len(self.stop) > MAX_CHOICES:
-            raise ValueError(f"'stop' may have {MAX_CHOICES} texts")
         if self.stream_options is not None and not self.stream:
             raise ValueError("'stream_options' goes with 'stream'")
         return self

@@ -21,6 +21,8 @@ DryRunState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 
 DueState = Literal["waiting", "queued", "recorded", "failed", "skipped"]
 
+EndpointState = Literal["starting", "ready", "stopping", "stopped", "failed"]
+
 Engine = Literal["verl-ppo", "verl-sft", "trl", "export", "retrieval", "evaluate", "serve"]
 
 EnvironmentState = Literal["queued", "making", "ready", "failed"]
@@ -580,6 +582,33 @@ class EarlyStopped(TypedDict):
     last_step: int
     metric: str
     reason: Text
+
+
+class EndpointRead(TypedDict):
+    """An endpoint as it stands."""
+
+    attempt: int
+    can_start: bool
+    can_stop: bool
+    created_at: str
+    failure: Failure | None
+    id: str
+    idle_timeout_s: float
+    job: NamedReference | None
+    kind: Literal["model", "checkpoint"]
+    last_used_at: str | None
+    max_model_len: int | None
+    model: NamedReference | None
+    name: str
+    phase: str | None
+    queue_position: int | None
+    run_id: str
+    slots: int
+    state: EndpointState
+    state_since: str
+    step: int | None
+    stopped_by: Literal["idle", "request"] | None
+    stops_at: str | None
 
 
 class EngineSettings(TypedDict):

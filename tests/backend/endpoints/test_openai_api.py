@@ -269,6 +269,17 @@ def test_a_stream_that_breaks_ends_with_an_error(
     assert last["error"]["code"] == "engine_lost"
 
 
+def test_what_an_engine_says_as_it_dies_ends_the_stream(
+    client: TestClient, ready: dict[str, Any], engine: EngineServer
+) -> None:
+    engine.last_words = "EngineCore encountered an issue."
+
+    *_, last = events(ask(client, ready["name"], stream=True).text)
+
+    assert (last["error"]["code"], last["error"]["type"]) == ("engine_lost", "server_error")
+    assert "EngineCore" in last["error"]["message"]
+
+
 def test_a_request_does_not_hang_at_an_engine_whose_endpoint_has_ended(
     client: TestClient, ready: dict[str, Any], engine: EngineServer, life: Life
 ) -> None:

@@ -22,6 +22,8 @@ class EngineServer:
         #: Pieces of a stream; after ``dies_after`` of them the connection breaks.
         self.pieces = ["Hel", "lo", "!"]
         self.dies_after: int | None = None
+        #: Said in the place of the last piece, as vLLM says that its engine has died.
+        self.last_words: str | None = None
         #: Set to let go on what waits: a whole answer, or a stream behind its first piece.
         self.may_go_on = threading.Event()
         self.may_go_on.set()
@@ -102,6 +104,8 @@ def _handler_of(engine: EngineServer) -> type[BaseHTTPRequestHandler]:
                         {"model": body["model"], "choices": [{"index": 0, "delta": {"content": piece}}]}
                     )
                     self._wait_for_the_rest()
+                if engine.last_words is not None:
+                    self._write(f"data: {json.dumps({'error': {'message': engine.last_words}})}\n\n")
                 if body.get("stream_options", {}).get("include_usage"):
                     self._chunk({"model": body["model"], "choices": [], "usage": USAGE})
                 self._write("data: [DONE]\n\n")

@@ -97,6 +97,8 @@ async def _pass_events(
             while (line := await _until_done(_next(lines), look)) is not None:
                 if not line.startswith("data:"):
                     continue
+                if line.startswith('data: {"error"'):
+                    raise EngineLost(f"The engine failed in the middle of the answer: {_read_error(line)}")
                 if '"usage":{' in line and not _take_usage(line, shows_usage=shows_usage):
                     continue
                 yield f"{line}\n\n".encode()
@@ -115,6 +117,12 @@ def _take_usage(line: str, *, shows_usage: bool) -> bool:
         return True
     count_usage(event.get("usage"))
     return shows_usage
+
+
+def _read_error(line: str) -> str:
+    """What an engine says went wrong, in an event of its stream."""
+    error = json.loads(line.removeprefix("data:"))["error"]
+    return str(error.get("message") if isinstance(error, dict) else error)[:_MAX_MESSAGE]
 
 
 async def _next(lines: AsyncIterator[str]) -> str | None:

@@ -42,6 +42,7 @@ export default {
     training: 'Training',
     validating: 'Validating',
     saving: 'Saving a checkpoint',
+    serving: 'Answering requests',
     finished: 'Finishing',
   },
   action: {

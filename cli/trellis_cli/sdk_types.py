@@ -14,7 +14,8 @@ Schema = Mapping[str, Any]
 #: What methods of the SDK return; what these are made of comes with them.
 ROOTS = (
     "BenchmarkRead", "CheckpointRead", "Clusters", "ComparisonRead", "DataTaskRead", "DatasetRead",
-    "DatasetRows", "DiffRead", "DryRunRead", "EndpointRead", "EnvironmentRead", "EvaluationEstimate", "EvaluationRead",
+    "DatasetRows", "DiffRead", "DryRunRead", "EndpointRead", "EnvironmentRead", "EvaluationEstimate",
+    "EvaluationRead",
     "FoundRows", "JobPipelineRead", "JobPreview", "JobRead", "LineageRead", "LogLineRead", "ManifestRead",
     "MetricKey", "MetricsRead", "ModelRead", "PipelineChecked", "PipelineRead", "QuarantineRead", "Recipe",
     "RefRead", "RefsRead", "ReportRead", "RewardFileRead", "RewardKind", "RolloutRead", "RolloutStep",

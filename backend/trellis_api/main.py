@@ -27,6 +27,9 @@ from trellis_api.data_tasks.router import router as data_tasks_router
 from trellis_api.datasets.router import router as datasets_router
 from trellis_api.datasets.versions_router import router as versions_router
 from trellis_api.datasets.warm_up import read_a_page
+from trellis_api.endpoints.openai.engines import Engines
+from trellis_api.endpoints.openai.router import router as openai_router
+from trellis_api.endpoints.router import router as endpoints_router
 from trellis_api.environments.router import router as environments_router
 from trellis_api.evaluations.compare_router import router as compare_router
 from trellis_api.evaluations.router import router as evaluations_router
@@ -77,6 +80,7 @@ ROUTERS: list[APIRouter] = [
     job_pipelines_router,
     generations_router,
     models_router,
+    endpoints_router,
     benchmarks_router,
     compare_router,
     # Routers with fixed paths under /evaluations stand before the one with ids.
@@ -102,6 +106,7 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     app.state.database = database or Database(settings)
     app.state.tasks = TaskQueue(settings)
     app.state.event_hub = EventHub(app.state.database, poll_interval_s=settings.event_poll_interval_s)
+    app.state.engines = Engines(settings, app.state.database, app.state.tasks)
     install_probes(app, settings, app.state.database)
     install_error_handlers(app)
     app.add_middleware(RequestGuard, settings=settings)
@@ -122,6 +127,9 @@ def _assemble() -> APIRouter:
     api.include_router(metrics_router)
     api.include_router(auth_router, prefix=API_PREFIX, dependencies=[Depends(refuse_unknown_parameters)])
     api.include_router(ingest_router, prefix=API_PREFIX)
+    api.include_router(
+        openai_router, dependencies=[Depends(require_user), Depends(refuse_unknown_parameters)]
+    )
     for router in ROUTERS:
         api.include_router(
             router,
@@ -143,4 +151,5 @@ async def _run(app: FastAPI) -> AsyncIterator[None]:
     yield
     await run_in_threadpool(app.state.probes.stop)
     await app.state.event_hub.close()
+    await app.state.engines.close()
     app.state.database.dispose()

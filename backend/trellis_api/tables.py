@@ -6,6 +6,7 @@ import trellis_api.auth.models
 import trellis_api.benchmarks.models
 import trellis_api.data_tasks.models
 import trellis_api.datasets.models
+import trellis_api.endpoints.models
 import trellis_api.environments.models
 import trellis_api.evaluations.models
 import trellis_api.job_pipelines.models

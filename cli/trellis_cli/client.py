@@ -48,10 +48,10 @@ class ApiClient:
                 exit_code=ExitCode.UNREACHABLE,
             ) from None
 
-    def send(self, method: str, path: str, **options: Any) -> httpx.Response:
+    def send(self, method: str, path: str, *, base: str = API, **options: Any) -> httpx.Response:
         """The answer itself, for those who read headers."""
         with self._reaching():
-            answer = self._http.request(method, f"{API}{path}", **options)
+            answer = self._http.request(method, f"{base}{path}", **options)
         if answer.is_error:
             raise Refusal(describe_error(answer), status=answer.status_code)
         return answer
@@ -65,6 +65,20 @@ class ApiClient:
                 answer.read()
                 raise Refusal(describe_error(answer), status=answer.status_code)
             yield answer.iter_bytes()
+
+    @contextmanager
+    def events(self, address: str, body: Any) -> Iterator[Iterator[str]]:
+        """The data of server-sent events that answer a POST, as they come."""
+        # Between two tokens may pass any time: it is the platform that gives up.
+        with (
+            self._reaching(),
+            self._http.stream("POST", address, json=body, timeout=None) as answer,
+        ):
+            if answer.is_error:
+                answer.read()
+                raise Refusal(describe_error(answer), status=answer.status_code)
+            lines = answer.iter_lines()
+            yield (line.removeprefix("data:").strip() for line in lines if line.startswith("data:"))
 
     @contextmanager
     def _reaching(self) -> Iterator[None]:
@@ -111,8 +125,10 @@ def describe_error(answer: httpx.Response) -> str:
     """The API's error in one or a few lines: its message, then each issue with its suggestion."""
     try:
         body = answer.json()
+        if isinstance(body.get("error"), dict):  # the form of /v1
+            return str(body["error"]["message"])
         message, details = body["message"], body.get("details")
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         return f"{answer.request.method} {answer.request.url.path}: HTTP {answer.status_code}"
     lines = [message]
     for issue in details if isinstance(details, list) else []:

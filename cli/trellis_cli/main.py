@@ -11,8 +11,10 @@ from rich.markup import escape
 from trellis_cli import (
     agent,
     benchmarks,
+    chat,
     data,
     datasets,
+    endpoints,
     environments,
     evaluations,
     job_pipelines,
@@ -47,6 +49,7 @@ Train large language models from the terminal.
                                           launch a job and follow it
   trellis eval submit --model starter --benchmarks gsm8k --limit 100 --wait
                                           measure a model
+  trellis chat starter                    talk to a model
 
 Every command takes --help; those that print results take --json.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the platform does not answer, 4 the platform refused.
@@ -85,6 +88,7 @@ app.add_typer(datasets.app, name="datasets", help="Rows on the platform: upload,
 app.add_typer(pipelines.app, name="pipelines", help="Clean, deduplicate and split datasets of the platform.")
 app.add_typer(data.app, name="data", help="The same on files of this machine, without a platform.")
 app.add_typer(models.app, name="models", help="Register and look at models.")
+app.add_typer(endpoints.app, name="endpoints", help="Let models and checkpoints answer requests.")
 app.add_typer(recipes.app, name="recipes", help="What can be trained, and with which knobs.")
 app.add_typer(rewards.app, name="rewards", help="What responses can earn, and dry runs of it.")
 app.add_typer(evaluations.app, name="eval", help="Measure models and checkpoints on benchmarks.")
@@ -95,6 +99,7 @@ app.add_typer(linksearch.app, name="linksearch", help="Train an agent that finds
 app.add_typer(environments.app, name="environments", help="What agents work on; make them, try tools.")
 app.add_typer(job_pipelines.app, name="job-pipelines", help="Stages of jobs that need each other.")
 app.add_typer(tune.app, name="tune", help="Train any workflow: an async function that returns a reward.")
+chat.register(app)
 platform_commands.register(app)
 login.register(app)
 quality.register(app)

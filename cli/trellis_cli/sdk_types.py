@@ -14,10 +14,9 @@ Schema = Mapping[str, Any]
 #: What methods of the SDK return; what these are made of comes with them.
 ROOTS = (
     "BenchmarkRead", "CheckpointRead", "Clusters", "ComparedCurves", "ComparedEvaluations", "ComparisonRead",
-    "DataTaskRead", "DatasetRead",
-    "DatasetRows", "DiffRead", "DryRunRead", "EnvironmentRead", "EvaluationEstimate", "EvaluationRead",
-    "FoundRows", "JobComparison", "JobPipelineRead", "JobPreview", "JobRead",
-    "LineageRead", "LogLineRead", "ManifestRead",
+    "DataTaskRead", "DatasetRead", "DatasetRows", "DiffRead", "DryRunRead", "EndpointRead", "EnvironmentRead",
+    "EvaluationEstimate", "EvaluationRead", "FoundRows", "JobComparison", "JobPipelineRead", "JobPreview",
+    "JobRead", "LineageRead", "LogLineRead", "ManifestRead",
     "MetricKey", "MetricsRead", "ModelRead", "PipelineChecked", "PipelineRead", "QuarantineRead", "Recipe",
     "RefRead", "RefsRead", "ReportRead", "RewardFileRead", "RewardKind", "RolloutRead", "RolloutStep",
     "RolloutSummary", "RunRead", "SampleRead", "StatisticsRead", "StreamEvents", "UserRead", "VersionRead",

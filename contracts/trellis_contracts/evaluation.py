@@ -245,7 +245,7 @@ class EngineSettings(Strict):
 
 
 class CheckpointSource(Strict):
-    """A checkpoint that is measured: its weights are gathered before the engine starts."""
+    """A checkpoint that is measured or served: its weights are gathered before the engine starts."""
 
     job_id: str
     engine: Engine

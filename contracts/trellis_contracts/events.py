@@ -5,13 +5,13 @@ A batch carries (attempt, sequence number); sending it twice changes nothing.
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, IPvAnyAddress
 
 from trellis_contracts.agents import Trajectory
 from trellis_contracts.recipe import Strict
 
 #: What a run is doing.
-Phase = Literal["preparing", "loading", "training", "validating", "saving", "finished"]
+Phase = Literal["preparing", "loading", "training", "validating", "saving", "serving", "finished"]
 #: Where a log line comes from; "platform" is what we say ourselves.
 Stream = Literal["stdout", "stderr", "platform"]
 #: The data that a rollout answers.
@@ -96,6 +96,18 @@ class ManifestEvent(Strict):
     manifest: dict[str, Any]
 
 
+class ServingEvent(Strict):
+    """The engine of an endpoint answers, at an address that the API reaches."""
+
+    kind: Literal["serving"] = "serving"
+    time: AwareDatetime
+    #: An IP address: no name is looked up.
+    host: IPvAnyAddress
+    port: int = Field(ge=1, le=65_535)
+    #: Tokens of prompt and answer together.
+    max_model_len: int | None = Field(default=None, ge=1)
+
+
 class OutcomeEvent(Strict):
     """The last event of an attempt."""
 
@@ -110,7 +122,14 @@ class OutcomeEvent(Strict):
 
 
 Event = Annotated[
-    MetricsEvent | LogEvent | RolloutsEvent | CheckpointEvent | ProgressEvent | ManifestEvent | OutcomeEvent,
+    MetricsEvent
+    | LogEvent
+    | RolloutsEvent
+    | CheckpointEvent
+    | ProgressEvent
+    | ManifestEvent
+    | ServingEvent
+    | OutcomeEvent,
     Field(discriminator="kind"),
 ]
 

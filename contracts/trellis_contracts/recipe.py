@@ -35,6 +35,8 @@ class Engine(StrEnum):
     RETRIEVAL = "retrieval"
     #: Neither a trainer: measures a model on benchmarks.
     EVALUATE = "evaluate"
+    #: Neither a trainer: answers requests with a model.
+    SERVE = "serve"
 
 
 class DataFormat(StrEnum):

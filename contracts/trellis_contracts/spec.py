@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from trellis_contracts.agents import AgentTask
-from trellis_contracts.evaluation import EvaluationTask
+from trellis_contracts.evaluation import CheckpointSource, EvaluationTask
 from trellis_contracts.recipe import DataFormat, Engine, Strict
 
 SPEC_VERSION = 1
@@ -62,6 +62,22 @@ class ExportTask(Strict):
     output_path: str
 
 
+class ServeTask(Strict):
+    """A model or checkpoint to answer requests with."""
+
+    endpoint_id: str
+    #: By which requests name it.
+    served_name: str
+    #: None: the spec's model itself.
+    checkpoint: CheckpointSource | None = None
+    #: GPUs that the model is spread over.
+    tensor_parallel: int = Field(default=1, ge=1)
+    #: Tokens of prompt and answer together; None: what the model reads, as far as the memory goes.
+    max_model_len: int | None = Field(default=None, ge=1)
+    #: Tokens of one answer, at most.
+    max_tokens: int = Field(ge=1)
+
+
 class JobSpec(Strict):
     """Read by ``python -m trellis_train.entrypoint <spec.json>``.
 
@@ -100,6 +116,8 @@ class JobSpec(Strict):
     agent: AgentTask | None = None
     #: What is to be measured, where the engine is ``EVALUATE``.
     evaluation: EvaluationTask | None = None
+    #: What is to be served, where the engine is ``SERVE``.
+    serve: ServeTask | None = None
     #: Base address of the API, without a trailing slash.
     ingest_url: str
     heartbeat_interval_s: float = 5.0

@@ -16,6 +16,8 @@ PRUNE = "trellis.jobs.prune_checkpoints"
 FINISH_EVALUATIONS = "trellis.evaluations.finish"
 #: Queue the evaluations of checkpoints that running jobs have asked for. Args: none.
 QUEUE_EVALUATIONS = "trellis.evaluations.queue_due"
+#: Stop endpoints that nobody has used for longer than they may idle. Args: none.
+STOP_IDLE_ENDPOINTS = "trellis.endpoints.stop_idle"
 #: Bring the files of benchmarks that wait for them. Args: none.
 INSTALL_BENCHMARKS = "trellis.evaluations.install_benchmarks"
 #: Write the files of reports that wait. Args: none.

@@ -13,6 +13,7 @@ import { jobRoutes } from '@/jobs/routes'
 import AppShell from '@/layout/AppShell.vue'
 import { modelRoutes } from '@/models/routes'
 import { pipelineRoutes } from '@/pipelines/routes'
+import { playgroundRoutes } from '@/playground/routes'
 import { reportRoutes } from '@/reports/routes'
 import { rewardRoutes } from '@/rewards/routes'
 
@@ -50,6 +51,7 @@ export const router = createRouter({
         ...datasetRoutes,
         ...pipelineRoutes,
         ...modelRoutes,
+        ...playgroundRoutes,
         ...rewardRoutes,
         ...evaluationRoutes,
         ...reportRoutes,

@@ -65,7 +65,7 @@ def count_storage_units(config: Mapping[str, Any] | None) -> int:
     return value if isinstance(value, int) else STORAGE_UNITS
 
 
-def head_cpus(slots: int, *, exports: int, evaluations: int) -> int:
+def head_cpus(slots: int, *, exports: int, evaluations: int, endpoints: int) -> int:
     """Logical CPUs of a head that must hold whatever jobs may run together.
 
     The most is asked for by one RL job on each slot: a job on several has one set of storage units.
@@ -73,6 +73,7 @@ def head_cpus(slots: int, *, exports: int, evaluations: int) -> int:
     training = slots * total_demand(Engine.VERL_PPO, 1).cpus
     beside = exports * entrypoint_demand(Engine.EXPORT, 0).cpus
     beside += evaluations * entrypoint_demand(Engine.EVALUATE, 0).cpus
+    beside += endpoints * entrypoint_demand(Engine.SERVE, 0).cpus
     return max(MIN_HEAD_CPUS, training + beside)
 
 

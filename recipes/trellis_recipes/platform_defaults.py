@@ -87,15 +87,15 @@ _CPU_SAMPLER_ENVIRONMENT = {
 }
 #: Ray shows every GPU of the node to a process that was given none.
 _WITHOUT_GPUS = {"CUDA_VISIBLE_DEVICES": ""}
-#: An evaluation is nobody's turn to wait for: it takes the time that others leave.
-_CPU_EVALUATION_ENVIRONMENT = {
+_CPU_ENGINE_ENVIRONMENT = {
     "VERL_PLATFORM": "cpu",
     **_SHARED_CORES,
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     # Its weights never change: vLLM may lay them out as it likes.
     "TRELLIS_FIXED_WEIGHTS": "1",
-    "TRELLIS_NICENESS": "10",
 }
+#: An evaluation is nobody's turn to wait for: it takes the time that others leave.
+_CPU_EVALUATION_ENVIRONMENT = {**_CPU_ENGINE_ENVIRONMENT, "TRELLIS_NICENESS": "10"}
 
 
 def engine_defaults(
@@ -111,7 +111,7 @@ def engine_defaults(
     """
     if platform != "cpu":
         return {} if has_flash_attention else dict(_WITHOUT_FLASH_ATTENTION.get(engine, {}))
-    if engine in (Engine.TRL, Engine.EVALUATE, Engine.RETRIEVAL):
+    if engine in (Engine.TRL, Engine.EVALUATE, Engine.RETRIEVAL, Engine.SERVE):
         return {}
     if engine is not Engine.VERL_PPO:
         return dict(_CPU_SFT)
@@ -127,6 +127,8 @@ def environment(engine: Engine, platform: str) -> dict[str, str]:
         common |= _WITHOUT_GPUS
     if platform != "cpu":
         return common
+    if engine is Engine.SERVE:  # somebody waits for each answer
+        return {**common, **_CPU_ENGINE_ENVIRONMENT}
     if engine is Engine.EVALUATE:
         return {**common, **_CPU_EVALUATION_ENVIRONMENT}
     sampler = _CPU_SAMPLER_ENVIRONMENT if engine is Engine.VERL_PPO else {}

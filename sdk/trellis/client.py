@@ -20,6 +20,7 @@ from trellis.types import (
     BenchmarkRead,
     ComparisonRead,
     DryRunRead,
+    EndpointRead,
     EnvironmentRead,
     EvaluationRead,
     JobPipelineRead,
@@ -59,6 +60,7 @@ class Client:
         self.url = url
         self.jobs = Jobs(self._api)
         self.models = Models(self._api)
+        self.endpoints = Endpoints(self._api)
         self.datasets = Datasets(self._api)
         self.data_tasks = DataTasks(self._api)
         self.pipelines = Pipelines(self._api)
@@ -129,6 +131,39 @@ class Models(Resource[ModelRead, ModelRead]):
     def lineage(self, model_id: str) -> LineageRead:
         """What it was made from, and what was made from it."""
         return cast(LineageRead, self._api.request("GET", f"{self.path}/{model_id}/lineage"))
+
+
+class Endpoints(Resource[EndpointRead, EndpointRead]):
+    """Models and checkpoints that answer requests; clients of OpenAI's reach them at ``<url>/v1``."""
+
+    path = "/endpoints"
+
+    def start(
+        self,
+        model: str | None = None,
+        *,
+        job: str | None = None,
+        step: int | None = None,
+        idle_timeout_s: float | None = None,
+        max_model_len: int | None = None,
+    ) -> EndpointRead:
+        """Serve a model by its id, or the checkpoint of a job's step; ``wait`` until it is ready."""
+        if (model is None) == (job is None or step is None):
+            raise ValueError("name either a model, or a job and a step")
+        place = f"/models/{model}" if model is not None else f"/jobs/{job}/checkpoints/{step}"
+        body = {"idle_timeout_s": idle_timeout_s, "max_model_len": max_model_len}
+        return cast(EndpointRead, self._api.request("POST", f"{place}/endpoint", json=body))
+
+    def stop(self, endpoint_id: str) -> EndpointRead:
+        """Give its slot and memory back."""
+        return cast(EndpointRead, self._api.request("DELETE", f"{self.path}/{endpoint_id}"))
+
+    #: The API's own word.
+    delete = stop
+
+    def wait(self, endpoint_id: str, *, timeout_s: float | None = None) -> EndpointRead:
+        """The endpoint when it is ready, has stopped or has failed; ``TimeoutError``."""
+        return self._wait(endpoint_id, frozenset({"ready", "stopped", "failed"}), timeout_s)
 
 
 class Recipes:

@@ -21,7 +21,9 @@ DryRunState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 
 DueState = Literal["waiting", "queued", "recorded", "failed", "skipped"]
 
-Engine = Literal["verl-ppo", "verl-sft", "trl", "export", "retrieval", "evaluate"]
+EndpointState = Literal["starting", "ready", "stopping", "stopped", "failed"]
+
+Engine = Literal["verl-ppo", "verl-sft", "trl", "export", "retrieval", "evaluate", "serve"]
 
 EnvironmentState = Literal["queued", "making", "ready", "failed"]
 
@@ -612,6 +614,33 @@ class EarlyStopped(TypedDict):
     reason: Text
 
 
+class EndpointRead(TypedDict):
+    """An endpoint as it stands."""
+
+    attempt: int
+    can_start: bool
+    can_stop: bool
+    created_at: str
+    failure: Failure | None
+    id: str
+    idle_timeout_s: float
+    job: NamedReference | None
+    kind: Literal["model", "checkpoint"]
+    last_used_at: str | None
+    max_model_len: int | None
+    model: NamedReference | None
+    name: str
+    phase: str | None
+    queue_position: int | None
+    run_id: str
+    slots: int
+    state: EndpointState
+    state_since: str
+    step: int | None
+    stopped_by: Literal["idle", "request"] | None
+    stops_at: str | None
+
+
 class EngineSettings(TypedDict):
     """The vLLM engine of an evaluation."""
 
@@ -984,7 +1013,7 @@ class JobRead(TypedDict):
     id: str
     is_starred: bool
     keep_best_by: BestBy | None
-    kind: Literal["train", "export", "evaluate"]
+    kind: Literal["train", "export", "evaluate", "serve"]
     last_event_id: int
     launched_at: str | None
     metric: HeadlineMetric | None
@@ -1919,7 +1948,7 @@ class Text(TypedDict):
     zh: str
 
 
-class ToolCall(TypedDict):
+class ToolCall_Output(TypedDict):
     """One call of a tool by the model."""
 
     arguments: NotRequired[dict[str, Any]]
@@ -1977,7 +2006,7 @@ class Trajectory(TypedDict):
 class Turn(TypedDict):
     """One message of an episode, in the order in which the model saw them."""
 
-    calls: NotRequired[list[ToolCall]]
+    calls: NotRequired[list[ToolCall_Output]]
     duration_s: NotRequired[float | None]
     is_trained: bool
     role: Literal["system", "user", "assistant", "tool"]

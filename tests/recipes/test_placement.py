@@ -62,9 +62,10 @@ def test_verl_starts_as_many_storage_units_as_are_assumed() -> None:
 
 @pytest.mark.parametrize("slots", [1, 2, 4, 8])
 def test_a_head_has_cpus_for_every_mix_of_jobs_that_may_run_together(slots: int) -> None:
-    exports, evaluations = 2, 3
+    exports, evaluations, endpoints = 2, 3, 4
     beside = exports * entrypoint_demand(Engine.EXPORT, 0).cpus
     beside += evaluations * entrypoint_demand(Engine.EVALUATE, 0).cpus
+    beside += endpoints * entrypoint_demand(Engine.SERVE, 0).cpus
 
     demands = {
         (engine, mix): beside + sum(total_demand(engine, gpus).cpus for gpus in mix)
@@ -72,7 +73,7 @@ def test_a_head_has_cpus_for_every_mix_of_jobs_that_may_run_together(slots: int)
         for engine in (Engine.VERL_PPO, Engine.VERL_SFT, Engine.EVALUATE)
     }
 
-    cpus = head_cpus(slots, exports=exports, evaluations=evaluations)
+    cpus = head_cpus(slots, exports=exports, evaluations=evaluations, endpoints=endpoints)
     assert {mix: demand for mix, demand in demands.items() if demand > cpus} == {}
 
 

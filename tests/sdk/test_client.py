@@ -102,3 +102,25 @@ def test_a_download_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
         platform.datasets.download("ds_1", tmp_path / "lost.jsonl", version="lost")
     assert (caught.value.status, caught.value.code) == (404, "version_not_found")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.jsonl"]
+
+
+def test_endpoints_are_started_by_model_or_by_checkpoint() -> None:
+    asked = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append((request.method, request.url.path))
+        return httpx.Response(202, json={"id": "ep_1", "state": "ready"})
+
+    with connect(answer) as platform:
+        platform.endpoints.start("mdl_1", idle_timeout_s=60)
+        platform.endpoints.start(job="job_1", step=20)
+        assert platform.endpoints.wait("ep_1")["state"] == "ready"
+        platform.endpoints.stop("ep_1")
+        with pytest.raises(ValueError, match="either a model, or a job and a step"):
+            platform.endpoints.start("mdl_1", job="job_1", step=20)
+    assert asked == [
+        ("POST", "/api/v1/models/mdl_1/endpoint"),
+        ("POST", "/api/v1/jobs/job_1/checkpoints/20/endpoint"),
+        ("GET", "/api/v1/endpoints/ep_1"),
+        ("DELETE", "/api/v1/endpoints/ep_1"),
+    ]

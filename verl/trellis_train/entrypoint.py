@@ -27,6 +27,7 @@ ENGINE_MODULES = {
     Engine.TRL: "trellis_train.engines.trl",
     Engine.RETRIEVAL: "trellis_train.engines.retrieval",
     Engine.EVALUATE: "trellis_train.engines.evaluate",
+    Engine.SERVE: "trellis_train.engines.serve",
 }
 #: The option of a run that no platform is told of.
 ALONE = "--alone"

@@ -1,16 +1,18 @@
 """A model behind vLLM's OpenAI-style server on this machine, until the caller's end of the input closes.
 
 ``python -m trellis_train.serve <folder> --name <name> --port <port> --platform cpu|cuda``; the key that
-callers have to send comes in ``TRELLIS_SERVED_MODEL_KEY``.
+callers have to send comes in ``TRELLIS_SERVED_MODEL_KEY``. Nothing but ``/health`` is answered without it.
 """
 
 import argparse
+import json
 import os
 import runpy
 import signal
 import sys
 import threading
 from importlib import metadata
+from pathlib import Path
 
 from trellis_train.platform.patches import distribution_name
 
@@ -18,30 +20,82 @@ KEY_VARIABLE = "TRELLIS_SERVED_MODEL_KEY"
 #: Tells the server's own processes what the first one was told.
 _PLATFORM_VARIABLE = "TRELLIS_SERVED_MODEL_PLATFORM"
 _SERVER = "vllm.entrypoints.openai.api_server"
+#: Refuses what comes without the key; vLLM itself guards only some of its paths.
+_GUARD = "trellis_train.serve_guard.RequireKey"
 _HOST = "127.0.0.1"
+#: How a chat template writes a tool call, and vLLM's parser of that.
+_TOOL_PARSERS = (("<tool_call>", "hermes"), ("[TOOL_CALLS]", "mistral"), ("<|python_tag|>", "llama3_json"))
 
 
 def main(arguments: list[str]) -> None:
     """Serve until a signal comes or the input closes."""
+    options = _parse(arguments)
+    threading.Thread(target=_leave_with_caller, daemon=True).start()
+    # In the environment: a command line can be read by everybody on the machine.
+    os.environ["VLLM_API_KEY"] = os.environ.pop(KEY_VARIABLE)
+    # Nothing is looked up anywhere: the files are here.
+    os.environ.update(HF_HUB_OFFLINE="1", VLLM_NO_USAGE_STATS="1", DO_NOT_TRACK="1")
+    command = build_command(options)
+    if options.platform == "cpu":
+        command += prepare_cpu()
+    sys.argv = [_SERVER, *command]
+    runpy.run_module(_SERVER, run_name="__main__")
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m trellis_train.serve")
     parser.add_argument("folder")
     parser.add_argument("--name", required=True)
     parser.add_argument("--port", required=True, type=int)
     parser.add_argument("--platform", required=True, choices=["cpu", "cuda"])
-    options = parser.parse_args(arguments)
-    threading.Thread(target=_leave_with_caller, daemon=True).start()
+    parser.add_argument("--host", default=_HOST)
+    parser.add_argument("--max-model-len", type=int, help="-1: as far as the memory goes")
+    parser.add_argument("--max-tokens", type=int, help="of one answer")
+    parser.add_argument("--tensor-parallel", type=int, default=1)
+    parser.add_argument("--tools", action="store_true", help="let answers call tools")
+    return parser.parse_args(arguments)
+
+
+def build_command(options: argparse.Namespace) -> list[str]:
+    """Options of vLLM's server. Values follow ``=``: none of them is taken for an option."""
     command = [
-        "--model", options.folder, "--served-model-name", options.name,
-        "--host", _HOST, "--port", str(options.port),
-    ]  # fmt: skip
-    # In the environment: a command line can be read by everybody on the machine.
-    os.environ["VLLM_API_KEY"] = os.environ.pop(KEY_VARIABLE)
-    # Nothing is looked up anywhere: the files are here.
-    os.environ.update(HF_HUB_OFFLINE="1", VLLM_NO_USAGE_STATS="1", DO_NOT_TRACK="1")
-    if options.platform == "cpu":
-        command += prepare_cpu()
-    sys.argv = [_SERVER, *command]
-    runpy.run_module(_SERVER, run_name="__main__")
+        f"--model={options.folder}",
+        f"--served-model-name={options.name}",
+        f"--host={options.host}",
+        f"--port={options.port}",
+        f"--tensor-parallel-size={options.tensor_parallel}",
+        f"--middleware={_GUARD}",
+        "--disable-fastapi-docs",
+        "--disable-uvicorn-access-log",
+    ]
+    if options.max_model_len is not None:
+        command.append(f"--max-model-len={options.max_model_len}")
+    if options.max_tokens is not None:
+        limit = json.dumps({"max_new_tokens": options.max_tokens})
+        command.append(f"--override-generation-config={limit}")
+    parser = find_tool_parser(Path(options.folder)) if options.tools else None
+    if parser is not None:
+        command += ["--enable-auto-tool-choice", f"--tool-call-parser={parser}"]
+    return command
+
+
+def find_tool_parser(folder: Path) -> str | None:
+    """vLLM's parser for the form in which the model's chat template writes tool calls; None for others."""
+    template = _read_template(folder)
+    return next((parser for mark, parser in _TOOL_PARSERS if mark in template), None)
+
+
+def _read_template(folder: Path) -> str:
+    """The chat template, from its own file or out of the tokenizer's settings."""
+    try:
+        return (folder / "chat_template.jinja").read_text()
+    except FileNotFoundError:
+        pass
+    try:
+        settings = json.loads((folder / "tokenizer_config.json").read_text())
+    except FileNotFoundError:
+        return ""
+    return json.dumps(settings.get("chat_template", ""), ensure_ascii=False)
 
 
 def prepare_cpu() -> list[str]:

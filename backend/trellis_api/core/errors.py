@@ -12,6 +12,8 @@ from pydantic import BaseModel, Field
 from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException
 
+from trellis_api.core.openai_errors import describe_openai, is_openai, openai_status
+
 log = logging.getLogger(__name__)
 
 
@@ -107,11 +109,11 @@ def install_error_handlers(app: FastAPI) -> None:
     """Render domain errors, validation errors and unknown routes in one shape."""
 
     @app.exception_handler(DomainError)
-    async def render_domain_error(_request: Request, error: DomainError) -> JSONResponse:
-        return render_error(error)
+    async def render_domain_error(request: Request, error: DomainError) -> JSONResponse:
+        return render_error(error, path=request.url.path)
 
     @app.exception_handler(RequestValidationError)
-    async def render_validation_error(_request: Request, error: RequestValidationError) -> JSONResponse:
+    async def render_validation_error(request: Request, error: RequestValidationError) -> JSONResponse:
         issues = [
             {
                 "code": problem["type"],
@@ -121,10 +123,11 @@ def install_error_handlers(app: FastAPI) -> None:
             for problem in error.errors()
         ]
         first = issues[0] if issues else {"field": "", "message": "malformed"}
-        return _render(422, "invalid_request", f"{first['field']}: {first['message']}", issues)
+        message = f"{first['field']}: {first['message']}"
+        return _render(422, "invalid_request", message, issues, path=request.url.path)
 
     @app.exception_handler(HTTPException)
-    async def render_http_error(_request: Request, error: HTTPException) -> JSONResponse:
+    async def render_http_error(request: Request, error: HTTPException) -> JSONResponse:
         codes = {404: "not_found", 405: "method_not_allowed", 413: "too_large"}
         return _render(
             error.status_code,
@@ -132,19 +135,25 @@ def install_error_handlers(app: FastAPI) -> None:
             str(error.detail),
             None,
             error.headers,
+            path=request.url.path,
         )
 
     @app.exception_handler(OperationalError)
     async def render_database_error(request: Request, error: OperationalError) -> JSONResponse:
         log.error("database failed during %s %s: %s", request.method, request.url.path, error.orig)
+        path = request.url.path
         if _lacks_room(error.orig):
-            return _render(DiskFull.status, DiskFull.code, "The disk of the database is full.", None)
-        return _render(503, DatabaseBusy.code, "The database did not answer in time; try again.", None)
+            return _render(
+                DiskFull.status, DiskFull.code, "The disk of the database is full.", None, path=path
+            )
+        message = "The database did not answer in time; try again."
+        return _render(503, DatabaseBusy.code, message, None, path=path)
 
     @app.exception_handler(Exception)
     async def render_unexpected_error(request: Request, error: Exception) -> JSONResponse:
         log.error("unexpected error in %s %s", request.method, request.url.path, exc_info=error)
-        return _render(500, "internal_error", "Something went wrong; the API's log has the details.", None)
+        message = "Something went wrong; the API's log has the details."
+        return _render(500, "internal_error", message, None, path=request.url.path)
 
 
 def _lacks_room(error: Any) -> bool:
@@ -153,11 +162,16 @@ def _lacks_room(error: Any) -> bool:
     return said[0] == sqlite3.SQLITE_FULL or said[1] == "53100"
 
 
-def render_error(error: DomainError) -> JSONResponse:
-    """What a client gets."""
-    return _render(error.status, error.code, error.message, error.details, error.headers)
+def render_error(error: DomainError, *, path: str) -> JSONResponse:
+    """What a client of that address gets."""
+    return _render(error.status, error.code, error.message, error.details, error.headers, path=path)
 
 
-def _render(status: int, code: str, message: str, details: Any, headers: Any = None) -> JSONResponse:
+def _render(
+    status: int, code: str, message: str, details: Any, headers: Any = None, *, path: str
+) -> JSONResponse:
+    if is_openai(path):
+        openai_body = describe_openai(status, code, message, details)
+        return JSONResponse(openai_body, status_code=openai_status(status), headers=headers)
     body = ErrorBody(error=code, message=message, details=details)
     return JSONResponse(body.model_dump(mode="json"), status_code=status, headers=headers)

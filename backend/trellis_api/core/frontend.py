@@ -9,7 +9,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 #: Addresses that belong to the API: an unknown one is an error there, never the page.
-RESERVED = ("api/", "healthz", "readyz", "metrics")
+RESERVED = ("api/", "v1/", "healthz", "readyz", "metrics")
 
 
 class Dashboard(StaticFiles):

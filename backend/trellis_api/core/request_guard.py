@@ -43,7 +43,7 @@ class RequestGuard:
                 _check_json(body)
                 paced.put_back(body)
         except DomainError as error:
-            await render_error(error)(scope, receive, send)
+            await render_error(error, path=scope["path"])(scope, receive, send)
             return
         await self._app(scope, paced.receive, send)
 

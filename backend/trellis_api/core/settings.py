@@ -68,6 +68,26 @@ class Settings(BaseSettings):
     evaluation_nice: int = Field(
         10, ge=0, le=19, description="How far evaluations on a CPU stand back behind training and the API."
     )
+    max_endpoints: int = Field(
+        2,
+        ge=1,
+        description="Endpoints that run at once on a CPU, where they take no slot; each holds a model.",
+    )
+    endpoint_idle_s: float = Field(
+        600, ge=10, description="Time without a request after which an endpoint stops; each may name its own."
+    )
+    endpoint_wait_s: float = Field(
+        60, ge=0, description="Time that a request waits for its endpoint to start before it gets a 503."
+    )
+    endpoint_answer_s: float = Field(
+        600, gt=0, description="Silence of an engine, within a request, after which the request is given up."
+    )
+    endpoint_max_tokens: int = Field(
+        4096, ge=1, description="Tokens of one answer of an endpoint, at most, and where none are named."
+    )
+    endpoint_max_requests: int = Field(
+        64, ge=1, description="Requests to endpoints that the API works on at once; others get a 429."
+    )
     benchmark_mirror: Path | None = Field(
         None,
         description="Folder with the files of benchmarks, used instead of the hub: gsm8k/test.jsonl, "

@@ -1,4 +1,4 @@
-"""What can be measured: models whose files are here, and checkpoints that are still there."""
+"""What can be measured or served: models whose files are here, and checkpoints that are still there."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -42,7 +42,7 @@ def find_targets(session: Session, settings: Settings, targets: list[Target]) ->
     found, issues = [], list[dict[str, Any]]()
     for index, target in enumerate(targets):
         try:
-            found.append(_find(session, settings, target))
+            found.append(find_target(session, settings, target))
         except DomainError as error:
             issues.append({"code": error.code, "field": f"targets.{index}", "message": error.message})
     if issues:
@@ -50,7 +50,8 @@ def find_targets(session: Session, settings: Settings, targets: list[Target]) ->
     return found
 
 
-def _find(session: Session, settings: Settings, target: Target) -> FoundTarget:
+def find_target(session: Session, settings: Settings, target: Target) -> FoundTarget:
+    """One of them; raises what stands against it."""
     if isinstance(target, ModelTarget):
         return _find_model(session, target)
     return _find_checkpoint(session, settings, target)

@@ -22,12 +22,14 @@ from trellis_contracts.events import (
     OutcomeEvent,
     ProgressEvent,
     RolloutsEvent,
+    ServingEvent,
 )
 from trellis_contracts.states import JobState
 
 from trellis_api.auth.secrets import hash_secret
 from trellis_api.core.redaction import redact, redact_tree
 from trellis_api.core.texts import storable, storable_tree
+from trellis_api.endpoints import service as endpoints
 from trellis_api.ingest.errors import InvalidJobToken, MalformedBatch, SequenceGap, StaleAttempt
 from trellis_api.jobs import checkpoints, events, log_store, metric_store, repository, rollout_store, service
 from trellis_api.jobs.alarms import service as alarms
@@ -129,6 +131,8 @@ def _list_numbers(event: Event) -> tuple[int, ...]:
             return (event.step, event.size_bytes)
         case ProgressEvent():
             return (event.step, event.total_steps or 0)
+        case ServingEvent():
+            return (event.max_model_len or 0,)
         case OutcomeEvent():
             return (abs(event.exit_code) << 22,)  # a column of 32 bits
         case _:
@@ -229,6 +233,12 @@ def _apply_manifest(
     published.append(("manifest", ManifestWritten(attempt=attempt.number)))
 
 
+def _apply_serving(
+    session: Session, job: Job, attempt: Attempt, event: ServingEvent, _published: Published
+) -> None:
+    endpoints.note_ready(session, job=job, attempt=attempt.number, event=event)
+
+
 def _apply_outcome(
     session: Session, job: Job, attempt: Attempt, event: OutcomeEvent, _published: Published
 ) -> None:
@@ -252,5 +262,6 @@ _APPLY: dict[str, Callable[[Session, Job, Attempt, Any, Published], None]] = {
     "checkpoint": _apply_checkpoint,
     "progress": _apply_progress,
     "manifest": _apply_manifest,
+    "serving": _apply_serving,
     "outcome": _apply_outcome,
 }

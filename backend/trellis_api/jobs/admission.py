@@ -2,7 +2,8 @@
 
 Exports need no slot and stand in a line of their own. Evaluations stand back behind trainings: on a CPU they
 take no slot and only some run at once; on GPUs they take slots that no training waits for, and give them
-back when one does: they are stopped and queued again, and go on where they were.
+back when one does: they are stopped and queued again, and go on where they were. Endpoints stand in line with
+trainings where they take slots; on a CPU they take none, and only some run at once.
 """
 
 from collections.abc import Sequence
@@ -15,12 +16,17 @@ from trellis_api.datasets.repository import list_ids_being_made
 from trellis_api.evaluations import repository as evaluations
 from trellis_api.evaluations import service as evaluation_service
 from trellis_api.jobs import repository
-from trellis_api.jobs.models import EVALUATE, EXPORT, Job
+from trellis_api.jobs.models import EVALUATE, EXPORT, SERVE, Job
 from trellis_api.jobs.service import Claim, claim_for_launch
 
 
 def claim_next(
-    session: Session, *, total_slots: int, max_exports: int, max_evaluations: int = 1
+    session: Session,
+    *,
+    total_slots: int,
+    max_exports: int,
+    max_evaluations: int = 1,
+    max_endpoints: int = 1,
 ) -> Claim | None:
     """Take the next job to launch, or None when nothing is queued or the next one has no room.
 
@@ -32,6 +38,7 @@ def claim_next(
     free = total_slots - repository.count_held_slots(session)
     free_exports = max_exports - repository.count_running_exports(session)
     free_evaluations = max_evaluations - repository.count_running_evaluations(session)
+    free_endpoints = max_endpoints - repository.count_running_endpoints(session)
     queued = repository.list_queued(session)
     being_made = list_ids_being_made(session) if queued else set()
     waits_for_files = _find_waiting_for_files(session, queued)
@@ -41,6 +48,8 @@ def claim_next(
         if waiting.kind == EXPORT and free_exports <= 0:
             continue
         if waiting.kind == EVALUATE and not waiting.gpus and free_evaluations <= 0:
+            continue
+        if waiting.kind == SERVE and not waiting.gpus and free_endpoints <= 0:
             continue
         if waiting.gpus > free and waiting.gpus:
             if waiting.kind != EVALUATE and free >= 0:

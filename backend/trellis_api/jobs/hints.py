@@ -18,6 +18,15 @@ HINTS: dict[str, Text] = {
         "Resume from the last checkpoint; if it happens again, lower the batch size.",
         zh="训练进程被外部终止，多半是系统内存不足所致。可从最近的检查点继续；若再次发生，请减小批大小。",
     ),
+    "engine_not_started": Text(
+        en="vLLM could not load the model. The reason and the log name what it lacks or does not support.",
+        zh="vLLM 无法加载该模型。原因和日志中指明了缺少或不支持的内容。",
+    ),
+    "engine_died": Text(
+        en="The engine of the endpoint ended by itself, most often for lack of memory. Start it again; if it "
+        "dies again, bound the context (max_model_len) or stop other endpoints.",
+        zh="该端点的引擎自行退出，多半是内存不足所致。请重新启动；若再次发生，请限制上下文长度（max_model_len）或停止其他端点。",
+    ),
     "heartbeat_lost": Text(
         en="The run stopped reporting: its machine or its network was lost. Resume from the last checkpoint.",
         zh="任务不再上报：机器或网络中断。可从最近的检查点继续。",

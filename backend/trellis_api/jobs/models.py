@@ -21,7 +21,7 @@ StateColumn: Any = SqlEnum(
 )
 
 
-TRAIN, EXPORT, EVALUATE = "train", "export", "evaluate"
+TRAIN, EXPORT, EVALUATE, SERVE = "train", "export", "evaluate", "serve"
 
 
 class Job(SQLModel, table=True):
@@ -40,7 +40,8 @@ class Job(SQLModel, table=True):
     preset: str | None = None
     model_id: str = Field(index=True)
     #: "train"; "export": a checkpoint written as a model, which needs no dataset and no slot; "evaluate": a
-    #: model measured on benchmarks, which needs no dataset, and slots only where there are GPUs.
+    #: model measured on benchmarks, which needs no dataset, and slots only where there are GPUs; "serve": a
+    #: model that answers requests, with slots as an evaluation.
     kind: str = Field(default=TRAIN, max_length=16, sa_column_kwargs={"server_default": TRAIN})
     dataset_id: str | None = Field(default=None, index=True)
     validation_dataset_id: str | None = Field(default=None, index=True)

@@ -15,6 +15,7 @@ from trellis_api.jobs.alarms.repository import select_jobs_with_alarms
 from trellis_api.jobs.models import (
     EVALUATE,
     EXPORT,
+    SERVE,
     TRAIN,
     Attempt,
     Checkpoint,
@@ -139,6 +140,12 @@ def count_running_exports(session: Session) -> int:
 def count_running_evaluations(session: Session) -> int:
     """Evaluations without a slot that are launched and not over."""
     is_running = (Job.kind == EVALUATE, Job.gpus == 0, col(Job.state).in_(HOLDS_SLOTS))
+    return session.exec(select(func.count()).select_from(Job).where(*is_running)).one()
+
+
+def count_running_endpoints(session: Session) -> int:
+    """Endpoints without a slot that are launched and not over."""
+    is_running = (Job.kind == SERVE, Job.gpus == 0, col(Job.state).in_(HOLDS_SLOTS))
     return session.exec(select(func.count()).select_from(Job).where(*is_running)).one()
 
 

@@ -63,7 +63,7 @@ class ResourcesRead(BaseModel):
     gpus: int = Field(description="GPU slots; 0 for an export, and for an evaluation on a CPU.")
 
 
-JobKind = Literal["train", "export", "evaluate"]
+JobKind = Literal["train", "export", "evaluate", "serve"]
 MetricKeyText = Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=NO_NUL)]
 Mode = Literal["max", "min"]
 

@@ -34,15 +34,17 @@ SSE_CLIENTS = Gauge("trellis_sse_clients", "Open event streams.", registry=REGIS
 
 
 class StateCollector(Collector):
-    """Jobs by state, alarms by kind and health by component, read when Prometheus asks."""
+    """Jobs and endpoints by state, alarms by kind, health by component, read when Prometheus asks."""
 
     def __init__(
         self,
         count_jobs: Callable[[], dict[JobState, int]],
         count_alarms: Callable[[], dict[tuple[str, str], int]],
+        count_endpoints: Callable[[], dict[str, int]],
         probes: Probes,
     ) -> None:
         self._count_jobs = count_jobs
+        self._count_endpoints = count_endpoints
         self._count_alarms = count_alarms
         self._probes = probes
 
@@ -56,6 +58,9 @@ class StateCollector(Collector):
         )
         for (code, severity), count in self._count_alarms().items():
             alarms.add_metric([code, severity], count)
+        endpoints = GaugeMetricFamily("trellis_endpoints", "Endpoints, by state.", labels=["state"])
+        for name, count in self._count_endpoints().items():
+            endpoints.add_metric([name], count)
         up = GaugeMetricFamily("trellis_component_up", "1 while a component works.", labels=["component"])
         age = GaugeMetricFamily(
             "trellis_component_age_seconds", "Age of a component's measurement.", labels=["component"]
@@ -77,7 +82,7 @@ class StateCollector(Collector):
             works = component.health in {ComponentHealth.OK, ComponentHealth.DEGRADED}
             up.add_metric([component.name], float(works))
             age.add_metric([component.name], component.age_s)
-        return [jobs, alarms, up, age, restarts, lost]
+        return [jobs, alarms, endpoints, up, age, restarts, lost]
 
 
 def render(collector: StateCollector) -> bytes:

@@ -5,6 +5,7 @@ from trellis_contracts.states import JobState
 
 from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep
 from trellis_api.core.errors import ERROR_RESPONSES
+from trellis_api.endpoints import service as endpoints
 from trellis_api.monitoring import prometheus, service
 from trellis_api.monitoring.dependencies import ProbesDep
 from trellis_api.monitoring.schemas import DashboardRead
@@ -36,5 +37,10 @@ def read_metrics(database: DatabaseDep, probes: ProbesDep) -> Response:
         with database.read() as session:
             return service.count_alarms(session)
 
-    content = prometheus.render(prometheus.StateCollector(count_jobs, count_alarms, probes))
+    def count_endpoints() -> dict[str, int]:
+        with database.read() as session:
+            return endpoints.count_by_state(session)
+
+    collector = prometheus.StateCollector(count_jobs, count_alarms, count_endpoints, probes)
+    content = prometheus.render(collector)
     return Response(content, media_type="text/plain; version=0.0.4")

@@ -78,7 +78,10 @@ class RayService(Service):
         """
         settings = self.platform.settings
         return head_cpus(
-            settings.total_slots, exports=settings.max_exports, evaluations=settings.max_evaluations
+            settings.total_slots,
+            exports=settings.max_exports,
+            evaluations=settings.max_evaluations,
+            endpoints=settings.max_endpoints,
         )
 
     def probe(self) -> str | None:

@@ -672,6 +672,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/endpoints": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List endpoints, newest first
+         * @description One for each model or checkpoint that was ever served.
+         */
+        get: operations["list_endpoints_api_v1_endpoints_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/endpoints/{endpoint_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read an endpoint
+         * @description With the last lines of output where it failed.
+         */
+        get: operations["read_endpoint_api_v1_endpoints__endpoint_id__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Stop an endpoint
+         * @description Requests in flight get a few seconds. One that has stopped or failed stays so.
+         */
+        delete: operations["stop_endpoint_api_v1_endpoints__endpoint_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/environments": {
         parameters: {
             query?: never;
@@ -1482,6 +1526,26 @@ export interface paths {
         patch: operations["update_checkpoint_api_v1_jobs__job_id__checkpoints__step__patch"];
         trace?: never;
     };
+    "/api/v1/jobs/{job_id}/checkpoints/{step}/endpoint": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Serve a checkpoint
+         * @description Its weights are put together first, as for an evaluation; an adapter is folded into its base.
+         */
+        post: operations["serve_checkpoint_api_v1_jobs__job_id__checkpoints__step__endpoint_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/{job_id}/checkpoints/{step}/export": {
         parameters: {
             query?: never;
@@ -1812,6 +1876,26 @@ export interface paths {
          *     Refused while a job uses it.
          */
         delete: operations["delete_model_api_v1_models__model_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/models/{model_id}/endpoint": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Serve a model
+         * @description Start its endpoint; one that starts or is ready already is answered as it is.
+         */
+        post: operations["serve_model_api_v1_models__model_id__endpoint_post"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -2541,6 +2625,86 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/chat/completions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Answer a conversation
+         * @description As OpenAI's. A model that is not loaded is started: 503 with Retry-After where that takes too long.
+         */
+        post: operations["complete_chat_v1_chat_completions_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/completions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Continue a text
+         * @description As OpenAI's.
+         */
+        post: operations["complete_text_v1_completions_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Models that requests may name
+         * @description Models by name, and checkpoints that were served. Any saved checkpoint may be named as job_...:STEP.
+         */
+        get: operations["list_openai_models_v1_models_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/models/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One of them
+         * @description By name or id, or a checkpoint as job_...:STEP.
+         */
+        get: operations["read_openai_model_v1_models__name__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -2843,6 +3007,16 @@ export interface components {
             step: number | null;
         };
         /**
+         * CalledFunction
+         * @description Which function, with which arguments.
+         */
+        CalledFunction: {
+            /** Arguments */
+            arguments: string;
+            /** Name */
+            name: string;
+        };
+        /**
          * Catalogue
          * @description All entries.
          */
@@ -2894,6 +3068,87 @@ export interface components {
             kind: "catalogue";
             /** Name */
             name: string;
+        };
+        /**
+         * ChatRequest
+         * @description ``POST /v1/chat/completions``.
+         */
+        ChatRequest: {
+            chat_template_kwargs?: components["schemas"]["ThinkingOptions"] | null;
+            /** Frequency Penalty */
+            frequency_penalty?: number | null;
+            /** Ignore Eos */
+            ignore_eos?: boolean | null;
+            /** Include Stop Str In Output */
+            include_stop_str_in_output?: boolean | null;
+            /** Logit Bias */
+            logit_bias?: {
+                [key: string]: number;
+            } | null;
+            /** Logprobs */
+            logprobs?: boolean | null;
+            /** Max Completion Tokens */
+            max_completion_tokens?: number | null;
+            /** Max Tokens */
+            max_tokens?: number | null;
+            /** Messages */
+            messages: components["schemas"]["Message"][];
+            /** Metadata */
+            metadata?: {
+                [key: string]: string;
+            } | null;
+            /** Min P */
+            min_p?: number | null;
+            /** Min Tokens */
+            min_tokens?: number | null;
+            /** Model */
+            model: string;
+            /** N */
+            n?: number | null;
+            /** Parallel Tool Calls */
+            parallel_tool_calls?: boolean | null;
+            /** Presence Penalty */
+            presence_penalty?: number | null;
+            /** Prompt Cache Key */
+            prompt_cache_key?: string | null;
+            /** Repetition Penalty */
+            repetition_penalty?: number | null;
+            /** Response Format */
+            response_format?: (components["schemas"]["TextFormat"] | components["schemas"]["JsonFormat"] | components["schemas"]["JsonSchemaFormat"]) | null;
+            /** Safety Identifier */
+            safety_identifier?: string | null;
+            /** Seed */
+            seed?: number | null;
+            /** Service Tier */
+            service_tier?: string | null;
+            /** Skip Special Tokens */
+            skip_special_tokens?: boolean | null;
+            /** Stop */
+            stop?: string | string[] | null;
+            /** Stop Token Ids */
+            stop_token_ids?: number[] | null;
+            /** Store */
+            store?: boolean | null;
+            /**
+             * Stream
+             * @default false
+             */
+            stream: boolean;
+            stream_options?: components["schemas"]["StreamOptions"] | null;
+            /** Temperature */
+            temperature?: number | null;
+            /** Tool Choice */
+            tool_choice?: ("none" | "auto" | "required") | components["schemas"]["NamedTool"] | null;
+            /** Tools */
+            tools?: components["schemas"]["Tool"][] | null;
+            /** Top K */
+            top_k?: number | null;
+            /** Top Logprobs */
+            top_logprobs?: number | null;
+            /** Top P */
+            top_p?: number | null;
+            /** User */
+            user?: string | null;
         };
         /**
          * CheckpointEvaluation
@@ -3381,6 +3636,78 @@ export interface components {
             only_a: string[];
             /** Only B */
             only_b: string[];
+        };
+        /**
+         * CompletionRequest
+         * @description ``POST /v1/completions``.
+         */
+        CompletionRequest: {
+            /** Echo */
+            echo?: boolean | null;
+            /** Frequency Penalty */
+            frequency_penalty?: number | null;
+            /** Ignore Eos */
+            ignore_eos?: boolean | null;
+            /** Include Stop Str In Output */
+            include_stop_str_in_output?: boolean | null;
+            /** Logit Bias */
+            logit_bias?: {
+                [key: string]: number;
+            } | null;
+            /** Logprobs */
+            logprobs?: number | null;
+            /** Max Tokens */
+            max_tokens?: number | null;
+            /** Metadata */
+            metadata?: {
+                [key: string]: string;
+            } | null;
+            /** Min P */
+            min_p?: number | null;
+            /** Min Tokens */
+            min_tokens?: number | null;
+            /** Model */
+            model: string;
+            /** N */
+            n?: number | null;
+            /** Presence Penalty */
+            presence_penalty?: number | null;
+            /** Prompt */
+            prompt: string | string[] | number[] | number[][];
+            /** Prompt Cache Key */
+            prompt_cache_key?: string | null;
+            /** Repetition Penalty */
+            repetition_penalty?: number | null;
+            /** Response Format */
+            response_format?: (components["schemas"]["TextFormat"] | components["schemas"]["JsonFormat"] | components["schemas"]["JsonSchemaFormat"]) | null;
+            /** Safety Identifier */
+            safety_identifier?: string | null;
+            /** Seed */
+            seed?: number | null;
+            /** Service Tier */
+            service_tier?: string | null;
+            /** Skip Special Tokens */
+            skip_special_tokens?: boolean | null;
+            /** Stop */
+            stop?: string | string[] | null;
+            /** Stop Token Ids */
+            stop_token_ids?: number[] | null;
+            /** Store */
+            store?: boolean | null;
+            /**
+             * Stream
+             * @default false
+             */
+            stream: boolean;
+            stream_options?: components["schemas"]["StreamOptions"] | null;
+            /** Temperature */
+            temperature?: number | null;
+            /** Top K */
+            top_k?: number | null;
+            /** Top P */
+            top_p?: number | null;
+            /** User */
+            user?: string | null;
         };
         /**
          * ComponentHealth
@@ -4426,11 +4753,112 @@ export interface components {
             reason: components["schemas"]["Text"];
         };
         /**
+         * EndpointRead
+         * @description An endpoint as it stands.
+         */
+        EndpointRead: {
+            /** Attempt */
+            attempt: number;
+            /** Can Start */
+            can_start: boolean;
+            /** Can Stop */
+            can_stop: boolean;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            failure: components["schemas"]["Failure"] | null;
+            /** Id */
+            id: string;
+            /** Idle Timeout S */
+            idle_timeout_s: number;
+            /** @description The training that the checkpoint is of. */
+            job: components["schemas"]["NamedReference"] | null;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "model" | "checkpoint";
+            /** Last Used At */
+            last_used_at: string | null;
+            /**
+             * Max Model Len
+             * @description Tokens of prompt and answer together, once it is ready.
+             */
+            max_model_len: number | null;
+            /** @description The model, or the one that the job started from. */
+            model: components["schemas"]["NamedReference"] | null;
+            /**
+             * Name
+             * @description The `model` of requests to /v1: the model's name, or `job_...:200`.
+             */
+            name: string;
+            /**
+             * Phase
+             * @description What a starting one is doing: null while it waits for room.
+             */
+            phase: string | null;
+            /** Queue Position */
+            queue_position: number | null;
+            /**
+             * Run Id
+             * @description The job that carries it out: its log and event stream.
+             */
+            run_id: string;
+            /**
+             * Slots
+             * @description 0 on a CPU, where it shares the cores.
+             */
+            slots: number;
+            state: components["schemas"]["EndpointState"];
+            /**
+             * State Since
+             * Format: date-time
+             * @description Since when it starts, is ready, or has ended.
+             */
+            state_since: string;
+            /** Step */
+            step: number | null;
+            /**
+             * Stopped By
+             * @description Why it has stopped, where it has.
+             */
+            stopped_by: ("idle" | "request") | null;
+            /**
+             * Stops At
+             * @description When it stops if nobody uses it; null unless ready.
+             */
+            stops_at: string | null;
+        };
+        /**
+         * EndpointStart
+         * @description How a model or checkpoint shall be served.
+         */
+        EndpointStart: {
+            /**
+             * Idle Timeout S
+             * @description Time without a request after which it stops; null: TRELLIS_ENDPOINT_IDLE_S.
+             */
+            idle_timeout_s?: number | null;
+            /**
+             * Max Model Len
+             * @description Tokens of prompt and answer together; null: as many as fit.
+             */
+            max_model_len?: number | null;
+        };
+        /**
+         * EndpointState
+         * @description Where an endpoint is in its life.
+         * @enum {string}
+         */
+        EndpointState: "starting" | "ready" | "stopping" | "stopped" | "failed";
+        /**
          * Engine
          * @description The trainer that runs a recipe.
          * @enum {string}
          */
-        Engine: "verl-ppo" | "verl-sft" | "trl" | "export" | "retrieval" | "evaluate";
+        Engine: "verl-ppo" | "verl-sft" | "trl" | "export" | "retrieval" | "evaluate" | "serve";
         /**
          * EngineSettings
          * @description The vLLM engine of an evaluation.
@@ -5159,6 +5587,22 @@ export interface components {
             version: string;
         };
         /**
+         * Function
+         * @description A function that the model may call.
+         */
+        Function: {
+            /** Description */
+            description?: string | null;
+            /** Name */
+            name: string;
+            /** Parameters */
+            parameters?: {
+                [key: string]: unknown;
+            } | null;
+            /** Strict */
+            strict?: boolean | null;
+        };
+        /**
          * FunnelBarRead
          * @description Rows that are left after a step; the first bar, without a step, is the input.
          */
@@ -5705,7 +6149,7 @@ export interface components {
             /** Attempt */
             attempt: number;
             /** Events */
-            events: (components["schemas"]["MetricsEvent"] | components["schemas"]["LogEvent"] | components["schemas"]["RolloutsEvent"] | components["schemas"]["CheckpointEvent"] | components["schemas"]["ProgressEvent"] | components["schemas"]["ManifestEvent"] | components["schemas"]["OutcomeEvent"])[];
+            events: (components["schemas"]["MetricsEvent"] | components["schemas"]["LogEvent"] | components["schemas"]["RolloutsEvent"] | components["schemas"]["CheckpointEvent"] | components["schemas"]["ProgressEvent"] | components["schemas"]["ManifestEvent"] | components["schemas"]["ServingEvent"] | components["schemas"]["OutcomeEvent"])[];
             /** Sequence */
             sequence: number;
         };
@@ -6149,7 +6593,7 @@ export interface components {
              * @description train; export: a checkpoint becomes a model; evaluate: a model measured on benchmarks.
              * @enum {string}
              */
-            kind: "train" | "export" | "evaluate";
+            kind: "train" | "export" | "evaluate" | "serve";
             /**
              * Last Event Id
              * @description Start the event stream behind this to miss nothing.
@@ -6280,6 +6724,45 @@ export interface components {
              * @description All tags from now on.
              */
             tags?: string[] | null;
+        };
+        /**
+         * JsonFormat
+         * @description An answer that is any JSON object.
+         */
+        JsonFormat: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "json_object";
+        };
+        /**
+         * JsonSchema
+         * @description The form of an answer.
+         */
+        JsonSchema: {
+            /** Description */
+            description?: string | null;
+            /** Name */
+            name: string;
+            /** Schema */
+            schema: {
+                [key: string]: unknown;
+            };
+            /** Strict */
+            strict?: boolean | null;
+        };
+        /**
+         * JsonSchemaFormat
+         * @description An answer of a given form.
+         */
+        JsonSchemaFormat: {
+            json_schema: components["schemas"]["JsonSchema"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "json_schema";
         };
         /**
          * JsonScorer
@@ -6908,6 +7391,37 @@ export interface components {
             total_bytes: number;
         };
         /**
+         * Message
+         * @description One turn. What clients send back of an answer (``refusal`` ...) is taken and left out.
+         */
+        Message: {
+            /** Annotations */
+            annotations?: unknown;
+            /** Audio */
+            audio?: null;
+            /** Content */
+            content?: string | components["schemas"]["TextPart"][] | null;
+            /** Function Call */
+            function_call?: null;
+            /** Name */
+            name?: string | null;
+            /** Reasoning */
+            reasoning?: unknown;
+            /** Reasoning Content */
+            reasoning_content?: unknown;
+            /** Refusal */
+            refusal?: unknown;
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "system" | "developer" | "user" | "assistant" | "tool";
+            /** Tool Call Id */
+            tool_call_id?: string | null;
+            /** Tool Calls */
+            tool_calls?: components["schemas"]["ToolCall-Input"][] | null;
+        };
+        /**
          * MetricChoice
          * @description A metric that can be compared.
          */
@@ -7071,6 +7585,28 @@ export interface components {
             system?: string | null;
         };
         /**
+         * ModelCard
+         * @description A model that requests may name.
+         */
+        ModelCard: {
+            /** Created */
+            created: number;
+            /** Id */
+            id: string;
+            /**
+             * Object
+             * @default model
+             * @constant
+             */
+            object: "model";
+            /**
+             * Owned By
+             * @default trellis
+             * @constant
+             */
+            owned_by: "trellis";
+        };
+        /**
          * ModelCreate
          * @description Register a model.
          */
@@ -7087,6 +7623,20 @@ export interface components {
             name?: string | null;
             /** Source */
             source: components["schemas"]["CatalogueSource"] | components["schemas"]["LocalSource"] | components["schemas"]["trellis_api__models__schemas__HubSource"] | components["schemas"]["CheckpointSource"];
+        };
+        /**
+         * ModelList
+         * @description All of them.
+         */
+        ModelList: {
+            /** Data */
+            data: components["schemas"]["ModelCard"][];
+            /**
+             * Object
+             * @default list
+             * @constant
+             */
+            object: "list";
         };
         /**
          * ModelRead
@@ -7188,6 +7738,14 @@ export interface components {
             message: string;
         };
         /**
+         * NamedFunction
+         * @description A function by its name.
+         */
+        NamedFunction: {
+            /** Name */
+            name: string;
+        };
+        /**
          * NamedReference
          * @description Another thing, by id and name.
          */
@@ -7199,6 +7757,18 @@ export interface components {
              * @description Null where it was deleted.
              */
             name: string | null;
+        };
+        /**
+         * NamedTool
+         * @description The tool that must be called.
+         */
+        NamedTool: {
+            function: components["schemas"]["NamedFunction"];
+            /**
+             * Type
+             * @constant
+             */
+            type: "function";
         };
         /**
          * NonFinitePoint
@@ -7228,6 +7798,27 @@ export interface components {
              * @default 0
              */
             tolerance: number;
+        };
+        /**
+         * OpenAiError
+         * @description What went wrong.
+         */
+        OpenAiError: {
+            /** Code */
+            code: string | null;
+            /** Message */
+            message: string;
+            /** Param */
+            param: string | null;
+            /** Type */
+            type: string;
+        };
+        /**
+         * OpenAiErrorBody
+         * @description How every error under /v1 looks to a client.
+         */
+        OpenAiErrorBody: {
+            error: components["schemas"]["OpenAiError"];
         };
         /**
          * OperatorList
@@ -7361,6 +7952,16 @@ export interface components {
         Page_DryRunRead_: {
             /** Items */
             items: components["schemas"]["DryRunRead"][];
+            /**
+             * Next Cursor
+             * @description Give as `cursor` for the next page; null at the end.
+             */
+            next_cursor?: string | null;
+        };
+        /** Page[EndpointRead] */
+        Page_EndpointRead_: {
+            /** Items */
+            items: components["schemas"]["EndpointRead"][];
             /**
              * Next Cursor
              * @description Give as `cursor` for the next page; null at the end.
@@ -7864,7 +8465,7 @@ export interface components {
              * Phase
              * @enum {string}
              */
-            phase: "preparing" | "loading" | "training" | "validating" | "saving" | "finished";
+            phase: "preparing" | "loading" | "training" | "validating" | "saving" | "serving" | "finished";
             /** Step */
             step: number;
             /**
@@ -9147,6 +9748,34 @@ export interface components {
             template: string;
         };
         /**
+         * ServingEvent
+         * @description The engine of an endpoint answers, at an address that the API reaches.
+         */
+        ServingEvent: {
+            /**
+             * Host
+             * Format: ipvanyaddress
+             */
+            host: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "serving";
+            /**
+             * Max Model Len
+             * @default null
+             */
+            max_model_len: number | null;
+            /** Port */
+            port: number;
+            /**
+             * Time
+             * Format: date-time
+             */
+            time: string;
+        };
+        /**
          * SlotsRead
          * @description Slots that jobs share.
          */
@@ -9497,6 +10126,17 @@ export interface components {
             state: components["schemas"]["StateChanged"];
         };
         /**
+         * StreamOptions
+         * @description Of a stream.
+         */
+        StreamOptions: {
+            /**
+             * Include Usage
+             * @default false
+             */
+            include_usage: boolean;
+        };
+        /**
          * StreamReset
          * @description The position asked for does not exist: read everything again and go on from here.
          */
@@ -9606,6 +10246,40 @@ export interface components {
             en: string;
             /** Zh */
             zh: string;
+        };
+        /**
+         * TextFormat
+         * @description An answer without a form.
+         */
+        TextFormat: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "text";
+        };
+        /**
+         * TextPart
+         * @description A part of a message. Pictures, sound and files are not read.
+         */
+        TextPart: {
+            /** Text */
+            text: string;
+            /**
+             * Type
+             * @constant
+             */
+            type: "text";
+        };
+        /**
+         * ThinkingOptions
+         * @description What a chat template may be told: whether the model thinks aloud, where it can.
+         */
+        ThinkingOptions: {
+            /** Enable Thinking */
+            enable_thinking?: boolean | null;
+            /** Thinking */
+            thinking?: boolean | null;
         };
         /**
          * ToDataset
@@ -9752,10 +10426,71 @@ export interface components {
             version?: string | null;
         };
         /**
+         * Tool
+         * @description A tool that the model may call.
+         */
+        Tool: {
+            function: components["schemas"]["Function"];
+            /**
+             * Type
+             * @constant
+             */
+            type: "function";
+        };
+        /**
          * ToolCall
          * @description One call of a tool by the model.
          */
         ToolCall: {
+            /** Arguments */
+            arguments?: {
+                [key: string]: unknown;
+            };
+            /**
+             * Duration S
+             * @default 0
+             */
+            duration_s: number;
+            /**
+             * Error
+             * @default null
+             */
+            error: string | null;
+            /** Name */
+            name: string;
+            /**
+             * Result
+             * @default null
+             */
+            result: string | null;
+            /**
+             * Result Count
+             * @default null
+             */
+            result_count: number | null;
+        };
+        /**
+         * ToolCall
+         * @description A call that the model made.
+         */
+        "ToolCall-Input": {
+            function: components["schemas"]["CalledFunction"];
+            /** Id */
+            id: string;
+            /** Index */
+            index?: number | null;
+            /**
+             * Type
+             * @default function
+             * @constant
+             */
+            type: "function";
+        };
+        /**
+         * ToolCall
+         * @description One call of a tool by the model.
+         */
+        "ToolCall-Output": {
             /** Arguments */
             arguments?: {
                 [key: string]: unknown;
@@ -9954,7 +10689,7 @@ export interface components {
          */
         Turn: {
             /** Calls */
-            calls?: components["schemas"]["ToolCall"][];
+            calls?: components["schemas"]["ToolCall-Output"][];
             /** Duration S */
             duration_s?: number | null;
             /** Is Trained */
@@ -13098,6 +13833,174 @@ export interface operations {
             };
         };
     };
+    list_endpoints_api_v1_endpoints_get: {
+        parameters: {
+            query?: {
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_EndpointRead_"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_endpoint_api_v1_endpoints__endpoint_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the endpoint. */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EndpointRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    stop_endpoint_api_v1_endpoints__endpoint_id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the endpoint. */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EndpointRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     list_environments_api_v1_environments_get: {
         parameters: {
             query?: {
@@ -15475,7 +16378,7 @@ export interface operations {
                 /** @description Any of these states. */
                 state?: components["schemas"]["JobState"][] | null;
                 /** @description Of this kind; default all. */
-                kind?: ("train" | "export" | "evaluate") | null;
+                kind?: ("train" | "export" | "evaluate" | "serve") | null;
                 recipe?: string | null;
                 tag?: string | null;
                 /** @description Part of the name, the id or a tag. */
@@ -16343,6 +17246,80 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CheckpointRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    serve_checkpoint_api_v1_jobs__job_id__checkpoints__step__endpoint_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the job. */
+                job_id: string;
+                /** @description Step of the checkpoint. */
+                step: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["EndpointStart"] | null;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EndpointRead"];
                 };
             };
             /** @description Not logged in */
@@ -17554,6 +18531,78 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    serve_model_api_v1_models__model_id__endpoint_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the model. */
+                model_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["EndpointStart"] | null;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EndpointRead"];
+                };
             };
             /** @description Not logged in */
             401: {
@@ -20865,6 +21914,350 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Readiness"];
+                };
+            };
+        };
+    };
+    complete_chat_v1_chat_completions_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChatRequest"];
+            };
+        };
+        responses: {
+            /** @description The answer, or its events where `stream` is true. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                    "text/event-stream": unknown;
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    complete_text_v1_completions_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CompletionRequest"];
+            };
+        };
+        responses: {
+            /** @description The answer, or its events where `stream` is true. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                    "text/event-stream": unknown;
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    list_openai_models_v1_models_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelList"];
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    read_openai_model_v1_models__name__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelCard"];
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
                 };
             };
         };

@@ -21,6 +21,8 @@ import overviewEn from '@/overview/locales/en'
 import overviewZh from '@/overview/locales/zh'
 import pipelinesEn from '@/pipelines/locales/en'
 import pipelinesZh from '@/pipelines/locales/zh'
+import playgroundEn from '@/playground/locales/en'
+import playgroundZh from '@/playground/locales/zh'
 import reportsEn from '@/reports/locales/en'
 import reportsZh from '@/reports/locales/zh'
 import rewardsEn from '@/rewards/locales/en'
@@ -43,6 +45,7 @@ export const messages = {
     models: modelsEn,
     overview: overviewEn,
     pipelines: pipelinesEn,
+    playground: playgroundEn,
     reports: reportsEn,
     rewards: rewardsEn,
   },
@@ -59,6 +62,7 @@ export const messages = {
     models: modelsZh,
     overview: overviewZh,
     pipelines: pipelinesZh,
+    playground: playgroundZh,
     reports: reportsZh,
     rewards: rewardsZh,
   },

@@ -40,7 +40,7 @@ export const JOB_STATES = [
   'crashed',
 ] as const satisfies readonly JobState[]
 
-export const JOB_KINDS = ['train', 'export', 'evaluate'] as const satisfies readonly JobKind[]
+export const JOB_KINDS = ['train', 'export', 'evaluate', 'serve'] as const satisfies readonly JobKind[]
 
 const ACTIVE: ReadonlySet<JobState> = new Set<JobState>(['queued', 'launching', 'running', 'stopping'])
 

@@ -4,7 +4,7 @@ import type { components } from '@/api/schema'
 type Schemas = components['schemas']
 
 export type JobState = Schemas['JobState']
-export type State = JobState | Schemas['DatasetState'] | Schemas['ModelState'] | Schemas['ReportState'] | Schemas['DataTaskRead']['state'] | Schemas['EnvironmentState'] | Schemas['StageState'] | Schemas['PipelineState']
+export type State = JobState | Schemas['DatasetState'] | Schemas['ModelState'] | Schemas['ReportState'] | Schemas['DataTaskRead']['state'] | Schemas['EnvironmentState'] | Schemas['StageState'] | Schemas['PipelineState'] | Schemas['EndpointState']
 
 type Shape = 'waiting' | 'diamond' | 'dot' | 'hollow' | 'square' | 'check' | 'cross' | 'bolt' | 'arrow'
 
@@ -17,6 +17,7 @@ export interface Mark {
 export const MARKS: Readonly<Record<State, Mark>> = {
   queued: { shape: 'waiting', tone: 'queued' },
   pending: { shape: 'waiting', tone: 'queued' },
+  starting: { shape: 'diamond', tone: 'launching' },
   creating: { shape: 'waiting', tone: 'running' },
   fetching: { shape: 'arrow', tone: 'running' },
   writing: { shape: 'dot', tone: 'running' },
@@ -64,6 +65,7 @@ export const WORDS = {
   dataset: (state: State) => `datasets.state.${state}`,
   model: (state: State) => `models.state.${state}`,
   report: (state: State) => `reports.state.${state}`,
+  endpoint: (state: State) => `playground.state.${state}`,
   environment: (state: State) => `environments.state.${state}`,
   stage: (state: State) => `jobPipelines.state.${state}`,
 } as const

@@ -58,7 +58,9 @@ class EvaluationRun:
         self._output.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
             self._open_benchmarks(stack)
-            folder = stack.enter_context(provide_weights(self._spec, self._task, self.leave_if_asked))
+            folder = stack.enter_context(
+                provide_weights(self._spec, self._task.checkpoint, self.leave_if_asked)
+            )
             tokenizer = load_tokenizer(folder)
             self._prepare(tokenizer)
             self.leave_if_asked()

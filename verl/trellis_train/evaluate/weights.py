@@ -1,4 +1,4 @@
-"""The folder with the weights that are measured: the model's own, or a checkpoint's, gathered first."""
+"""The folder with the weights to measure or to serve: the model's own, or a checkpoint's, gathered first."""
 
 import shutil
 import tempfile
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from trellis_contracts.evaluation import EvaluationTask
+from trellis_contracts.evaluation import CheckpointSource
 from trellis_contracts.spec import JobSpec
 
 from trellis_train.evaluate.benchmark import BenchmarkUnusable
@@ -14,10 +14,10 @@ from trellis_train.evaluate.benchmark import BenchmarkUnusable
 
 @contextmanager
 def provide_weights(
-    spec: JobSpec, task: EvaluationTask, leave_if_asked: Callable[[], None]
+    spec: JobSpec, checkpoint: CheckpointSource | None, leave_if_asked: Callable[[], None]
 ) -> Iterator[Path]:
     """A Hugging Face folder; that of a checkpoint lies in the attempt's folder and is removed afterwards."""
-    if task.checkpoint is None:
+    if checkpoint is None:
         folder = Path(spec.model.path)
         if not (folder / "config.json").is_file():
             raise BenchmarkUnusable(
@@ -32,7 +32,7 @@ def provide_weights(
     with tempfile.TemporaryDirectory(prefix="weights-", dir=spec.attempt_dir) as scratch:
         output = Path(scratch) / "model"
         gather_model(
-            Path(task.checkpoint.path),
+            Path(checkpoint.path),
             base=Path(spec.model.path) if spec.model.path else None,
             output=output,
             scratch=Path(scratch),

@@ -214,6 +214,17 @@ KNOWN_CAUSES: Sequence[KnownCause] = (
         "{0}",
     ),
     _known(
+        "engine_not_started",
+        r"EngineNotStarted: ([^\n]+)",
+        "The engine could not start: {0}",
+    ),
+    _known(
+        "engine_died",
+        r"EngineDied: ([^\n]+)",
+        "{0}",
+        "crashed",
+    ),
+    _known(
         "checkpoint_unreadable",
         r"PytorchStreamReader failed|Error\(s\) in loading state_dict|SafetensorError|invalid magic number",
         "The checkpoint or the model's weights cannot be read.",

@@ -9,7 +9,7 @@ import traceback
 from pathlib import Path
 from types import FrameType
 
-from trellis_contracts.attempt import STOP_FILE
+from trellis_contracts.attempt import ENGINE_KEY_FILE, STOP_FILE
 from trellis_contracts.events import LogEvent, ManifestEvent, OutcomeEvent, ProgressEvent
 from trellis_contracts.spec import EXIT_CRASHED, EXIT_STOPPED, EXIT_SUCCEEDED, JobSpec
 
@@ -70,6 +70,7 @@ class SupervisedRun:
         self._drain_timeout_s = drain_timeout_s
         self._environment = _build_environment(spec)
         secrets = [*read_keys(self._attempt_dir).values()] + ([] if token is None else [token])
+        secrets += read_engine_key(self._attempt_dir)
         self._redactor = Redactor(self._environment, extra_secrets=secrets)
         self._ending = Ending()
         self._spool = Spool(self._attempt_dir, PRODUCER)
@@ -219,6 +220,14 @@ class SupervisedRun:
         except OSError as error:
             logger.warning("the event spool cannot be written: %s", error)
         self._shipper.wake()
+
+
+def read_engine_key(attempt_dir: Path) -> list[str]:
+    """The key of an endpoint's engine, where the attempt serves one."""
+    try:
+        return [(attempt_dir / ENGINE_KEY_FILE).read_text()]
+    except FileNotFoundError:
+        return []
 
 
 def choose_exit_code(engine_exit_code: int, verdict: Verdict) -> int:

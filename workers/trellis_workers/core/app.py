@@ -20,6 +20,7 @@ _VISIBILITY_TIMEOUT_S = 3_600
 _MODELS_SWEEP_INTERVAL_S = 30.0
 _PURGE_INTERVAL_S = 30.0
 _INSTALL_INTERVAL_S = 5.0
+_ENDPOINTS_INTERVAL_S = 5.0
 _REPORTS_INTERVAL_S = 5.0
 _DRY_RUNS_SWEEP_INTERVAL_S = 5.0
 _DATA_SWEEP_INTERVAL_S = 5.0
@@ -63,6 +64,7 @@ def build_configuration() -> dict[str, Any]:
             "finish-evaluations": _every(interval_s, tasks.FINISH_EVALUATIONS),
             "install-benchmarks": _every(_INSTALL_INTERVAL_S, tasks.INSTALL_BENCHMARKS),
             "queue-evaluations": _every(interval_s, tasks.QUEUE_EVALUATIONS),
+            "idle-endpoints": _every(_ENDPOINTS_INTERVAL_S, tasks.STOP_IDLE_ENDPOINTS),
             "write-reports": _every(_REPORTS_INTERVAL_S, tasks.WRITE_REPORTS),
             "tidy-evaluations": _every(_PURGE_INTERVAL_S, tasks.TIDY_EVALUATIONS),
             "prune": _every(_PURGE_INTERVAL_S, tasks.PRUNE),
@@ -89,6 +91,7 @@ app = Celery(
     include=[
         "trellis_workers.jobs.tasks",
         "trellis_workers.evaluations.tasks",
+        "trellis_workers.endpoints.tasks",
         "trellis_workers.models.tasks",
         "trellis_workers.rewards.tasks",
         "trellis_workers.data.tasks",

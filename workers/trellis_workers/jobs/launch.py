@@ -12,6 +12,7 @@ whose worker died before Ray had it (stale LAUNCHING) is found by the next sweep
 
 import json
 import logging
+import secrets
 import shlex
 import sys
 from datetime import timedelta
@@ -26,11 +27,11 @@ from trellis_api.datasets.view import DatasetView
 from trellis_api.environments.resources import locate_environment
 from trellis_api.jobs import admission, data_fit, repository, service
 from trellis_api.jobs.composition import Ingredients, build_compose_request
-from trellis_api.jobs.models import EVALUATE, EXPORT, TRAIN, Job
+from trellis_api.jobs.models import EVALUATE, EXPORT, SERVE, TRAIN, Job
 from trellis_api.jobs.service import Claim
 from trellis_api.jobs.storage import check_storage
 from trellis_api.jobs.submit import find_ingredients
-from trellis_contracts.attempt import COMPOSITION_FILE, SPEC_FILE, TOKEN_FILE
+from trellis_contracts.attempt import COMPOSITION_FILE, ENGINE_KEY_FILE, SPEC_FILE, TOKEN_FILE
 from trellis_contracts.spec import DataSource, JobSpec, ModelSource
 from trellis_contracts.states import JobState
 from trellis_recipes.agents import make_agent_task
@@ -41,6 +42,7 @@ from trellis_recipes.placement import entrypoint_demand
 from trellis_workers.core.private_file import write_private
 from trellis_workers.core.ray_client import RayAwayError, RayJobs, get_ray
 from trellis_workers.core.transaction import get_settings, read, write
+from trellis_workers.endpoints.spec import build_serve_spec
 from trellis_workers.evaluations.scorers import hand_over_scorers
 from trellis_workers.evaluations.spec import build_evaluation_spec
 from trellis_workers.jobs.export_spec import build_export_spec
@@ -99,6 +101,7 @@ def _launch_admitted(ray: RayJobs) -> None:
                 total_slots=min(settings.total_slots, gpus),
                 max_exports=settings.max_exports,
                 max_evaluations=settings.max_evaluations,
+                max_endpoints=settings.max_endpoints,
             )
         if claim is None:
             return
@@ -170,6 +173,8 @@ def _write_attempt(settings: Settings, job: Job, token: str) -> JobSpec:
     if job.kind == TRAIN:
         record["rewards"] = hand_over_rewards(settings, job, attempt_dir)
         spec = _hand_over_agent(settings, job, spec, attempt_dir)
+    if spec.serve is not None:
+        write_private(attempt_dir / ENGINE_KEY_FILE, secrets.token_urlsafe(32))
     if spec.evaluation is not None:
         hand_over_scorers(spec.evaluation, attempt_dir)
     write_private(attempt_dir / COMPOSITION_FILE, json.dumps(record, indent=2, default=str))
@@ -204,7 +209,19 @@ def _prepare_evaluation(settings: Settings, job: Job) -> tuple[JobSpec, dict[str
     return spec, {"config": spec.evaluation, "command": None}
 
 
-_PREPARE = {TRAIN: _prepare_training, EXPORT: _prepare_export, EVALUATE: _prepare_evaluation}
+def _prepare_endpoint(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, Any]]:
+    """As ``_prepare_training``, for a job that serves a model."""
+    with read() as session:
+        spec = build_serve_spec(session, settings, job)
+    return spec, {"config": spec.serve, "command": None}
+
+
+_PREPARE = {
+    TRAIN: _prepare_training,
+    EXPORT: _prepare_export,
+    EVALUATE: _prepare_evaluation,
+    SERVE: _prepare_endpoint,
+}
 
 
 def build_spec(settings: Settings, job: Job, ingredients: Ingredients, composition: Composition) -> JobSpec:

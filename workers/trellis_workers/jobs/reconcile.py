@@ -12,7 +12,7 @@ from datetime import timedelta
 from trellis_api.core.columns import utc_now
 from trellis_api.jobs import repository, service
 from trellis_api.jobs.alarms import service as alarms
-from trellis_api.jobs.models import EXPORT, TRAIN, Attempt, Job
+from trellis_api.jobs.models import EXPORT, SERVE, TRAIN, Attempt, Job
 from trellis_contracts.states import JobState
 
 from trellis_workers.core.ray_client import OVER, RayAwayError, RayJob, RayJobs, RayStatus, get_ray
@@ -87,7 +87,7 @@ def _reconcile_job(ray: RayJobs, job: Job, attempt: Attempt | None) -> bool:
     if ray_job.status in OVER:
         # What an export wrote is hashed, which no sweep has the time for (``finish_exports.py``); what an
         # evaluation left is read by a sweep of its own (``trellis_workers/evaluations/finish.py``).
-        return job.kind == TRAIN and settle_over(job, ray_job)
+        return job.kind in {TRAIN, SERVE} and settle_over(job, ray_job)
     if ray_job.status == RayStatus.RUNNING and silence.has_frozen(job, attempt):
         return _end_frozen(ray, job)
     if job.state == JobState.STOPPING:
@@ -98,7 +98,7 @@ def _reconcile_job(ray: RayJobs, job: Job, attempt: Attempt | None) -> bool:
         end_overdue_stop(ray, job)
         return False
     look_for_shortage(job, attempt, ray_job)
-    if attempt is not None and job.kind != EXPORT:  # an export has no steps to make
+    if attempt is not None and job.kind not in {EXPORT, SERVE}:  # they have no steps to make
         _look_for_stall(job, attempt)
     return False
 

@@ -16,10 +16,10 @@ from trellis_api.evaluations import service as evaluation_service
 from trellis_api.jobs import checkpoints, exports, repository, service
 from trellis_api.jobs.evaluating import due
 from trellis_api.jobs.export_orders import ExportOrder
-from trellis_api.jobs.models import EVALUATE, EXPORT, Job
+from trellis_api.jobs.models import EVALUATE, EXPORT, SERVE, Job
 from trellis_api.models.inspection import ModelFacts, OutsideRoot, UnusableFolder
 from trellis_api.models.registration import inspect_export, register_export
-from trellis_contracts.attempt import REWARD_KEYS_FILE
+from trellis_contracts.attempt import ENGINE_KEY_FILE, REWARD_KEYS_FILE
 from trellis_contracts.evaluation import EvaluationResult
 from trellis_contracts.states import JobState
 
@@ -51,8 +51,9 @@ def settle(job: Job, settlement: Settlement) -> bool:
             _follow_up(session, job, facts)
     if not has_settled:
         return False
-    # Keys of judges do not outlive the run that they were handed to.
-    (get_settings().attempt_dir(job.id, job.attempt) / REWARD_KEYS_FILE).unlink(missing_ok=True)
+    # Keys do not outlive the run that they were handed to.
+    for name in (REWARD_KEYS_FILE, ENGINE_KEY_FILE):
+        (get_settings().attempt_dir(job.id, job.attempt) / name).unlink(missing_ok=True)
     state, reason = settlement.state.value, settlement.reason
     logger.info("job %s: attempt %d %s (%s)", job.id, job.attempt, state, reason)
     return True
@@ -87,6 +88,8 @@ _LOOK_AT: dict[str, Callable[[Job, Settlement], tuple[Settlement, ModelFacts | E
 def _follow_up(session: Session, job: Job, facts: ModelFacts | EvaluationResult | None) -> None:
     settings = get_settings()
     current = service.get_locked_job(session, job_id=job.id)
+    if job.kind == SERVE:
+        return  # nothing follows
     if job.kind == EVALUATE:
         _follow_up_evaluation(session, current, facts)
         return

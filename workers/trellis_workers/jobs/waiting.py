@@ -13,7 +13,7 @@ from trellis_api.core.ray_cluster import RayNode, RayUnreachableError, Waiting, 
 from trellis_api.jobs import repository
 from trellis_api.jobs.alarms import service as alarms
 from trellis_api.jobs.alarms.placement import Shortage, find_shortage
-from trellis_api.jobs.models import EVALUATE, EXPORT, Attempt, Job
+from trellis_api.jobs.models import EVALUATE, EXPORT, SERVE, Attempt, Job
 from trellis_contracts.recipe import Engine
 from trellis_recipes.catalogue import get_recipe
 from trellis_recipes.placement import entrypoint_demand
@@ -103,5 +103,5 @@ def _find(job: Job, ray_job: RayJob) -> Shortage | None:
 
 
 def _engine_of(job: Job) -> Engine:
-    kinds = {EXPORT: Engine.EXPORT, EVALUATE: Engine.EVALUATE}
+    kinds = {EXPORT: Engine.EXPORT, EVALUATE: Engine.EVALUATE, SERVE: Engine.SERVE}
     return kinds.get(job.kind) or get_recipe(job.recipe).engine

@@ -33,6 +33,7 @@ export default {
     training: 'Training',
     validating: 'Validating',
     saving: 'Saving a checkpoint',
+    serving: 'Answering requests',
     finished: 'Finishing',
   },
   action: {

@@ -33,6 +33,7 @@ export default {
     training: '训练中',
     validating: '验证中',
     saving: '保存检查点',
+    serving: '正在响应请求',
     finished: '收尾中',
   },
   action: {

@@ -1,6 +1,6 @@
 /** Texts of alarms, checkpoints' actions and exports. */
 export default {
-  kind: { train: 'Training', export: 'Export', evaluate: 'Evaluation' },
+  kind: { train: 'Training', export: 'Export', evaluate: 'Evaluation', serve: 'Endpoint' },
   alarms: {
     title: 'Alarms',
     count: 'One alarm | {count} alarms',

@@ -1,6 +1,6 @@
 /** 警报、检查点操作与导出的文字。 */
 export default {
-  kind: { train: '训练', export: '导出', evaluate: '评测' },
+  kind: { train: '训练', export: '导出', evaluate: '评测', serve: '端点' },
   alarms: {
     title: '警报',
     count: '{count} 个警报',

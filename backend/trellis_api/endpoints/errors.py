@@ -1,0 +1,79 @@
+"""What can go wrong with endpoints."""
+
+from trellis_api.core.errors import Conflict, DomainError, NotFound
+
+
+class EndpointNotFound(NotFound):
+    """No such endpoint."""
+
+    code = "endpoint_not_found"
+
+    def __init__(self, endpoint_id: str) -> None:
+        super().__init__(f"There is no endpoint {endpoint_id}.")
+
+
+class EndpointStopping(Conflict):
+    """It can be started again when it has stopped."""
+
+    code = "endpoint_stopping"
+
+
+class EndpointWindowTooLong(Conflict):
+    """The model reads fewer tokens than were asked for."""
+
+    code = "endpoint_window_too_long"
+
+
+class ModelUnknown(NotFound):
+    """A request names a model that the platform does not have."""
+
+    code = "model_not_found"
+
+
+class EndpointNotReady(DomainError):
+    """The model is being loaded, or waits for room; ask again."""
+
+    status = 503
+    code = "endpoint_starting"
+
+
+class EndpointFailed(DomainError):
+    """The model could not be loaded, or its engine died."""
+
+    status = 503
+    code = "endpoint_failed"
+
+
+class EngineLost(DomainError):
+    """The engine went away while it worked on the request."""
+
+    status = 503
+    code = "engine_lost"
+
+
+class EngineSilent(DomainError):
+    """The engine said nothing for too long."""
+
+    status = 504
+    code = "engine_silent"
+
+
+class EngineRefused(DomainError):
+    """The engine did not take the request; the message is its own."""
+
+    status = 400
+    code = "engine_refused"
+
+
+class EngineError(DomainError):
+    """The engine failed at the request; the message is its own."""
+
+    status = 502
+    code = "engine_error"
+
+
+class TooManyRequests(DomainError):
+    """The API works on as many requests as it may."""
+
+    status = 429
+    code = "too_many_requests"

@@ -1,0 +1,42 @@
+"""The table of endpoints."""
+
+from datetime import datetime
+
+from sqlalchemy import BigInteger, Index
+from sqlmodel import Field, SQLModel
+
+from trellis_api.core.columns import UtcDateTime, utc_now
+
+
+class Endpoint(SQLModel, table=True):
+    """One model or checkpoint that was ever served; its state is that of its job, started anew as needed."""
+
+    __tablename__ = "endpoints"
+    __table_args__ = (
+        Index("ix_endpoints_newest", "created_at", "id"),
+        Index("ix_endpoints_model", "target_model_id", unique=True),
+        Index("ix_endpoints_checkpoint", "target_job_id", "target_step", unique=True),
+    )
+
+    id: str = Field(primary_key=True, max_length=32)
+    job_id: str = Field(foreign_key="jobs.id", ondelete="CASCADE", index=True, unique=True)
+    #: By which requests name it: the model's name, or "job_...:200".
+    name: str = Field(max_length=200)
+    #: The model that is served; None for a checkpoint.
+    target_model_id: str | None = Field(default=None, max_length=32)
+    target_job_id: str | None = Field(default=None, max_length=32)
+    target_step: int | None = Field(default=None, sa_type=BigInteger)
+    #: As it was asked for; None: the platform's setting.
+    idle_timeout_s: float | None = None
+    #: Tokens of prompt and answer together, as asked for; None: as many as fit.
+    max_model_len: int | None = Field(default=None, sa_type=BigInteger)
+
+    #: Where the engine of one attempt answers, and since when.
+    ready_attempt: int | None = None
+    host: str | None = Field(default=None, max_length=64)
+    port: int | None = None
+    context_length: int | None = Field(default=None, sa_type=BigInteger)
+    ready_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+    #: Last sign of a request, also while one is under way.
+    last_used_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+    created_at: datetime = Field(default_factory=utc_now, sa_type=UtcDateTime)

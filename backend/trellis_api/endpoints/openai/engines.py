@@ -1,0 +1,190 @@
+"""Finds the engine that answers a request, and starts it where none does: bounded in time and in number."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+import httpx
+from fastapi.concurrency import run_in_threadpool
+from sqlmodel import Session
+from trellis_contracts import tasks as task_names
+from trellis_contracts.attempt import ENGINE_KEY_FILE
+
+from trellis_api.core.columns import utc_now
+from trellis_api.core.database import Database
+from trellis_api.core.settings import Settings
+from trellis_api.core.tasks import TaskQueue
+from trellis_api.endpoints import repository, service
+from trellis_api.endpoints.errors import EndpointFailed, EndpointNotReady, TooManyRequests
+from trellis_api.endpoints.models import Endpoint
+from trellis_api.endpoints.openai.names import find_target
+from trellis_api.endpoints.schemas import EndpointStart, EndpointState
+from trellis_api.jobs.models import Job
+
+log = logging.getLogger(__name__)
+
+_POLL_S = 0.5
+#: An endpoint that failed so lately is not tried again by a request: its next start would fail alike.
+_FAILED_LATELY_S = 60
+_RETRY_S = 10
+#: How often a request under way is noted, in seconds; far below the shortest idle time.
+_NOTE_S = 3.0
+_CONNECT_S = 5.0
+_WRITE_S = 30.0
+#: Asks, between two looks, whether the client is still there.
+StillWanted = Callable[[], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Where a model answers, and what it wants to see."""
+
+    endpoint_id: str
+    attempt: int
+    served_name: str
+    url: str
+    key: str
+
+
+class Engines:
+    """The way to all engines, one for an API process."""
+
+    def __init__(self, settings: Settings, database: Database, tasks: TaskQueue) -> None:
+        self._settings, self._database, self._tasks = settings, database, tasks
+        self._client: httpx.AsyncClient | None = None
+        self._open = 0
+        self._noted_at: dict[str, float] = {}
+
+    @property
+    def client(self) -> httpx.AsyncClient:
+        """Connections to engines; made at first use, in the loop that uses them."""
+        if self._client is None:
+            timeout = httpx.Timeout(
+                self._settings.endpoint_answer_s, connect=_CONNECT_S, write=_WRITE_S, pool=_CONNECT_S
+            )
+            # Engines are addressed directly: no proxy of the environment's stands between.
+            limits = httpx.Limits(max_connections=None, max_keepalive_connections=16)
+            self._client = httpx.AsyncClient(timeout=timeout, limits=limits, trust_env=False)
+        return self._client
+
+    async def close(self) -> None:
+        """End the connections."""
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
+
+    def enter(self) -> None:
+        """Count a request that begins."""
+        if self._open >= self._settings.endpoint_max_requests:
+            raise TooManyRequests(
+                f"The platform works on {self._open} requests already; try again.",
+                headers={"Retry-After": "1"},
+            )
+        self._open += 1
+
+    def leave(self) -> None:
+        """Count a request that has ended."""
+        self._open -= 1
+
+    async def find(self, name: str, still_wanted: StillWanted) -> Engine:
+        """The engine of a model or checkpoint, started where needed.
+
+        Raises ``ModelUnknown``, what stands against serving it, ``EndpointFailed`` with the cause, or, after
+        ``TRELLIS_ENDPOINT_WAIT_S``, ``EndpointNotReady``.
+        """
+        deadline = time.monotonic() + self._settings.endpoint_wait_s
+        asked_attempt: int | None = None
+        while True:
+            row, job = await run_in_threadpool(self._look, name, asked_attempt)
+            state = service.state_of(row, job)
+            if state is EndpointState.READY:
+                engine = await run_in_threadpool(self._describe, row, job)
+                if engine is not None:
+                    return engine
+            elif state is EndpointState.STARTING:
+                asked_attempt = job.attempt
+            if time.monotonic() >= deadline:
+                raise EndpointNotReady(
+                    _explain_waiting(row, job, state), headers={"Retry-After": str(_RETRY_S)}
+                )
+            await still_wanted()
+            await asyncio.sleep(_POLL_S)
+
+    async def check(self, engine: Engine) -> bool:
+        """Note that a request is under way; whether the engine is still the endpoint's."""
+        return await run_in_threadpool(self._check, engine)
+
+    def _look(self, name: str, asked_attempt: int | None) -> tuple[Endpoint, Job]:
+        """The endpoint as it stands; one that is not there or has stopped is started."""
+        with self._database.read() as session:
+            pair = service.find_of_target(session, find_target(session, name))
+        if pair is not None:
+            state = service.state_of(*pair)
+            if state is EndpointState.FAILED and (pair[1].attempt == asked_attempt or _is_late(pair[1])):
+                reason = pair[1].reason or "it gave no reason"
+                raise EndpointFailed(
+                    f"The model '{name}' cannot be served: {reason}",
+                    {"endpoint": pair[0].id, "cause": pair[1].cause},
+                    headers={"Retry-After": str(_FAILED_LATELY_S)},
+                )
+            if state not in {EndpointState.STOPPED, EndpointState.FAILED}:
+                return pair
+        with self._database.write() as session:
+            pair = self._start(session, name)
+        self._tasks.send(task_names.LAUNCH_QUEUED)
+        return pair
+
+    def _start(self, session: Session, name: str) -> tuple[Endpoint, Job]:
+        target = find_target(session, name)
+        existing = service.find_of_target(session, target)
+        # One that was set up by a person is revived as it was.
+        request = EndpointStart()
+        if existing is not None:
+            if service.state_of(*existing) is EndpointState.STOPPING:
+                return existing
+            row = existing[0]
+            request = EndpointStart(idle_timeout_s=row.idle_timeout_s, max_model_len=row.max_model_len)
+        return service.start(session, self._settings, target=target, request=request)
+
+    def _describe(self, row: Endpoint, job: Job) -> Engine | None:
+        """None where the endpoint has ended since it was looked at."""
+        path = self._settings.attempt_dir(job.id, job.attempt) / ENGINE_KEY_FILE
+        try:
+            key = path.read_text()
+        except FileNotFoundError:
+            return None
+        host = f"[{row.host}]" if ":" in (row.host or "") else row.host
+        with self._database.write() as session:
+            repository.note_use(session, endpoint_id=row.id)
+        return Engine(row.id, job.attempt, row.name, f"http://{host}:{row.port}", key)
+
+    def _check(self, engine: Engine) -> bool:
+        with self._database.read() as session:
+            row = repository.find_endpoint(session, endpoint_id=engine.endpoint_id)
+            job = session.get(Job, row.job_id, populate_existing=True) if row else None
+            if row is None or job is None or job.attempt != engine.attempt:
+                return False
+            state = service.state_of(row, job)
+        now = time.monotonic()
+        if now - self._noted_at.get(engine.endpoint_id, -_NOTE_S) >= _NOTE_S:
+            self._noted_at[engine.endpoint_id] = now
+            with self._database.write() as session:
+                repository.note_use(session, endpoint_id=engine.endpoint_id)
+        # One that is stopping lets requests in flight end.
+        return state in {EndpointState.READY, EndpointState.STOPPING}
+
+
+def _is_late(job: Job) -> bool:
+    ended_at = job.finished_at
+    return ended_at is not None and utc_now() - ended_at < timedelta(seconds=_FAILED_LATELY_S)
+
+
+def _explain_waiting(row: Endpoint, job: Job, state: EndpointState) -> str:
+    if state is EndpointState.STOPPING:
+        return f"The endpoint of '{row.name}' is stopping; ask again, and it starts anew."
+    if job.launched_at is None:
+        return f"The model '{row.name}' waits for room: other jobs hold the slots. Ask again later."
+    return f"The model '{row.name}' is being loaded; ask again."

@@ -1,0 +1,171 @@
+"""Hands a request on to an engine and its answer back, whole or token by token; waits for no dead engine."""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import httpx
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from trellis_api.core.errors import DomainError
+from trellis_api.core.openai_errors import describe_openai
+from trellis_api.endpoints.errors import EngineError, EngineLost, EngineRefused, EngineSilent
+from trellis_api.endpoints.openai.engines import Engine, Engines
+from trellis_api.endpoints.openai.usage import count_request, count_usage
+
+log = logging.getLogger(__name__)
+Value = TypeVar("Value")
+
+#: Between two looks at the engine's endpoint, and at whether the client is still there.
+_LOOK_S = 1.0
+_MAX_MESSAGE = 2000
+_EVENT_STREAM = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+
+
+class ClientGone(Exception):
+    """Nobody waits for the answer any more."""
+
+
+async def refuse_gone(request: Request) -> None:
+    """Raise where the client has closed its connection."""
+    if await request.is_disconnected():
+        raise ClientGone
+
+
+class EventStream(StreamingResponse):
+    """The events of an engine's answer. However it ends, the request ends on the engine too."""
+
+    def __init__(self, pieces: AsyncIterator[bytes], answer: httpx.Response, engines: Engines) -> None:
+        super().__init__(pieces, media_type="text/event-stream", headers=_EVENT_STREAM)
+        self._answer, self._engines = answer, engines
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it. A client that leaves ends up behind this, too."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._engines.leave()
+            await self._answer.aclose()
+
+
+async def forward(
+    request: Request, engines: Engines, engine: Engine, *, path: str, body: dict[str, Any], shows_usage: bool
+) -> Response:
+    """The engine's answer; an ``EventStream`` goes on after this returns."""
+    upstream = engines.client.build_request(
+        "POST", f"{engine.url}{path}", json=body, headers={"Authorization": f"Bearer {engine.key}"}
+    )
+
+    async def look() -> None:
+        await refuse_gone(request)
+        await _require_alive(engines, engine)
+
+    with _explaining():
+        answer = await _until_done(engines.client.send(upstream, stream=True), look)
+        if body.get("stream") and answer.status_code == httpx.codes.OK:
+            pieces = _pass_events(engines, engine, answer, path=path, shows_usage=shows_usage)
+            return EventStream(pieces, answer, engines)
+        try:
+            content = await _until_done(answer.aread(), look)
+        finally:
+            await answer.aclose()
+    if answer.status_code != httpx.codes.OK:
+        count_request(path, "refused")
+        raise _translate(answer.status_code, content)
+    count_request(path, "answered")
+    count_usage(json.loads(content).get("usage"))
+    return Response(content, media_type="application/json")
+
+
+async def _pass_events(
+    engines: Engines, engine: Engine, answer: httpx.Response, *, path: str, shows_usage: bool
+) -> AsyncGenerator[bytes]:
+    """Events as they come. What breaks in the middle becomes a last event that says so."""
+
+    async def look() -> None:
+        await _require_alive(engines, engine)
+
+    outcome = "broken_off"
+    try:
+        with _explaining():
+            lines = answer.aiter_lines()
+            while (line := await _until_done(_next(lines), look)) is not None:
+                if not line.startswith("data:"):
+                    continue
+                if line.startswith('data: {"error"'):
+                    raise EngineLost(f"The engine failed in the middle of the answer: {_read_error(line)}")
+                if '"usage":{' in line and not _take_usage(line, shows_usage=shows_usage):
+                    continue
+                yield f"{line}\n\n".encode()
+        outcome = "answered"
+    except DomainError as error:
+        outcome = "lost"
+        yield f"data: {json.dumps(describe_openai(error.status, error.code, error.message))}\n\n".encode()
+    finally:
+        count_request(path, outcome)
+
+
+def _take_usage(line: str, *, shows_usage: bool) -> bool:
+    """Count the tokens that the last event tells; whether the client is to see it."""
+    event = json.loads(line.removeprefix("data:"))
+    if event.get("choices"):
+        return True
+    count_usage(event.get("usage"))
+    return shows_usage
+
+
+def _read_error(line: str) -> str:
+    """What an engine says went wrong, in an event of its stream."""
+    error = json.loads(line.removeprefix("data:"))["error"]
+    return str(error.get("message") if isinstance(error, dict) else error)[:_MAX_MESSAGE]
+
+
+async def _next(lines: AsyncIterator[str]) -> str | None:
+    return await anext(lines, None)
+
+
+async def _until_done(doing: Awaitable[Value], look: Callable[[], Awaitable[None]]) -> Value:
+    """What ``doing`` gives; given up where ``look``, asked every second, raises."""
+    task = asyncio.ensure_future(doing)
+    try:
+        while True:
+            done, _ = await asyncio.wait({task}, timeout=_LOOK_S)
+            if done:
+                return task.result()
+            await look()
+    finally:
+        task.cancel()
+
+
+async def _require_alive(engines: Engines, engine: Engine) -> None:
+    if not await engines.check(engine):
+        raise EngineLost("The engine ended while it worked on the request; ask again.")
+
+
+@contextmanager
+def _explaining() -> Iterator[None]:
+    """Turn what httpx says of a broken connection into errors of ours."""
+    try:
+        yield
+    except (httpx.ReadTimeout, httpx.WriteTimeout) as error:
+        raise EngineSilent("The engine did not answer in time; ask for fewer tokens.") from error
+    except (httpx.TransportError, httpx.StreamError) as error:
+        log.warning("an engine was lost: %s: %s", type(error).__name__, error)
+        raise EngineLost("The engine ended while it worked on the request; ask again.") from error
+
+
+def _translate(status: int, content: bytes) -> DomainError:
+    """The engine's own words, under a status of ours."""
+    try:
+        error = json.loads(content)["error"]
+        message, param = str(error["message"])[:_MAX_MESSAGE], error.get("param")
+    except (ValueError, KeyError, TypeError):
+        message, param = f"The engine answered with status {status}.", None
+    if status in {400, 404, 413, 422}:
+        return EngineRefused(message, {"param": param})
+    return EngineError(message, {"param": param})

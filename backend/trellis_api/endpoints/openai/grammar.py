@@ -1,0 +1,60 @@
+"""Bounds of JSON schemas that an engine turns into a grammar, which may take it very long otherwise."""
+
+import json
+from typing import Any
+
+MAX_BYTES = 64 * 1024
+MAX_DEPTH = 16
+#: Of counts in a schema: each unrolls into that many states.
+MAX_COUNT = 1024
+_COUNTS = frozenset(
+    {
+        "minItems",
+        "maxItems",
+        "minLength",
+        "maxLength",
+        "minProperties",
+        "maxProperties",
+        "minContains",
+        "maxContains",
+    }
+)
+#: Regular expressions may take exponential time and space to compile.
+_REFUSED = frozenset({"pattern", "patternProperties", "format"})
+#: Keywords whose value maps names of a person's own to schemas.
+_BY_NAME = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
+#: Keywords whose value is data and no schema.
+_DATA = frozenset({"const", "enum", "default", "examples", "required", "title", "description"})
+
+
+def check_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema; ``ValueError`` where it is too large or too deep, or has what is not bounded."""
+    if len(json.dumps(schema)) > MAX_BYTES:
+        raise ValueError(f"the schema has more than {MAX_BYTES} bytes")
+    _check(schema, depth=0)
+    return schema
+
+
+def _check(value: Any, *, depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise ValueError(f"the schema is more than {MAX_DEPTH} levels deep")
+    if isinstance(value, list):
+        for each in value:
+            _check(each, depth=depth + 1)
+    elif isinstance(value, dict):
+        for keyword, each in value.items():
+            _check_keyword(keyword, each, depth=depth)
+
+
+def _check_keyword(keyword: str, value: Any, *, depth: int) -> None:
+    if keyword in _REFUSED:
+        raise ValueError(f"the schema has '{keyword}', which is not supported")
+    if keyword == "$ref" and not (isinstance(value, str) and value.startswith("#")):
+        raise ValueError("'$ref' leads out of the schema")
+    if keyword in _COUNTS and not (isinstance(value, int) and 0 <= value <= MAX_COUNT):
+        raise ValueError(f"'{keyword}' must be a number from 0 to {MAX_COUNT}")
+    if keyword in _BY_NAME and isinstance(value, dict):
+        for each in value.values():
+            _check(each, depth=depth + 1)
+    elif keyword not in _DATA:
+        _check(value, depth=depth + 1)

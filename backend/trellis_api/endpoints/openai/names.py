@@ -1,0 +1,50 @@
+"""What the ``model`` of a request names: a model by name or id, a checkpoint as ``job_...:200``."""
+
+import re
+
+from sqlmodel import Session
+
+from trellis_api.core.ids import ID_LENGTH
+from trellis_api.endpoints.errors import ModelUnknown
+from trellis_api.endpoints.openai.schemas import ModelCard
+from trellis_api.endpoints.repository import list_states
+from trellis_api.evaluations.schemas import CheckpointTarget, ModelTarget, Target
+from trellis_api.jobs.repository import find_checkpoint
+from trellis_api.models.repository import find_model, find_model_named, list_models
+from trellis_api.models.schemas import ModelState
+from trellis_api.rewards.resources import CLASSIFIER_SUFFIX
+
+_CHECKPOINT = re.compile(rf"(job_[a-z2-7]{{{ID_LENGTH}}}):(\d{{1,15}})")
+#: More models than a client's list has use for.
+_MAX_LISTED = 1000
+
+
+def find_target(session: Session, name: str) -> Target:
+    """What is meant; ``ModelUnknown`` where the platform has nothing of the name."""
+    match = _CHECKPOINT.fullmatch(name)
+    if match is not None:
+        job_id, step = match.group(1), int(match.group(2))
+        if find_checkpoint(session, job_id=job_id, step=step) is not None:
+            return CheckpointTarget(job=job_id, step=step)
+        raise ModelUnknown(f"The job '{job_id}' has no checkpoint of step {step}.", {"param": "model"})
+    # An id goes before a name: nobody takes a model's place by calling theirs as its id.
+    model = find_model(session, model_id=name) or find_model_named(session, name=name)
+    if model is None:
+        raise ModelUnknown(
+            f"There is no model '{name}'. Name one by its name or id, or a checkpoint as job_...:STEP.",
+            {"param": "model"},
+        )
+    return ModelTarget(model=model.id)
+
+
+def list_cards(session: Session) -> list[ModelCard]:
+    """Every model that writes texts and is here, newest first; then checkpoints that were served."""
+    models = list_models(session, text=None, state=ModelState.READY, after=None, limit=_MAX_LISTED)
+    cards = [
+        ModelCard(id=model.name, created=int(model.created_at.timestamp()))
+        for model in models
+        if model.lineage.get("form") != "adapter"
+        and not (model.architecture or "").endswith(CLASSIFIER_SUFFIX)
+    ]
+    served = [row for row, _ in list_states(session) if row.target_job_id is not None]
+    return cards + [ModelCard(id=row.name, created=int(row.created_at.timestamp())) for row in served]

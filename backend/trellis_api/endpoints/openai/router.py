@@ -1,0 +1,91 @@
+"""``/v1``: what clients of OpenAI's ask for, answered by the platform's models and checkpoints."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import Response
+
+from trellis_api.core.dependencies import ReadSession, SettingsDep
+from trellis_api.core.errors import InvalidRequest
+from trellis_api.core.openai_errors import OPENAI_PREFIX, OPENAI_RESPONSES
+from trellis_api.endpoints.errors import EngineLost
+from trellis_api.endpoints.openai.engines import Engines
+from trellis_api.endpoints.openai.forwarding import ClientGone, EventStream, forward, refuse_gone
+from trellis_api.endpoints.openai.names import find_target, list_cards
+from trellis_api.endpoints.openai.requests import ChatRequest, CompletionRequest, Generation
+from trellis_api.endpoints.openai.schemas import ModelCard, ModelList
+from trellis_api.endpoints.openai.usage import count_request
+
+router = APIRouter(prefix=OPENAI_PREFIX, tags=["openai"], responses=OPENAI_RESPONSES)
+#: What a client that has left would get: a status that proxies know.
+_CLIENT_CLOSED = 499
+_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The answer, or its events where `stream` is true.",
+        "content": {"application/json": {}, "text/event-stream": {}},
+    }
+}
+
+
+def _engines(request: Request) -> Engines:
+    engines: Engines = request.app.state.engines
+    return engines
+
+
+EnginesDep = Annotated[Engines, Depends(_engines)]
+
+
+@router.get("/models", summary="Models that requests may name")
+def list_openai_models(session: ReadSession) -> ModelList:
+    """Models by name, and checkpoints that were served. Any saved checkpoint may be named as job_...:STEP."""
+    return ModelList(data=list_cards(session))
+
+
+@router.get("/models/{name:path}", summary="One of them")
+def read_openai_model(name: str, session: ReadSession) -> ModelCard:
+    """By name or id, or a checkpoint as job_...:STEP."""
+    find_target(session, name)
+    cards = {card.id: card for card in list_cards(session)}
+    return cards.get(name) or ModelCard(id=name, created=0)
+
+
+@router.post("/chat/completions", summary="Answer a conversation", response_class=Response, responses=_STREAM)
+async def complete_chat(
+    body: ChatRequest, request: Request, engines: EnginesDep, settings: SettingsDep
+) -> Response:
+    """As OpenAI's. A model that is not loaded is started: 503 with Retry-After where that takes too long."""
+    return await _answer(request, engines, body, limit=settings.endpoint_max_tokens)
+
+
+@router.post("/completions", summary="Continue a text", response_class=Response, responses=_STREAM)
+async def complete_text(
+    body: CompletionRequest, request: Request, engines: EnginesDep, settings: SettingsDep
+) -> Response:
+    """As OpenAI's."""
+    return await _answer(request, engines, body, limit=settings.endpoint_max_tokens)
+
+
+async def _answer(request: Request, engines: Engines, body: Generation, *, limit: int) -> Response:
+    if (body.limit() or 0) > limit:
+        raise InvalidRequest(
+            f"An answer may have {limit} tokens (TRELLIS_ENDPOINT_MAX_TOKENS).", {"param": "max_tokens"}
+        )
+    path = request.scope["route"].path
+    shows_usage = body.stream_options is not None and body.stream_options.include_usage
+    engines.enter()
+    is_handed_on = False
+    try:
+        engine = await engines.find(body.model, lambda: refuse_gone(request))
+        passed_on = body.for_engine(model=engine.served_name)
+        response = await forward(request, engines, engine, path=path, body=passed_on, shows_usage=shows_usage)
+        is_handed_on = isinstance(response, EventStream)  # counted until its last event
+        return response
+    except EngineLost:
+        count_request(path, "lost")
+        raise
+    except ClientGone:
+        count_request(path, "broken_off")
+        return Response(status_code=_CLIENT_CLOSED)
+    finally:
+        if not is_handed_on:
+            engines.leave()

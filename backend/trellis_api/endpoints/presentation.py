@@ -1,0 +1,102 @@
+"""Turns rows of endpoints into what clients read, with what the server decides."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Literal
+
+from sqlmodel import Session
+
+from trellis_api.core.pagination import Page, cut_page, decode_time_position
+from trellis_api.core.settings import Settings
+from trellis_api.endpoints import repository, service
+from trellis_api.endpoints.models import Endpoint
+from trellis_api.endpoints.schemas import EndpointRead, EndpointState
+from trellis_api.jobs import presentation
+from trellis_api.jobs.models import Job
+from trellis_api.jobs.repository import map_job_names
+from trellis_api.jobs.schemas import JobRead, NamedReference
+from trellis_api.jobs.service import STOPPABLE
+from trellis_api.models.repository import map_model_names
+
+_OVER = frozenset({EndpointState.STOPPED, EndpointState.FAILED})
+
+
+def present(
+    session: Session, settings: Settings, pair: tuple[Endpoint, Job], *, has_detail: bool = True
+) -> EndpointRead:
+    """One endpoint, with the last lines of its log where it failed."""
+    return present_all(session, settings, [pair], has_detail=has_detail)[0]
+
+
+def list_page(session: Session, settings: Settings, *, cursor: str | None, limit: int) -> Page[EndpointRead]:
+    """One page, newest first."""
+    before = decode_time_position(cursor) if cursor is not None else None
+    pairs = repository.list_endpoints(session, before=before, limit=limit + 1)
+    shown, next_cursor = cut_page([row for row, _ in pairs], limit=limit)
+    return Page(items=present_all(session, settings, pairs[: len(shown)]), next_cursor=next_cursor)
+
+
+def present_all(
+    session: Session, settings: Settings, pairs: Sequence[tuple[Endpoint, Job]], *, has_detail: bool = False
+) -> list[EndpointRead]:
+    """Many, with a fixed number of queries."""
+    read = presentation.present_all(session, jobs=[job for _, job in pairs], has_detail=has_detail)
+    models = map_model_names(session, model_ids={job.model_id for _, job in pairs})
+    names = map_job_names(session, job_ids={row.target_job_id for row, _ in pairs if row.target_job_id})
+    return [
+        _present(settings, row, job, each, models, names)
+        for (row, job), each in zip(pairs, read, strict=True)
+    ]
+
+
+def _present(
+    settings: Settings,
+    row: Endpoint,
+    job: Job,
+    read: JobRead,
+    models: dict[str, str],
+    names: dict[str, str],
+) -> EndpointRead:
+    state, source = service.state_of(row, job), row.target_job_id
+    is_there = source in names if source else job.model_id in models
+    idle_s, since = row.idle_timeout_s or settings.endpoint_idle_s, service.idle_since(row, job)
+    return EndpointRead(
+        id=row.id,
+        name=row.name,
+        kind="checkpoint" if source else "model",
+        model=NamedReference(id=job.model_id, name=models.get(job.model_id)),
+        job=NamedReference(id=source, name=names.get(source)) if source else None,
+        step=row.target_step,
+        run_id=job.id,
+        attempt=job.attempt,
+        state=state,
+        phase=job.phase if state == EndpointState.STARTING else None,
+        state_since=_since(row, job, state),
+        queue_position=read.queue_position,
+        slots=job.gpus,
+        max_model_len=row.context_length if state == EndpointState.READY else row.max_model_len,
+        idle_timeout_s=idle_s,
+        stops_at=since + timedelta(seconds=idle_s) if since else None,
+        last_used_at=row.last_used_at,
+        stopped_by=_stopped_by(job, state),
+        failure=read.failure,
+        created_at=row.created_at,
+        can_start=state in _OVER and is_there,
+        can_stop=job.state in STOPPABLE,
+    )
+
+
+def _stopped_by(job: Job, state: EndpointState) -> Literal["idle", "request"] | None:
+    if state != EndpointState.STOPPED:
+        return None
+    return "idle" if job.cause == service.IDLE else "request"
+
+
+def _since(row: Endpoint, job: Job, state: EndpointState) -> datetime:
+    chosen = {
+        EndpointState.READY: row.ready_at,
+        EndpointState.STOPPING: job.stop_requested_at,
+        EndpointState.STOPPED: job.finished_at,
+        EndpointState.FAILED: job.finished_at,
+    }
+    return chosen.get(state) or job.queued_at

@@ -1,0 +1,70 @@
+"""Queries on endpoints."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import update
+from sqlmodel import Session, col, select, tuple_
+from trellis_contracts.states import JobState
+
+from trellis_api.core.columns import utc_now
+from trellis_api.core.ids import is_id
+from trellis_api.endpoints.models import Endpoint
+from trellis_api.jobs.models import Job
+
+
+def find_endpoint(session: Session, *, endpoint_id: str) -> Endpoint | None:
+    """The endpoint of this id; None for anything that is no id."""
+    if not is_id(endpoint_id, prefix="ep"):
+        return None
+    return session.get(Endpoint, endpoint_id, populate_existing=True)
+
+
+def find_by_job(session: Session, *, job_id: str) -> Endpoint | None:
+    """The endpoint that a job carries out."""
+    statement = select(Endpoint).where(Endpoint.job_id == job_id)
+    return session.exec(statement, execution_options={"populate_existing": True}).first()
+
+
+def find_of_model(session: Session, *, model_id: str) -> Endpoint | None:
+    """The endpoint of a model."""
+    return session.exec(select(Endpoint).where(Endpoint.target_model_id == model_id)).first()
+
+
+def find_of_checkpoint(session: Session, *, job_id: str, step: int) -> Endpoint | None:
+    """The endpoint of a checkpoint."""
+    of_it = (Endpoint.target_job_id == job_id, Endpoint.target_step == step)
+    return session.exec(select(Endpoint).where(*of_it)).first()
+
+
+def list_endpoints(
+    session: Session, *, before: tuple[datetime, str] | None, limit: int
+) -> list[tuple[Endpoint, Job]]:
+    """Newest first, with their jobs, behind the position of the last row seen."""
+    statement = select(Endpoint, Job).join(Job, col(Job.id) == col(Endpoint.job_id))
+    if before is not None:
+        statement = statement.where(tuple_(col(Endpoint.created_at), col(Endpoint.id)) < before)
+    newest = statement.order_by(col(Endpoint.created_at).desc(), col(Endpoint.id).desc())
+    return list(session.exec(newest.limit(limit)).all())
+
+
+def list_running(session: Session) -> Sequence[tuple[Endpoint, Job]]:
+    """Those whose run is under way, loaded or not."""
+    statement = select(Endpoint, Job).join(Job, col(Job.id) == col(Endpoint.job_id))
+    return session.exec(statement.where(Job.state == JobState.RUNNING)).all()
+
+
+def list_states(session: Session) -> Sequence[tuple[Endpoint, Job]]:
+    """All of them, for counts by state; there is one a model or checkpoint at most."""
+    return session.exec(select(Endpoint, Job).join(Job, col(Job.id) == col(Endpoint.job_id))).all()
+
+
+def add_endpoint(session: Session, row: Endpoint) -> None:
+    """Write a new one."""
+    session.add(row)
+    session.flush()
+
+
+def note_use(session: Session, *, endpoint_id: str) -> None:
+    """A request is under way."""
+    session.exec(update(Endpoint).where(col(Endpoint.id) == endpoint_id).values(last_used_at=utc_now()))

@@ -1,0 +1,94 @@
+"""``/endpoints``: serve models and checkpoints, and stop that."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, BackgroundTasks, Path, Query
+from trellis_contracts import tasks as task_names
+
+from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, WriteSession
+from trellis_api.core.errors import ERROR_RESPONSES
+from trellis_api.core.ids import id_pattern
+from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
+from trellis_api.endpoints import presentation, service
+from trellis_api.endpoints.schemas import EndpointRead, EndpointStart
+from trellis_api.evaluations.schemas import CheckpointTarget, ModelTarget
+from trellis_api.jobs.dependencies import JobId
+
+Responses = dict[int | str, dict[str, Any]]
+router = APIRouter(tags=["endpoints"], responses={401: ERROR_RESPONSES[401]})
+FOUND: Responses = {404: ERROR_RESPONSES[404]}
+CONFLICT: Responses = {**FOUND, 409: ERROR_RESPONSES[409]}
+EndpointId = Annotated[str, Path(description="Id of the endpoint.", pattern=id_pattern("ep"))]
+ModelId = Annotated[str, Path(description="Id of the model.", pattern=id_pattern("mdl"))]
+Step = Annotated[int, Path(ge=0, le=2**53, description="Step of the checkpoint.")]
+
+
+@router.post("/models/{model_id}/endpoint", status_code=202, summary="Serve a model", responses=CONFLICT)
+def serve_model(
+    model_id: ModelId,
+    background: BackgroundTasks,
+    session: WriteSession,
+    settings: SettingsDep,
+    tasks: TasksDep,
+    body: EndpointStart | None = None,
+) -> EndpointRead:
+    """Start its endpoint; one that starts or is ready already is answered as it is."""
+    pair = service.start(
+        session, settings, target=ModelTarget(model=model_id), request=body or EndpointStart()
+    )
+    tasks.send_later(background, task_names.LAUNCH_QUEUED)
+    return presentation.present(session, settings, pair)
+
+
+@router.post(
+    "/jobs/{job_id}/checkpoints/{step}/endpoint",
+    status_code=202,
+    summary="Serve a checkpoint",
+    responses=CONFLICT,
+)
+def serve_checkpoint(
+    job_id: JobId,
+    step: Step,
+    background: BackgroundTasks,
+    session: WriteSession,
+    settings: SettingsDep,
+    tasks: TasksDep,
+    body: EndpointStart | None = None,
+) -> EndpointRead:
+    """Its weights are put together first, as for an evaluation; an adapter is folded into its base."""
+    target = CheckpointTarget(job=job_id, step=step)
+    pair = service.start(session, settings, target=target, request=body or EndpointStart())
+    tasks.send_later(background, task_names.LAUNCH_QUEUED)
+    return presentation.present(session, settings, pair)
+
+
+@router.get("/endpoints", summary="List endpoints, newest first")
+def list_endpoints(
+    session: ReadSession,
+    settings: SettingsDep,
+    cursor: Annotated[str | None, Query(max_length=500)] = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
+) -> Page[EndpointRead]:
+    """One for each model or checkpoint that was ever served."""
+    return presentation.list_page(session, settings, cursor=cursor, limit=limit)
+
+
+@router.get("/endpoints/{endpoint_id}", summary="Read an endpoint", responses=FOUND)
+def read_endpoint(endpoint_id: EndpointId, session: ReadSession, settings: SettingsDep) -> EndpointRead:
+    """With the last lines of output where it failed."""
+    pair = service.get_endpoint(session, endpoint_id=endpoint_id)
+    return presentation.present(session, settings, pair)
+
+
+@router.delete("/endpoints/{endpoint_id}", summary="Stop an endpoint", responses=FOUND)
+def stop_endpoint(
+    endpoint_id: EndpointId,
+    background: BackgroundTasks,
+    session: WriteSession,
+    settings: SettingsDep,
+    tasks: TasksDep,
+) -> EndpointRead:
+    """Requests in flight get a few seconds. One that has stopped or failed stays so."""
+    row, job = service.stop(session, endpoint_id=endpoint_id)
+    tasks.send_later(background, task_names.STOP, job.id)
+    return presentation.present(session, settings, (row, job))

@@ -1,0 +1,115 @@
+"""`trellis endpoints`: models and checkpoints that answer requests."""
+
+import time
+from typing import Annotated, Any
+
+import typer
+
+from trellis_cli.client import ApiClient, connect
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.finding import find_job, find_model, look_for_model
+from trellis_cli.output import Json, age, err, out, print_json, print_table, styled
+
+app = typer.Typer(no_args_is_help=True)
+Served = Annotated[str, typer.Argument(help="A model's name or id, or a checkpoint as JOB:STEP.")]
+_POLL_S = 1.0
+_OVER = frozenset({"ready", "stopped", "failed"})
+
+
+@app.command("list")
+def list_endpoints(as_json: Json = False) -> None:
+    """Everything that was ever served, newest first."""
+    endpoints = list(connect().pages("/endpoints"))
+    if as_json:
+        print_json(endpoints)
+        return
+    rows = [
+        (
+            each["id"],
+            each["name"],
+            styled(each["state"]),
+            age(each["state_since"]),
+            age(each["last_used_at"]),
+            each["max_model_len"],
+            each["failure"]["reason"] if each["failure"] else None,
+        )
+        for each in endpoints
+    ]
+    print_table(("id", "name", "state", "for", "used", "context", "reason"), rows)
+
+
+@app.command()
+def start(
+    model: Served,
+    idle: Annotated[
+        float | None, typer.Option("--idle", min=10, help="Seconds without a request after which it stops.")
+    ] = None,
+    context: Annotated[
+        int | None, typer.Option("--context", min=16, help="Tokens of prompt and answer together, at most.")
+    ] = None,
+    wait: Annotated[bool, typer.Option(help="Until it answers.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Serve a model or a checkpoint."""
+    client = connect()
+    body = {"idle_timeout_s": idle, "max_model_len": context}
+    endpoint = client.post(f"{path_of(client, model)}/endpoint", body)
+    if wait:
+        endpoint = wait_until_ready(client, endpoint)
+    if as_json:
+        print_json(endpoint)
+    else:
+        out.print(f"{endpoint['id']}  {endpoint['name']}  {endpoint['state']}", highlight=False)
+
+
+@app.command()
+def stop(
+    endpoint: Annotated[str, typer.Argument(help="Id (ep_...), or the name that requests give.")],
+    as_json: Json = False,
+) -> None:
+    """Stop one; its slot and memory are given back."""
+    client = connect()
+    stopped = client.request("DELETE", f"/endpoints/{find_endpoint(client, endpoint)}")
+    if as_json:
+        print_json(stopped)
+    else:
+        out.print(f"{stopped['id']}  {stopped['name']}  {stopped['state']}", highlight=False)
+
+
+def path_of(client: ApiClient, called: str) -> str:
+    """The address, below the API's, of what is to be served: a model, or a checkpoint (``JOB:STEP``)."""
+    found = look_for_model(client, called)
+    if found is not None:
+        return f"/models/{found}"
+    job, colon, step = called.rpartition(":")
+    if colon and step.isdigit():
+        return f"/jobs/{find_job(client, job)}/checkpoints/{step}"
+    return f"/models/{find_model(client, called)}"
+
+
+def find_endpoint(client: ApiClient, called: str) -> str:
+    """Id of the endpoint of this id or name."""
+    if called.startswith("ep_"):
+        return called
+    for each in client.pages("/endpoints"):
+        if each["name"] == called or (each["model"] and each["model"]["id"] == called and not each["job"]):
+            return str(each["id"])
+    raise Problem(
+        f"there is no endpoint '{called}'", hint="trellis endpoints list", exit_code=ExitCode.REFUSED
+    )
+
+
+def wait_until_ready(client: ApiClient, endpoint: dict[str, Any]) -> dict[str, Any]:
+    """The endpoint when it answers; raises where it failed or was stopped instead."""
+    if endpoint["state"] not in _OVER:
+        err.print(f"[dim]{endpoint['name']} is being loaded ...[/dim]")
+    while endpoint["state"] not in _OVER:
+        time.sleep(_POLL_S)
+        endpoint = client.get(f"/endpoints/{endpoint['id']}")
+    if endpoint["state"] == "ready":
+        return endpoint
+    failure = endpoint["failure"]
+    raise Problem(
+        f"{endpoint['name']} is {endpoint['state']}: {failure['reason'] if failure else 'it was stopped'}",
+        hint=failure["hint"]["en"] if failure and failure["hint"] else None,
+    )

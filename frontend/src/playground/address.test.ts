@@ -1,0 +1,22 @@
+import { describe, expect, it } from 'vitest'
+
+import { readAddress, writeAddress } from './address'
+import { DEFAULTS } from './types'
+
+describe('the address of the playground', () => {
+  it('brings back what was shared, and names only what differs', () => {
+    const shared = { models: ['starter', 'job_abcdefghijkl:200'], settings: { system: 'Be short.', temperature: 0, topP: 0.9, maxTokens: 32, seed: null }, prompt: '1+1=' }
+
+    const query = writeAddress(shared)
+
+    expect(readAddress(query as never)).toEqual(shared)
+    expect(writeAddress({ models: [], settings: { ...DEFAULTS }, prompt: '' })).toEqual({})
+  })
+
+  it('takes no more than four models, and no settings that lie outside', () => {
+    const read = readAddress({ m: ['a', 'b', 'c', 'd', 'e'], t: '9', n: 'many', p: '0' })
+
+    expect(read.models).toEqual(['a', 'b', 'c', 'd'])
+    expect(read.settings).toEqual(DEFAULTS)
+  })
+})

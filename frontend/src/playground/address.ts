@@ -1,0 +1,49 @@
+/** The page's state in its address, so that a link shows the same models, settings and prompt. No answers, no secrets. */
+import type { LocationQuery, LocationQueryRaw } from 'vue-router'
+
+import { DEFAULTS, MAX_COLUMNS, type Settings } from './types'
+
+export interface Shared {
+  models: string[]
+  settings: Settings
+  prompt: string
+}
+
+function single(value: LocationQuery[string] | undefined): string | null {
+  return (Array.isArray(value) ? value[0] : value) ?? null
+}
+
+/** A number within its bounds; what is none, or lies outside, is the default. */
+function numberOf(value: string | null, { or, min, max }: { or: number; min: number; max: number }): number {
+  const found = value === null || value.trim() === '' ? NaN : Number(value)
+  return found >= min && found <= max ? found : or
+}
+
+export function readAddress(query: LocationQuery): Shared {
+  const named = query.m === undefined ? [] : Array.isArray(query.m) ? query.m : [query.m]
+  const seed = single(query.seed)
+  return {
+    models: named.filter((name): name is string => name !== null && name !== '').slice(0, MAX_COLUMNS),
+    settings: {
+      system: single(query.system) ?? DEFAULTS.system,
+      temperature: numberOf(single(query.t), { or: DEFAULTS.temperature, min: 0, max: 2 }),
+      topP: numberOf(single(query.p), { or: DEFAULTS.topP, min: 0.01, max: 1 }),
+      maxTokens: Math.round(numberOf(single(query.n), { or: DEFAULTS.maxTokens, min: 1, max: 131_072 })),
+      seed: seed === 'none' ? null : Math.round(numberOf(seed, { or: DEFAULTS.seed ?? 0, min: 0, max: Number.MAX_SAFE_INTEGER })),
+    },
+    prompt: single(query.prompt) ?? '',
+  }
+}
+
+/** Only what differs from the defaults. */
+export function writeAddress({ models, settings, prompt }: Shared): LocationQueryRaw {
+  return {
+    m: models.length > 0 ? [...models] : undefined,
+    system: settings.system || undefined,
+    t: settings.temperature === DEFAULTS.temperature ? undefined : String(settings.temperature),
+    p: settings.topP === DEFAULTS.topP ? undefined : String(settings.topP),
+    n: settings.maxTokens === DEFAULTS.maxTokens ? undefined : String(settings.maxTokens),
+    seed: settings.seed === DEFAULTS.seed ? undefined : settings.seed === null ? 'none' : String(settings.seed),
+    prompt: prompt || undefined,
+  }
+}

@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest'
+
+import { shadeOf, spell } from './logprob'
+import { readEvent, readEvents } from './stream'
+
+function chunk(content: string, tokens: { token: string; logprob: number }[], ending: string | null = null): string {
+  const told = tokens.map((token) => ({ ...token, top_logprobs: [token, { token: 'other', logprob: -3 }] }))
+  return JSON.stringify({ choices: [{ delta: { content }, logprobs: { content: told }, finish_reason: ending }] })
+}
+
+async function collect(...parts: string[]): Promise<string[]> {
+  const body = new Blob(parts).stream()
+  const found = []
+  for await (const data of readEvents(body)) found.push(data)
+  return found
+}
+
+describe('a streamed answer', () => {
+  it('is read event by event, wherever the network cuts it', async () => {
+    expect(await collect('data: {"a":', '1}\n\n: still here\n\nda', 'ta: [DONE]\n\n')).toEqual(['{"a":1}', '[DONE]'])
+  })
+
+  it('brings tokens with their probabilities and the likeliest others', () => {
+    const { tokens, ending } = readEvent(chunk('42', [{ token: '4', logprob: -0.1 }, { token: '2', logprob: -2 }], 'stop'))
+
+    expect(tokens.map(({ text, logprob }) => [text, logprob])).toEqual([['4', -0.1], ['2', -2]])
+    expect(tokens[0]?.top).toHaveLength(2)
+    expect(ending).toBe('stop')
+  })
+
+  it('shows the text where tokens spell something else', () => {
+    expect(readEvent(chunk('é', [{ token: '\uFFFD', logprob: -1 }])).tokens.map(({ text }) => text)).toEqual(['é'])
+    expect(readEvent(chunk('', [{ token: '<|im_end|>', logprob: -1 }])).tokens).toEqual([])
+  })
+
+  it('raises what the platform says went wrong in its middle', () => {
+    const said = JSON.stringify({ error: { message: 'The engine ended.', code: 'engine_lost' } })
+
+    expect(() => readEvent(said)).toThrowError(expect.objectContaining({ code: 'engine_lost', message: 'The engine ended.' }))
+  })
+})
+
+describe('the colour of a token', () => {
+  it('is stronger the less sure the model was', () => {
+    expect([0, -0.3, -0.8, -1.8, -5].map(shadeOf)).toEqual([0, 1, 2, 3, 4])
+    expect(shadeOf(null)).toBe(0)
+  })
+
+  it('spells what cannot be seen', () => {
+    expect(spell(' a\n')).toBe('␣a↵')
+    expect(spell('')).toBe('∅')
+  })
+})

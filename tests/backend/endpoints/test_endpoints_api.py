@@ -1,0 +1,188 @@
+"""Endpoints: started once, in line with other jobs, stopped when idle, settled when they die."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from trellis_api.core.columns import utc_now
+from trellis_api.core.database import Database
+from trellis_api.core.settings import Settings
+from trellis_api.endpoints import service
+from trellis_api.jobs import admission
+from trellis_api.jobs.models import Checkpoint
+from trellis_api.models.models import Model
+from trellis_contracts.states import JobState
+from trellis_testing.endpoint_life import Life
+from trellis_testing.engine_server import EngineServer
+
+
+def test_a_served_model_starts_and_is_listed(client: TestClient, model: Model) -> None:
+    answer = client.post(f"/api/v1/models/{model.id}/endpoint", json={"idle_timeout_s": 30})
+
+    assert answer.status_code == 202
+    endpoint = answer.json()
+    assert (endpoint["name"], endpoint["state"], endpoint["kind"]) == (model.name, "starting", "model")
+    assert endpoint["idle_timeout_s"] == 30
+    assert endpoint["can_stop"]
+    assert [each["id"] for each in client.get("/api/v1/endpoints").json()["items"]] == [endpoint["id"]]
+    run = client.get(f"/api/v1/jobs/{endpoint['run_id']}").json()
+    assert (run["kind"], run["state"]) == ("serve", "queued")
+
+
+def test_starting_twice_is_starting_once(client: TestClient, model: Model) -> None:
+    first, second = (client.post(f"/api/v1/models/{model.id}/endpoint").json() for _ in range(2))
+
+    assert (first["id"], first["attempt"]) == (second["id"], second["attempt"])
+
+
+def test_a_checkpoint_is_named_by_its_job_and_step(
+    client: TestClient,
+    database: Database,
+    settings: Settings,
+    model: Model,
+    make_job: Callable[..., str],
+) -> None:
+    job_id = make_job(state=JobState.SUCCEEDED, model_id=model.id)
+    folder: Path = settings.checkpoint_dir(job_id) / "global_step_3"
+    folder.mkdir(parents=True)
+    row = Checkpoint(job_id=job_id, step=3, attempt=1, path=str(folder), size_bytes=1, created_at=utc_now())
+    with database.write() as session:
+        session.add(row)
+
+    endpoint = client.post(f"/api/v1/jobs/{job_id}/checkpoints/3/endpoint").json()
+
+    assert (endpoint["name"], endpoint["kind"], endpoint["step"]) == (f"{job_id}:3", "checkpoint", 3)
+    missing = client.post(f"/api/v1/jobs/{job_id}/checkpoints/4/endpoint")
+    assert (missing.status_code, missing.json()["error"]) == (404, "checkpoint_not_found")
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"lineage": {"form": "adapter"}}, "model_is_adapter"),
+        ({"architecture": "LlamaForSequenceClassification"}, "target_unusable"),
+        ({"path": None, "state": "fetching"}, "model_not_ready"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_before_anything_starts(
+    client: TestClient, database: Database, model: Model, changes: dict[str, Any], code: str
+) -> None:
+    with database.write() as session:
+        row = session.merge(model)
+        for name, value in changes.items():
+            setattr(row, name, value)
+        session.add(row)
+
+    answer = client.post(f"/api/v1/models/{model.id}/endpoint")
+
+    assert answer.status_code in {409, 422}
+    assert answer.json()["error"] == code
+    assert client.get("/api/v1/endpoints").json()["items"] == []
+
+
+def test_a_window_beyond_the_models_is_refused(client: TestClient, database: Database, model: Model) -> None:
+    with database.write() as session:
+        row = session.merge(model)
+        row.context_length = 512
+        session.add(row)
+
+    answer = client.post(f"/api/v1/models/{model.id}/endpoint", json={"max_model_len": 1024})
+
+    assert (answer.status_code, answer.json()["error"]) == (409, "endpoint_window_too_long")
+
+
+def test_unknown_endpoints_and_models_are_404(client: TestClient) -> None:
+    assert client.get("/api/v1/endpoints/ep_aaaaaaaaaaaa").status_code == 404
+    assert client.post("/api/v1/models/mdl_aaaaaaaaaaaa/endpoint").status_code == 404
+
+
+def test_on_a_cpu_only_so_many_run_at_once(
+    client: TestClient, database: Database, model: Model, settings: Settings
+) -> None:
+    client.post(f"/api/v1/models/{model.id}/endpoint")
+
+    def claim(most: int) -> object:
+        with database.write() as session:
+            return admission.claim_next(session, total_slots=4, max_exports=1, max_endpoints=most)
+
+    assert claim(0) is None
+    assert claim(1) is not None
+
+
+def test_the_engines_address_makes_it_ready(ready: dict[str, Any]) -> None:
+    assert ready["max_model_len"] == 512
+    assert ready["stops_at"] is not None
+    assert "key" not in str(ready)
+
+
+def test_only_the_run_of_an_endpoint_makes_one_ready(
+    client: TestClient, life: Life, model: Model, engine: EngineServer, make_launched: Callable[..., Any]
+) -> None:
+    training = make_launched(model_id=model.id)
+
+    life.report_ready(client, {"run_id": training.job_id, "attempt": 1}, training.token, engine.port)
+
+    assert client.get("/api/v1/endpoints").json()["items"] == []
+
+
+def test_a_stop_is_asked_for_once(client: TestClient, ready: dict[str, Any], life: Life) -> None:
+    states = [client.delete(f"/api/v1/endpoints/{ready['id']}").json()["state"] for _ in range(2)]
+
+    assert states == ["stopping", "stopping"]
+    again = client.post(f"/api/v1/models/{ready['model']['id']}/endpoint")
+    assert (again.status_code, again.json()["error"]) == (409, "endpoint_stopping")
+    life.end(ready, JobState.STOPPED)
+    stopped = client.delete(f"/api/v1/endpoints/{ready['id']}").json()
+    assert (stopped["state"], stopped["stopped_by"], stopped["can_start"]) == ("stopped", "request", True)
+
+
+def test_a_stopped_one_starts_again_under_its_id(
+    client: TestClient, ready: dict[str, Any], life: Life
+) -> None:
+    client.delete(f"/api/v1/endpoints/{ready['id']}")
+    life.end(ready, JobState.STOPPED)
+
+    again = client.post(f"/api/v1/models/{ready['model']['id']}/endpoint").json()
+
+    assert (again["id"], again["attempt"], again["state"]) == (ready["id"], 2, "starting")
+
+
+def test_a_dead_engine_is_told_with_its_cause(client: TestClient, ready: dict[str, Any], life: Life) -> None:
+    life.end(ready, JobState.CRASHED, reason="The engine left by SIGKILL.", cause="engine_died")
+
+    endpoint = client.get(f"/api/v1/endpoints/{ready['id']}").json()
+
+    assert endpoint["state"] == "failed"
+    assert endpoint["failure"]["reason"] == "The engine left by SIGKILL."
+    assert endpoint["failure"]["hint"]["en"]
+
+
+def test_an_idle_one_stops_and_one_in_use_does_not(
+    ready: dict[str, Any], life: Life, database: Database, client: TestClient
+) -> None:
+    def stop_if_idle() -> str | None:
+        with database.write() as session:
+            return service.stop_if_idle(session, endpoint_id=ready["id"], default_s=600)
+
+    life.age(ready, 599)
+    assert stop_if_idle() is None
+    life.age(ready, 601)
+    assert stop_if_idle() == ready["run_id"]
+    assert client.get(f"/api/v1/endpoints/{ready['id']}").json()["state"] == "stopping"
+    life.end(ready, JobState.STOPPED)
+    assert client.get(f"/api/v1/endpoints/{ready['id']}").json()["stopped_by"] == "idle"
+
+
+def test_a_served_model_is_not_deleted(client: TestClient, ready: dict[str, Any]) -> None:
+    answer = client.delete(f"/api/v1/models/{ready['model']['id']}")
+
+    assert (answer.status_code, answer.json()["error"]) == (409, "model_in_use")
+
+
+def test_figures_count_endpoints_by_state(client: TestClient, ready: dict[str, Any]) -> None:
+    figures = client.get("/metrics").text
+
+    assert 'trellis_endpoints{state="ready"} 1.0' in figures
+    assert 'trellis_endpoints{state="failed"} 0.0' in figures

@@ -1,0 +1,345 @@
+"""/v1: bodies that pass or are refused, streams, engines that die, models that are not loaded."""
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+from fastapi.testclient import TestClient
+from trellis_api.models.models import Model
+from trellis_contracts.states import JobState
+from trellis_testing.endpoint_life import KEY, Life
+from trellis_testing.engine_server import USAGE, EngineServer
+
+CHAT = "/v1/chat/completions"
+MESSAGES = [{"role": "user", "content": "1+1="}]
+
+
+def ask(client: TestClient, model: str, **changes: Any) -> httpx.Response:
+    return client.post(CHAT, json={"model": model, "messages": MESSAGES, **changes})
+
+
+def events(text: str) -> list[Any]:
+    """The events of a stream; the last one as it is."""
+    lines = [line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: ")]
+    return [line if line == "[DONE]" else json.loads(line) for line in lines]
+
+
+def test_a_chat_reaches_the_engine_with_its_key_and_name(
+    client: TestClient, ready: dict[str, Any], engine: EngineServer
+) -> None:
+    tools = [{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}]
+    wanted = {"seed": 3, "n": 2, "stop": ["\n"], "logprobs": True, "top_logprobs": 5, "max_tokens": 8}
+
+    answer = ask(client, ready["model"]["id"], tools=tools, user="me", **wanted)
+
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["choices"][0]["message"]["content"] == "Hello!"
+    (body,) = engine.bodies
+    assert engine.paths == [CHAT]
+    assert body["model"] == ready["name"]
+    assert {name: body[name] for name in wanted} == wanted
+    assert body["tools"] == tools
+    assert "user" not in body
+
+
+def test_a_completion_reaches_the_engine(
+    client: TestClient, ready: dict[str, Any], engine: EngineServer
+) -> None:
+    answer = client.post("/v1/completions", json={"model": ready["name"], "prompt": "1+1=", "logprobs": 1})
+
+    assert answer.status_code == 200, answer.text
+    assert (engine.paths, engine.bodies[0]["prompt"]) == (["/v1/completions"], "1+1=")
+
+
+@pytest.mark.parametrize("shows_usage", [True, False])
+def test_a_stream_passes_event_by_event(
+    client: TestClient, ready: dict[str, Any], engine: EngineServer, shows_usage: bool
+) -> None:
+    options = {"stream_options": {"include_usage": True}} if shows_usage else {}
+
+    answer = ask(client, ready["name"], stream=True, **options)
+
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    *pieces, done = events(answer.text)
+    assert done == "[DONE]"
+    text = "".join(piece["choices"][0]["delta"]["content"] for piece in pieces if piece["choices"])
+    assert text == "Hello!"
+    assert [piece["usage"] for piece in pieces if "usage" in piece] == ([USAGE] if shows_usage else [])
+    assert engine.bodies[0]["stream_options"] == {"include_usage": True}
+
+
+def test_tokens_and_requests_are_counted(client: TestClient, ready: dict[str, Any]) -> None:
+    def read() -> dict[str, float]:
+        lines = client.get("/metrics").text.splitlines()
+        pairs = [line.rsplit(" ", 1) for line in lines if line.startswith("trellis_endpoint_")]
+        return {name: float(value) for name, value in pairs}
+
+    before = read()
+    ask(client, ready["name"])
+    ask(client, ready["name"], stream=True)
+    after = read()
+
+    grown = {name: value - before.get(name, 0) for name, value in after.items() if "_created" not in name}
+    assert grown['trellis_endpoint_tokens_total{direction="completion"}'] == 2 * USAGE["completion_tokens"]
+    assert grown['trellis_endpoint_requests_total{outcome="answered",route="/v1/chat/completions"}'] == 2
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"chat_template": "{{ 1 }}"},
+        {"chat_template_kwargs": {"chat_template": "{{ 1 }}"}},
+        {"mm_processor_kwargs": {}},
+        {"media_io_kwargs": {}},
+        {"documents": [{"text": "x"}]},
+        {"vllm_xargs": {"a": 1}},
+        {"guided_regex": "(a+)+$"},
+        {"structured_outputs": {"regex": "(a+)+$"}},
+        {"kv_transfer_params": {}},
+        {"priority": 3},
+        {"cache_salt": "x"},
+        {"n": 17},
+        {"temperature": -1},
+        {"top_logprobs": 21, "logprobs": True},
+        {"max_tokens": 4097},
+        {"max_completion_tokens": 4097},
+        {"stop": [str(number) for number in range(17)]},
+        {
+            "messages": [
+                {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://x/"}}]}
+            ]
+        },
+        {
+            "messages": [
+                {"role": "user", "content": [{"type": "video_url", "video_url": {"url": "file:///x"}}]}
+            ]
+        },
+        {"messages": []},
+    ],
+)
+def test_what_is_not_passed_on_is_refused_by_name(
+    client: TestClient, ready: dict[str, Any], engine: EngineServer, extra: dict[str, Any]
+) -> None:
+    answer = ask(client, ready["name"], **extra)
+
+    assert answer.status_code == 400
+    error = answer.json()["error"]
+    assert (set(error), error["type"]) == ({"message", "type", "param", "code"}, "invalid_request_error")
+    name = "max_tokens" if "max_completion_tokens" in extra else next(iter(extra))
+    assert name in str(error["param"])
+    assert engine.bodies == []
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string", "pattern": "(a+)+$"},
+        {"type": "array", "maxItems": 100_000},
+        {"$ref": "http://elsewhere/schema.json"},
+        {"properties": {"a": {"properties": {"b": {"type": "string", "pattern": "x"}}}}},
+        {"description": "x" * 70_000},
+    ],
+)
+def test_schemas_without_bounds_are_refused(
+    client: TestClient, ready: dict[str, Any], engine: EngineServer, schema: dict[str, Any]
+) -> None:
+    form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
+    tool = {"type": "function", "function": {"name": "add", "parameters": schema}}
+
+    answers = [ask(client, ready["name"], response_format=form), ask(client, ready["name"], tools=[tool])]
+
+    assert [answer.status_code for answer in answers] == [400, 400]
+    assert engine.bodies == []
+
+
+def test_a_schema_within_bounds_passes_whatever_its_properties_are_called(
+    client: TestClient, ready: dict[str, Any], engine: EngineServer
+) -> None:
+    schema = {"type": "object", "properties": {"pattern": {"type": "string", "maxLength": 20}}}
+    form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
+
+    assert ask(client, ready["name"], response_format=form).status_code == 200
+    assert engine.bodies[0]["response_format"] == form
+
+
+def test_a_turn_is_sent_back_as_a_client_of_openai_has_it(
+    client: TestClient, ready: dict[str, Any], engine: EngineServer
+) -> None:
+    call = {"id": "call_1", "type": "function", "function": {"name": "add", "arguments": "{}"}}
+    turns = [
+        *MESSAGES,
+        {"role": "assistant", "content": None, "refusal": None, "annotations": [], "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": [{"type": "text", "text": "2"}]},
+    ]
+
+    assert ask(client, ready["name"], messages=turns).status_code == 200
+    assert engine.bodies[0]["messages"][1] == {"role": "assistant", "tool_calls": [call]}
+
+
+def test_errors_have_the_form_of_openais(client: TestClient, anonymous: TestClient, model: Model) -> None:
+    unknown = ask(client, "nobody")
+    assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "model_not_found")
+    wrong = client.post(CHAT, json={}, headers={"Authorization": "Bearer wrong"})
+    assert (wrong.status_code, wrong.json()["error"]["type"]) == (401, "authentication_error")
+    nowhere = client.get("/v1/nowhere")
+    assert (nowhere.status_code, nowhere.json()["error"]["code"]) == (404, "not_found")
+    broken = client.post(CHAT, content=b'{"model": "\xff"}', headers={"content-type": "application/json"})
+    assert (broken.status_code, broken.json()["error"]["code"]) == (400, "invalid_request")
+
+
+def test_a_checkpoint_that_is_not_there_is_404(client: TestClient) -> None:
+    answer = ask(client, "job_aaaaaaaaaaaa:20")
+
+    assert (answer.status_code, answer.json()["error"]["param"]) == (404, "model")
+
+
+def test_models_are_listed(client: TestClient, model: Model) -> None:
+    listed = client.get("/v1/models").json()
+
+    assert (listed["object"], [card["id"] for card in listed["data"]]) == ("list", [model.name])
+    assert client.get(f"/v1/models/{model.name}").json()["id"] == model.name
+    assert client.get("/v1/models/nobody").status_code == 404
+
+
+def test_a_model_that_is_not_loaded_is_started_and_the_client_told_to_come_back(
+    client: TestClient, model: Model
+) -> None:
+    answer = ask(client, model.name)
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "endpoint_starting")
+    assert int(answer.headers["retry-after"]) > 0
+    (endpoint,) = client.get("/api/v1/endpoints").json()["items"]
+    assert (endpoint["name"], endpoint["state"]) == (model.name, "starting")
+
+
+def test_a_model_that_failed_lately_is_not_tried_again_by_each_request(
+    client: TestClient, ready: dict[str, Any], life: Life
+) -> None:
+    life.end(ready, JobState.FAILED, reason="It has no config.json.", cause="engine_not_started")
+
+    answer = ask(client, ready["name"])
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "endpoint_failed")
+    assert "no config.json" in answer.json()["error"]["message"]
+    assert client.get(f"/api/v1/endpoints/{ready['id']}").json()["attempt"] == 1
+
+
+def test_an_engines_refusal_is_told_in_its_words(
+    client: TestClient, ready: dict[str, Any], engine: EngineServer
+) -> None:
+    engine.refusal = (400, {"message": "too long by 3", "type": "x", "param": "messages", "code": 400})
+
+    error = ask(client, ready["name"], stream=True).json()["error"]
+
+    assert (error["message"], error["param"], error["code"]) == (
+        "too long by 3",
+        "messages",
+        "engine_refused",
+    )
+
+
+def test_an_engine_that_nobody_answers_for_is_a_clear_error(
+    client: TestClient, model: Model, life: Life
+) -> None:
+    endpoint = client.post(f"/api/v1/models/{model.id}/endpoint").json()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    life.report_ready(client, endpoint, life.launch(endpoint), port)
+
+    answer = ask(client, model.name)
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "engine_lost")
+
+
+def test_a_stream_that_breaks_ends_with_an_error(
+    client: TestClient, ready: dict[str, Any], engine: EngineServer
+) -> None:
+    engine.dies_after = 2
+
+    *_, last = events(ask(client, ready["name"], stream=True).text)
+
+    assert last["error"]["code"] == "engine_lost"
+
+
+def test_what_an_engine_says_as_it_dies_ends_the_stream(
+    client: TestClient, ready: dict[str, Any], engine: EngineServer
+) -> None:
+    engine.last_words = "EngineCore encountered an issue."
+
+    *_, last = events(ask(client, ready["name"], stream=True).text)
+
+    assert (last["error"]["code"], last["error"]["type"]) == ("engine_lost", "server_error")
+    assert "EngineCore" in last["error"]["message"]
+
+
+def test_a_request_does_not_hang_at_an_engine_whose_endpoint_has_ended(
+    client: TestClient, ready: dict[str, Any], engine: EngineServer, life: Life
+) -> None:
+    engine.may_go_on.clear()  # its node is gone: the connection stands, and nothing comes
+    timer = threading.Timer(0.5, life.end, (ready, JobState.CRASHED), {"reason": "gone"})
+    timer.start()
+
+    began = time.monotonic()
+    answer = ask(client, ready["name"])
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "engine_lost")
+    assert time.monotonic() - began < 10
+    timer.join()
+
+
+def test_requests_beyond_the_limit_are_429(client: TestClient, ready: dict[str, Any]) -> None:
+    engines = client.app.state.engines  # type: ignore[attr-defined]
+    engines._open = 64
+
+    answer = ask(client, ready["name"])
+
+    assert (answer.status_code, answer.json()["error"]["type"]) == (429, "rate_limit_error")
+    engines._open = 0
+    assert ask(client, ready["name"]).status_code == 200
+    assert engines._open == 0
+
+
+@contextmanager
+def listening(client: TestClient) -> Iterator[str]:
+    """The application behind a real server, which tells it of clients that leave."""
+    config = uvicorn.Config(client.app, host="127.0.0.1", port=0, lifespan="off", log_level="warning")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(10)
+
+
+def test_a_client_that_leaves_ends_its_request_on_the_engine(
+    client: TestClient, admin_token: str, ready: dict[str, Any], engine: EngineServer
+) -> None:
+    engine.may_go_on.clear()
+    body = {"model": ready["name"], "messages": MESSAGES, "stream": True}
+    headers = {"Authorization": f"Bearer {admin_token}"}
+
+    with (
+        listening(client) as url,
+        httpx.stream("POST", f"{url}{CHAT}", json=body, headers=headers) as answer,
+    ):
+        assert "Hel" in next(answer.iter_lines())
+        answer.close()
+        assert engine.was_left.wait(10)
+
+
+def test_no_answer_shows_the_engines_key(client: TestClient, ready: dict[str, Any]) -> None:
+    texts = [ask(client, ready["name"]).text, client.get("/api/v1/endpoints").text]
+
+    assert not any(KEY in text for text in texts)

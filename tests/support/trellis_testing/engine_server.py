@@ -1,0 +1,131 @@
+"""A small server that speaks vLLM's part of the protocol: answers, streams, refuses, dies in the middle."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+
+
+class EngineServer:
+    """Answers on loopback whoever has its key, and remembers what it was asked."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.bodies: list[dict[str, Any]] = []
+        self.paths: list[str] = []
+        #: What a request is refused with: status and error.
+        self.refusal: tuple[int, dict[str, Any]] | None = None
+        #: Pieces of a stream; after ``dies_after`` of them the connection breaks.
+        self.pieces = ["Hel", "lo", "!"]
+        self.dies_after: int | None = None
+        #: Said in the place of the last piece, as vLLM says that its engine has died.
+        self.last_words: str | None = None
+        #: Set to let go on what waits: a whole answer, or a stream behind its first piece.
+        self.may_go_on = threading.Event()
+        self.may_go_on.set()
+        #: Set when a client's connection was found closed.
+        self.was_left = threading.Event()
+        self._server = _Server(("127.0.0.1", 0), _handler_of(self))
+
+    @property
+    def port(self) -> int:
+        return self._server.server_port
+
+    @contextmanager
+    def running(self) -> Iterator["EngineServer"]:
+        """Answer while the context lasts."""
+        thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self.may_go_on.set()
+            self._server.shutdown()
+            self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: Any) -> None:
+        """A client that has gone is no news here."""
+
+
+def _handler_of(engine: EngineServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            if self.headers["authorization"] != f"Bearer {engine.key}":
+                self._send(401, {"error": {"message": "no key", "type": "x", "param": None, "code": 401}})
+                return
+            engine.bodies.append(body)
+            engine.paths.append(self.path)
+            if engine.refusal is not None:
+                status, error = engine.refusal
+                self._send(status, {"error": error})
+            elif body.get("stream"):
+                self._stream(body)
+            else:
+                engine.may_go_on.wait(30)
+                text = "".join(engine.pieces)
+                choice = {
+                    "index": 0,
+                    "message": {"role": "assistant", "content": text},
+                    "finish_reason": "stop",
+                }
+                self._send(200, {"model": body["model"], "choices": [choice], "usage": USAGE})
+
+        def _send(self, status: int, content: dict[str, Any]) -> None:
+            sent = json.dumps(content).encode()
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(sent)))
+            self.end_headers()
+            self.wfile.write(sent)
+
+        def _stream(self, body: dict[str, Any]) -> None:
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.send_header("transfer-encoding", "chunked")
+            self.end_headers()
+            try:
+                for number, piece in enumerate(engine.pieces):
+                    if number == engine.dies_after:
+                        self.close_connection = True
+                        self.connection.close()
+                        return
+                    self._chunk(
+                        {"model": body["model"], "choices": [{"index": 0, "delta": {"content": piece}}]}
+                    )
+                    self._wait_for_the_rest()
+                if engine.last_words is not None:
+                    self._write(f"data: {json.dumps({'error': {'message': engine.last_words}})}\n\n")
+                if body.get("stream_options", {}).get("include_usage"):
+                    self._chunk({"model": body["model"], "choices": [], "usage": USAGE})
+                self._write("data: [DONE]\n\n")
+                self.wfile.write(b"0\r\n\r\n")
+            except OSError:
+                engine.was_left.set()
+
+        def _wait_for_the_rest(self) -> None:
+            while not engine.may_go_on.wait(0.1):
+                self._write(": still here\n\n")
+
+        def _chunk(self, event: dict[str, Any]) -> None:
+            self._write(f"data: {json.dumps(event, separators=(',', ':'))}\n\n")
+
+        def _write(self, text: str) -> None:
+            data = text.encode()
+            self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+            self.wfile.flush()
+
+        def log_message(self, *_: Any) -> None:
+            """Silent."""
+
+    return Handler

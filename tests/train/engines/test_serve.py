@@ -1,0 +1,108 @@
+"""The engine of an endpoint: what vLLM is started with, who may ask it, and how its end is told."""
+
+import argparse
+import asyncio
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trellis_train.engines.serve import describe_exit, find_address, find_free_port, find_reason
+from trellis_train.serve import build_command, find_tool_parser
+from trellis_train.serve_guard import RequireKey
+
+
+def options(**changes: Any) -> argparse.Namespace:
+    values: dict[str, Any] = {
+        "folder": "/models/m", "name": "m", "host": "127.0.0.1", "port": 9, "tensor_parallel": 1,
+        "max_model_len": None, "max_tokens": None, "tools": False, "platform": "cpu",
+    }  # fmt: skip
+    return argparse.Namespace(**{**values, **changes})
+
+
+def test_a_name_like_an_option_is_taken_for_a_name() -> None:
+    command = build_command(options(name="--trust-remote-code", max_model_len=-1, max_tokens=64))
+
+    assert "--trust-remote-code" not in command
+    assert "--served-model-name=--trust-remote-code" in command
+    assert "--max-model-len=-1" in command
+    assert '--override-generation-config={"max_new_tokens": 64}' in command
+
+
+@pytest.mark.parametrize(
+    ("template", "parser"),
+    [("{{ '<tool_call>' }}", "hermes"), ("[TOOL_CALLS]", "mistral"), ("{{ messages }}", None)],
+)
+def test_the_parser_of_tool_calls_suits_the_template(
+    tmp_path: Path, template: str, parser: str | None
+) -> None:
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": template}))
+    assert find_tool_parser(tmp_path) == parser
+    (tmp_path / "chat_template.jinja").write_text("no calls")
+    assert find_tool_parser(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        ("/health", [], 200),
+        ("/v1/chat/completions", [(b"authorization", b"Bearer secret")], 200),
+        ("/v1/chat/completions", [], 401),
+        ("/invocations", [(b"authorization", b"Bearer wrong")], 401),
+        ("/health/../invocations", [], 401),
+    ],
+)
+def test_nobody_is_answered_without_the_key(
+    monkeypatch: pytest.MonkeyPatch, path: str, headers: list[tuple[bytes, bytes]], status: int
+) -> None:
+    monkeypatch.setenv("VLLM_API_KEY", "secret")
+    sent: list[Any] = []
+
+    async def answer(_scope: Any, _receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        raise AssertionError("nothing is read")
+
+    scope = {"type": "http", "path": path, "headers": headers}
+    asyncio.run(RequireKey(answer)(scope, receive, send))
+
+    assert sent[0]["status"] == status
+
+
+def test_the_reason_of_a_failed_start_is_the_engines_own() -> None:
+    lines = [
+        "(EngineCore pid=7) ERROR 11-26 07:00:00 [core.py:1] ValueError: Architectures ['X'] are unknown\n",
+        "RuntimeError: Engine core initialization failed. See root cause above.\n",
+    ]
+
+    assert find_reason(lines) == "ValueError: Architectures ['X'] are unknown"
+    assert find_reason(["all is well"]) is None
+
+
+def test_an_exit_is_told_in_words() -> None:
+    assert [describe_exit(code) for code in (0, 1, -9)] == [
+        "with exit code 0",
+        "with exit code 1",
+        "by SIGKILL",
+    ]
+
+
+@pytest.mark.parametrize("head", ["", "127.0.0.1:6379", "localhost:6379"])
+def test_on_one_machine_it_listens_on_loopback(monkeypatch: pytest.MonkeyPatch, head: str) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", head)
+
+    assert find_address() == "127.0.0.1"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", find_free_port("127.0.0.1")))
+
+
+def test_in_a_cluster_it_listens_where_the_node_reaches_the_head(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "127.9.9.9:6379")
+
+    assert find_address().startswith("127.")
+    assert find_address() != "0.0.0.0"

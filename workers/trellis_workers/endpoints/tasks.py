@@ -1,0 +1,14 @@
+"""The Celery tasks of the endpoints domain."""
+
+from trellis_contracts import tasks
+
+from trellis_workers.core.app import app
+from trellis_workers.endpoints import idle
+
+_TIME_LIMIT_S = 60
+
+
+@app.task(name=tasks.STOP_IDLE_ENDPOINTS, time_limit=_TIME_LIMIT_S)
+def stop_idle_endpoints() -> None:
+    """Stop endpoints that nobody uses."""
+    idle.stop_idle_endpoints()

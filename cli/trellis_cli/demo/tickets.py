@@ -28,7 +28,7 @@ SHOWN = 3
 MESSAGE_MARK = "Message: "
 #: Enough to answer in the form that is asked for, and to be right now and then.
 SFT_PARAMS: dict[str, Any] = {
-    "total_steps": 8,
+    "total_steps": 12,
     "batch_size": 8,
     "max_length": 192,
     "learning_rate": 5.0e-5,
@@ -44,6 +44,10 @@ GRPO_PARAMS: dict[str, Any] = {
     "max_prompt_length": 128,
     "max_response_length": 16,
     "learning_rate": 1.0e-5,
+    # Adam's first updates are of full size whatever the gradient: one team would get all answers.
+    "warmup_ratio": 0.2,
+    # Sampled as in training: what GRPO raises is the expected reward of the policy's own answers.
+    "validation_temperature": 1.0,
     "validate_before": True,
     "validate_every": 8,
 }

@@ -13,7 +13,7 @@ from trellis_testing.pretrained import DEFAULT
 from trellis_testing.proof_report import report_proof
 
 pytestmark = [pytest.mark.training, pytest.mark.timeout(3600), pytest.mark.proves("grpo", "sft")]
-#: Of held-out messages sorted right. Answers are greedy, so a run with learning rate 0 ends where this began.
+#: Of held-out messages sorted right; a run with learning rate 0 ends where this began.
 LEAST_GAIN = 0.2
 
 

@@ -235,6 +235,14 @@ def _format(data: Path, folder: Path) -> None:
         raise Problem(lines[-1] if lines else "the rows cannot be written", exit_code=ExitCode.USAGE)
 
 
+def find_loadable(outcome: LocalOutcome) -> str | None:
+    """What ``from_pretrained`` loads of the newest checkpoint: whole weights, or an adapter of TRL's."""
+    if outcome.hf_path or outcome.checkpoint is None:
+        return outcome.hf_path
+    adapter = Path(outcome.checkpoint) / "lora_adapter"
+    return str(adapter) if adapter.is_dir() else outcome.checkpoint
+
+
 def _print_outcome(outcome: LocalOutcome, recipe: str, shown: list[str], *, as_json: bool) -> None:
     if as_json:
         print_json(outcome.as_dict())
@@ -247,5 +255,5 @@ def _print_outcome(outcome: LocalOutcome, recipe: str, shown: list[str], *, as_j
         err.print(f"not measured: {', '.join(missing)}", style="yellow", markup=False)
     rows = [(name, f"{outcome.metrics[name]:.4g}") for name in names if name in outcome.metrics]
     print_table(("metric", "value"), rows)
-    place = outcome.hf_path or outcome.checkpoint
+    place = find_loadable(outcome)
     out.print(f"{outcome.outcome} at step {outcome.step} after {outcome.seconds} s; {place}", markup=False)

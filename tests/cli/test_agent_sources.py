@@ -65,11 +65,14 @@ def test_the_adapter_of_a_run_is_folded_into_its_base(tmp_path: Path) -> None:
     starter.write_model(tmp_path / "base", tokenizer, seed=0)
     config = LoraConfig(r=2, target_modules=["q_proj"], task_type="CAUSAL_LM", init_lora_weights=False)
     adapted = get_peft_model(AutoModelForCausalLM.from_pretrained(tmp_path / "base"), config)
-    adapted.save_pretrained(tmp_path / "run/checkpoints/global_step_3/lora_adapter")
+    checkpoint = tmp_path / "run/checkpoints/global_step_3"
+    adapted.save_pretrained(checkpoint / "lora_adapter")
+    outcome = LocalOutcome(str(tmp_path / "run"), checkpoint=str(checkpoint))
 
     found = find_model(str(tmp_path / "run"), scratch=tmp_path / "scratch")
 
-    AutoModelForCausalLM.from_pretrained(found)
+    for folder in (found, agent_train.find_loadable(outcome)):
+        AutoModelForCausalLM.from_pretrained(folder)
     assert Path(found, "tokenizer.json").is_file()
 
 

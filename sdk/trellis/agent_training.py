@@ -9,8 +9,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
 Row = Mapping[str, Any]
 Strategy = Literal["loss_topk", "diversity", "hybrid", "random"]
 
@@ -82,6 +80,8 @@ def write_settings(
     path: Path | str, *, sft: AgentSFTConfig | None = None, rl: RLTrainingConfig | None = None
 ) -> Path:
     """Write the file that ``trellis agent train STAGE --config FILE`` reads; its path."""
+    import yaml  # the client alone comes without it
+
     parts = {name: asdict(part) for name, part in (("sft", sft), ("rl", rl)) if part is not None}
     target = Path(path)
     target.write_text(yaml.safe_dump(parts, sort_keys=False, allow_unicode=True), encoding="utf-8")

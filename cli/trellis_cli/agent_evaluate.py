@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from trellis_cli.agent_sources import TOOLS_FILE, find_data, find_model
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.output import Json, err, out, print_json, print_table
 from trellis_cli.services.platform import python_command
@@ -17,13 +18,26 @@ PAIR_MAKER = "trellis_train.agents.tooluse.pairs"
 FORMATTER = "trellis_train.agents.tooluse.formatting.write"
 #: Of the modules above: the rows or the model cannot be used.
 EXIT_BAD_INPUT = 65  # EX_DATAERR
-TOOLS_FILE, MANIFEST_FILE = "agent_tools.jsonl", "environment.json"
+MANIFEST_FILE = "environment.json"
+#: Shorter names of metrics.
+METRIC_NAMES = {
+    "tool_accuracy": "tool_selection_accuracy",
+    "plan_success": "plan_success_rate",
+    "efficiency": "step_efficiency",
+    "timing": "timing_precision",
+    "end_to_end": "end_to_end_success",
+}
 
-Model = Annotated[Path, typer.Option("--model", "--base-model", help="Folder of the model.")]
+Model = Annotated[
+    str, typer.Option("--model", "--base-model", help="Folder of the model, or of the run that left it.")
+]
 Data = Annotated[
-    Path,
+    str,
     typer.Option(
-        help="Rows with prompts and references: a file, generated data, or an environment's folder."
+        "--data",
+        "--benchmark",
+        help="Rows with prompts and references: a file, generated data, an environment's folder, or "
+        "agent_benchmark:test.",
     ),
 ]
 Limit = Annotated[int | None, typer.Option(min=1, help="Only the first rows.")]
@@ -47,11 +61,13 @@ def evaluate(
 ) -> None:
     """Measure how well a model uses tools: choice, plan, steps, timing, and what its calls come to."""
     with tempfile.TemporaryDirectory() as scratch:
-        rows = locate_rows(data, "test", Path(scratch))
-        options = _options(model, rows, limit=limit, max_tokens=max_tokens, seed=seed, platform=platform)
-        options += ["--metrics", metrics] if metrics else []
+        given = find_data(data)
+        rows = locate_rows(given.path, given.split or "test", Path(scratch) / "rows")
+        weights = find_model(model, scratch=Path(scratch) / "model")
+        options = _options(weights, rows, limit=limit, max_tokens=max_tokens, seed=seed, platform=platform)
+        options += ["--metrics", _metrics(metrics)] if metrics else []
         options += ["--output", str(output)] if output else []
-        found = _run(EVALUATOR, options)
+        found = run_module(EVALUATOR, options)
     if as_json:
         print_json(found)
         return
@@ -81,12 +97,14 @@ def pairs(
 ) -> None:
     """Sample a model and set its best response to each prompt against its worst."""
     with tempfile.TemporaryDirectory() as scratch:
-        rows = locate_rows(data, "train", Path(scratch))
-        options = _options(model, rows, limit=limit, max_tokens=max_tokens, seed=seed, platform=platform)
+        given = find_data(data)
+        rows = locate_rows(given.path, given.split or "train", Path(scratch) / "rows")
+        weights = find_model(model, scratch=Path(scratch) / "model")
+        options = _options(weights, rows, limit=limit, max_tokens=max_tokens, seed=seed, platform=platform)
         options += ["--samples", str(num_samples), "--temperature", str(temperature), "--output", str(output)]
         options += ["--weights", reward_weights] if reward_weights else []
         options += ["--penalties", reward_penalties] if reward_penalties else []
-        found = _run(PAIR_MAKER, options)
+        found = run_module(PAIR_MAKER, options)
     if as_json:
         print_json(found)
         return
@@ -94,6 +112,11 @@ def pairs(
         (found["pairs"], found["prompts"], found["same"], found["close"], f"{found['mean_margin']:.3f}")
     ])  # fmt: skip
     out.print(f"in {found['output']}", markup=False, highlight=False)
+
+
+def _metrics(text: str) -> str:
+    """Their full names, with commas."""
+    return ",".join(METRIC_NAMES.get(name.strip(), name.strip()) for name in text.split(","))
 
 
 def locate_rows(data: Path, split: str, scratch: Path) -> Path:
@@ -118,14 +141,14 @@ def locate_rows(data: Path, split: str, scratch: Path) -> Path:
     return found
 
 
-def _options(model: Path, rows: Path, **named: Any) -> list[str]:
-    options = ["--model", str(model), "--data", str(rows)]
+def _options(model: str, rows: Path, **named: Any) -> list[str]:
+    options = ["--model", model, "--data", str(rows)]
     for name, value in named.items():
         options += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
     return options
 
 
-def _run(module: str, options: list[str]) -> dict[str, Any]:
+def run_module(module: str, options: list[str]) -> dict[str, Any]:
     """What the module prints last, which is JSON; vLLM prints before it."""
     done = _start(module, options)
     _check(done)

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import typer
 from trellis_contracts.recipe import DataFormat
 
+from trellis_cli.agent_evaluate import PAIR_MAKER, locate_rows, run_module
+from trellis_cli.agent_sources import TOOLS_FILE, NamedData, find_data, find_model
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.knobs import read_knobs
 from trellis_cli.local_job import LocalJob, LocalRows, write_spec
@@ -42,8 +44,7 @@ SAMPLES_KNOB = {
 }
 BETA_KNOB = {Stage.DPO: "beta", Stage.GRPO: "kl_coefficient", Stage.PPO: "kl_reward_coefficient"}
 FORMATTER = "trellis_train.agents.tooluse.formatting.write"
-TRAIN_FILE, DEV_FILE, TOOLS_FILE = "train.jsonl", "dev.jsonl", "agent_tools.jsonl"
-ROWS_FOLDER = "rows"
+DEV_FILE, ROWS_FOLDER, PAIRS_FILE = "dev.jsonl", "rows", "pairs.jsonl"
 
 
 def register(app: typer.Typer) -> None:
@@ -57,14 +58,18 @@ def train(
         Path, typer.Option("--output", "-o", file_okay=False, help="Folder for checkpoints, metrics and log.")
     ],
     data: Annotated[
-        Path,
+        str,
         typer.Option(
-            exists=True,
-            help="Rows (JSON lines or Parquet), or a folder of `trellis agent generate`.",
+            help="Rows (JSON lines or Parquet), a folder of `trellis agent generate`, or agent_sft:train.",
         ),
     ],
     base_model: Annotated[
-        str | None, typer.Option(help="Folder with the weights to begin with; default as the preset says.")
+        str | None,
+        typer.Option(
+            "--base-model",
+            "--sft-model",
+            help="Folder with the weights to begin with, or of the run that left them.",
+        ),
     ] = None,
     dev_data: Annotated[
         Path | None,
@@ -74,14 +79,18 @@ def train(
     ] = None,
     epochs: Annotated[int | None, typer.Option(min=1)] = None,
     task_weights: Annotated[
-        str | None, typer.Option(help="Of sft: tool_selection=.35,multi_step_planning=.3,...")
+        str | None, typer.Option(help="Of sft: tool_selection=.35,planning=.3,... or a JSON object.")
     ] = None,
     beta: Annotated[
         float | None, typer.Option(help="Of dpo; of grpo and ppo the weight of the divergence.")
     ] = None,
     num_samples: Annotated[
         int | None,
-        typer.Option(min=1, help="sft: rows to learn; grpo: responses to a prompt; ppo: rollouts a step."),
+        typer.Option(
+            min=1,
+            help="sft: rows to learn; dpo: responses to a prompt, of which pairs are made; "
+            "grpo: responses to a prompt; ppo: rollouts a step.",
+        ),
     ] = None,
     metrics: Annotated[
         str | None, typer.Option(help="Which to print at the end, with commas; default the main ones.")
@@ -107,14 +116,19 @@ def train(
         # A preset's number of steps would go before it.
         knobs.setdefault("total_steps", None)
     chosen = preset or read.preset
-    rows, measured = _locate_rows(stage, data, dev_data, output)
+    model = find_model(base_model or read.base_model(chosen), scratch=output / "base-model")
+    given = find_data(data)
+    if stage is Stage.DPO and num_samples is not None:
+        rows, measured = _sample_pairs(given, model, output, num_samples, seed), None
+    else:
+        rows, measured = _locate_rows(stage, given.path, dev_data, output, given.split or "train")
     if knobs.get("validation_rows") == 0:
         measured = None
     spec = write_spec(
         LocalJob(
             folder=output,
             recipe=f"agent_{stage.value}",
-            model=_find_model(base_model or read.base_model(chosen)),
+            model=model,
             train=rows,
             validation=measured,
             caps_validation=True,
@@ -162,7 +176,7 @@ def _option_knobs(
         except BadSettings as error:
             raise Problem(str(error), exit_code=ExitCode.USAGE) from error
     for option, value, names in (("--beta", beta, BETA_KNOB), ("--num-samples", samples, SAMPLES_KNOB)):
-        if value is None:
+        if value is None or (option == "--num-samples" and stage is Stage.DPO):
             continue
         if stage not in names:
             known = ", ".join(each.value for each in names)
@@ -171,19 +185,26 @@ def _option_knobs(
     return knobs
 
 
-def _find_model(model: str) -> str:
-    folder = Path(model).expanduser()
-    if (folder / "config.json").is_file():
-        return str(folder.resolve())
-    raise Problem(
-        f"{model} is no folder with a model (config.json)",
-        hint="nothing is downloaded here: give --base-model with a folder of weights",
-        exit_code=ExitCode.USAGE,
-    )
+def _sample_pairs(data: NamedData, model: str, output: Path, samples: int, seed: int) -> LocalRows:
+    """The model's own responses, the best to each prompt against the worst."""
+    if samples < 2:
+        raise Problem("--num-samples of dpo: a pair needs at least two", exit_code=ExitCode.USAGE)
+    output.mkdir(parents=True, exist_ok=True)
+    err.print(f"sampling {samples} responses to each prompt", markup=False)
+    rows, pairs = locate_rows(data.path, data.split or "train", output / ROWS_FOLDER), output / PAIRS_FILE
+    options = ["--model", model, "--data", str(rows), "--samples", str(samples), "--seed", str(seed)]
+    found = run_module(PAIR_MAKER, [*options, "--output", str(pairs), "--temperature", "1.0"])
+    if not found["pairs"]:
+        raise Problem(
+            f"none of {found['prompts']} prompts gave two responses of different worth",
+            hint="train with sft first, or ask for more --num-samples",
+            exit_code=ExitCode.FAILED,
+        )
+    return LocalRows(pairs, DataFormat.PREFERENCE)
 
 
 def _locate_rows(
-    stage: Stage, data: Path, dev_data: Path | None, output: Path
+    stage: Stage, data: Path, dev_data: Path | None, output: Path, split: str
 ) -> tuple[LocalRows, LocalRows | None]:
     """The rows to train on and those to measure on; dialogs that were generated are formatted first."""
     name, row_format = DATA[stage]
@@ -193,9 +214,9 @@ def _locate_rows(
         if (data / TOOLS_FILE).is_file():
             folder = output / ROWS_FOLDER
             _format(data, folder)
-        train_file = folder / name / TRAIN_FILE
+        train_file = folder / name / f"{split}.jsonl"
         if not train_file.is_file():
-            raise Problem(f"{data} holds no {name}/{TRAIN_FILE}", exit_code=ExitCode.USAGE)
+            raise Problem(f"{data} holds no {name}/{split}.jsonl", exit_code=ExitCode.USAGE)
         measured = folder / name / DEV_FILE
         dev_data = dev_data or (measured if measured.is_file() else None)
     return LocalRows(train_file, row_format), LocalRows(dev_data, row_format) if dev_data else None
@@ -214,6 +235,14 @@ def _format(data: Path, folder: Path) -> None:
         raise Problem(lines[-1] if lines else "the rows cannot be written", exit_code=ExitCode.USAGE)
 
 
+def find_loadable(outcome: LocalOutcome) -> str | None:
+    """What ``from_pretrained`` loads of the newest checkpoint: whole weights, or an adapter of TRL's."""
+    if outcome.hf_path or outcome.checkpoint is None:
+        return outcome.hf_path
+    adapter = Path(outcome.checkpoint) / "lora_adapter"
+    return str(adapter) if adapter.is_dir() else outcome.checkpoint
+
+
 def _print_outcome(outcome: LocalOutcome, recipe: str, shown: list[str], *, as_json: bool) -> None:
     if as_json:
         print_json(outcome.as_dict())
@@ -226,5 +255,5 @@ def _print_outcome(outcome: LocalOutcome, recipe: str, shown: list[str], *, as_j
         err.print(f"not measured: {', '.join(missing)}", style="yellow", markup=False)
     rows = [(name, f"{outcome.metrics[name]:.4g}") for name in names if name in outcome.metrics]
     print_table(("metric", "value"), rows)
-    place = outcome.hf_path or outcome.checkpoint
+    place = find_loadable(outcome)
     out.print(f"{outcome.outcome} at step {outcome.step} after {outcome.seconds} s; {place}", markup=False)

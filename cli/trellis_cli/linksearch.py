@@ -227,9 +227,9 @@ def _sources(settings: LinkSearchSettings) -> list[str]:
 
 
 def _look(settings: LinkSearchSettings) -> list[dict[str, Any]]:
-    turns = ("--model", settings.model_name, "--max-turns", str(settings.max_turns))
-    turns += ("--tool-template", settings.tool_template)
-    found: list[dict[str, Any]] = _ask("setup", "check", *_sources(settings), *turns, token=settings.hf_token)
+    asked = ["--model", settings.model_name, "--max-turns", str(settings.max_turns)]
+    asked += ["--tool-template", settings.tool_template]
+    found: list[dict[str, Any]] = _ask("setup", "check", *_sources(settings), *asked, token=settings.hf_token)
     return found
 
 

@@ -5,6 +5,7 @@ Only the standard library: this file lies in the sandbox beside the workflow. Wh
 """
 
 import asyncio
+import importlib
 import itertools
 import sys
 import time
@@ -217,9 +218,8 @@ def _is_given(value: object) -> bool:
 def _as_type(found: Message, name: str) -> Any:
     """Of ``openai``'s own type where that is loaded: frameworks ask for it by ``isinstance``."""
     if "openai" in sys.modules:
-        from openai.types import chat
-
-        return getattr(chat, name).model_validate(found)
+        types = importlib.import_module("openai.types.chat")
+        return getattr(types, name).model_validate(found)
     return _as_fields(found)
 
 

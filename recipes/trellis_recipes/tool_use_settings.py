@@ -3,6 +3,7 @@
 A YAML file holds any part of ``ToolUseSettings``; what it does not name stays at preset and default.
 """
 
+import json
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,6 +44,12 @@ def _default_weights() -> dict[TaskName, float]:
     }
 
 
+#: Other names of kinds of tasks, and of settings: those of the design that the pipeline follows.
+TASK_NAMES = {"planning": "multi_step_planning", "timing": "timing_decision", "retrieval": "tool_retrieval"}
+_SFT_NAMES = {"num_epochs": "epochs", "lr_scheduler": "lr_schedule"}
+_LORA_PREFIX = "lora_"
+
+
 class SFTSettings(Strict):
     """Supervised training on dialogs."""
 
@@ -64,6 +71,21 @@ class SFTSettings(Strict):
     use_online_continual: bool = False
     continual_buffer_size: int = Field(default=2048, ge=1)
     continual_replay_ratio: float = Field(default=0.25, ge=0, le=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_other_names(cls, given: Any) -> Any:
+        """``num_epochs``, ``lora_r`` and short names of tasks; both names of a setting are an error."""
+        if not isinstance(given, dict):
+            return given
+        lora = {key: given[key] for key in given if isinstance(key, str) and key.startswith(_LORA_PREFIX)}
+        found = _rename({key: value for key, value in given.items() if key not in lora}, _SFT_NAMES)
+        if lora:
+            own = {key.removeprefix(_LORA_PREFIX): value for key, value in lora.items()}
+            found["lora"] = _join(found.get("lora"), own)
+        if isinstance(found.get("task_weights"), dict):
+            found["task_weights"] = _rename(found["task_weights"], TASK_NAMES)
+        return found
 
     @model_validator(mode="after")
     def _check_weights(self) -> "SFTSettings":
@@ -139,6 +161,14 @@ class RLSettings(Strict):
     """How the model is improved after supervised training."""
 
     algorithm: Algorithm = "dpo"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_other_names(cls, given: Any) -> Any:
+        """``dpo_config``, ``ppo_config`` and ``grpo_config``."""
+        names = {f"{name}_config": name for name in ("dpo", "ppo", "grpo")}
+        return _rename(given, names) if isinstance(given, dict) else given
+
     dpo: DPOSettings = Field(default_factory=DPOSettings)
     ppo: PPOSettings = Field(default_factory=PPOSettings)
     grpo: GRPOSettings = Field(default_factory=GRPOSettings)
@@ -196,8 +226,13 @@ def load_settings(path: Path) -> ToolUseSettings:
 
 
 def read_weights(text: str) -> dict[TaskName, float]:
-    """``tool_selection=.5,timing_decision=.5`` as weights; kinds that are not named get none."""
+    """``tool_selection=.5,timing=.5``, or the same as JSON, as weights; kinds that are not named get none."""
     weights: dict[str, Any] = {}
+    if text.lstrip().startswith("{"):
+        try:
+            weights, text = json.loads(text), ""
+        except ValueError as error:
+            raise BadSettings(f"task weights are no JSON: {error}") from error
     for part in filter(None, (each.strip() for each in text.split(","))):
         name, sign, value = part.partition("=")
         try:
@@ -212,6 +247,24 @@ def read_weights(text: str) -> dict[TaskName, float]:
         known = ", ".join(_default_weights())
         reason = error.errors()[0]["msg"]
         raise BadSettings(f"task weights: {reason} (kinds of tasks: {known})") from error
+
+
+def _rename(given: dict[Any, Any], names: dict[str, str]) -> dict[Any, Any]:
+    """The same with our names. Raises ``ValueError`` where a setting is there under both."""
+    found: dict[Any, Any] = {}
+    for key, value in given.items():
+        name = names.get(key, key) if isinstance(key, str) else key
+        if name in found:
+            raise ValueError(f"{name} is set twice, once under another name")
+        found[name] = value
+    return found
+
+
+def _join(given: Any, own: dict[str, Any]) -> dict[str, Any]:
+    found = dict(given) if isinstance(given, dict) else {}
+    if twice := sorted(set(found) & set(own)):
+        raise ValueError(f"lora.{twice[0]} is set twice, once as lora_{twice[0]}")
+    return {**found, **own}
 
 
 def _named(settings: Strict, given_only: bool) -> set[str]:

@@ -2,7 +2,7 @@
 
 >>> import trellis
 >>> sorted(trellis.__all__)[:3]
-['ApiError', 'ChatReply', 'Client']
+['AgentRewardConfig', 'AgentRewardModel', 'AgentSFTConfig']
 """
 
 from trellis_contracts.workflows import (
@@ -14,17 +14,32 @@ from trellis_contracts.workflows import (
     WorkflowOutput,
 )
 
+from trellis.agent_training import (
+    AgentRewardConfig,
+    AgentRewardModel,
+    AgentSFTConfig,
+    CoresetSelector,
+    OnlineContinualLearner,
+    RLTrainingConfig,
+    write_settings,
+)
 from trellis.client import ApiError, Client
 from trellis.searching import SearchResult, tune_search
 from trellis.tuning import TuneFailed, TuneResult, tune
 
 __all__ = [
+    "AgentRewardConfig",
+    "AgentRewardModel",
+    "AgentSFTConfig",
     "ApiError",
     "ChatReply",
     "Client",
     "ContextExceeded",
+    "CoresetSelector",
     "JudgeOutput",
     "ModelError",
+    "OnlineContinualLearner",
+    "RLTrainingConfig",
     "SearchResult",
     "TunableChatModel",
     "TuneFailed",
@@ -32,4 +47,5 @@ __all__ = [
     "WorkflowOutput",
     "tune",
     "tune_search",
+    "write_settings",
 ]

@@ -82,14 +82,14 @@ def make(
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MANIFEST_FILE).unlink(missing_ok=True)
     made = _module(kind).make(folder, {**values, **(files or {})})
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    written = sorted(path for path in folder.rglob("*") if path.is_file())
     manifest = EnvironmentManifest(
         kind=kind,
         parameters=values,
         counts=made.counts,
         tools=made.tools,
         datasets=made.datasets,
-        sha256={path.relative_to(folder).as_posix(): hash_file(path) for path in files},
+        sha256={path.relative_to(folder).as_posix(): hash_file(path) for path in written},
     )
     write_whole(folder / MANIFEST_FILE, manifest.model_dump_json(indent=2) + "\n")
     return manifest

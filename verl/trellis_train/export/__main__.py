@@ -1,4 +1,4 @@
-"""A checkpoint as a whole model: ``python -m trellis_train.export CHECKPOINT OUTPUT``.
+"""A checkpoint as a whole model: ``python -m trellis_train.export CHECKPOINT OUTPUT [--base MODEL]``.
 
 The base model of an adapter is the one that its configuration names. Leaves with 65 and a sentence on
 standard error where the checkpoint cannot be used.
@@ -22,12 +22,15 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m trellis_train.export")
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("output", type=Path)
+    parser.add_argument(
+        "--base", type=Path, help="the model that training began with, where nothing names it"
+    )
     given = parser.parse_args(arguments)
     try:
         with tempfile.TemporaryDirectory() as scratch:
             gather_model(
                 given.checkpoint,
-                base=find_base(given.checkpoint),
+                base=find_base(given.checkpoint) or given.base,
                 output=given.output,
                 scratch=Path(scratch),
                 leave_if_asked=lambda: None,

@@ -1,0 +1,103 @@
+"""What `trellis agent` is given: a model as a run left it, and rows by their place or by their name."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from trellis_contracts.attempt import SPEC_FILE
+
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.local_job import locate_checkpoints
+from trellis_cli.output import err
+from trellis_cli.services.platform import python_command
+
+#: Folder of `trellis agent generate` for rows that are given by name, and the variable that names another.
+DATA_FOLDER, DATA_VARIABLE = Path("data/agent"), "TRELLIS_AGENT_DATA"
+TOOLS_FILE = "agent_tools.jsonl"
+_NAMED = re.compile(r"agent_(?:sft|benchmark|tools|retrieval)(?::(train|dev|test))?")
+_STEP = "global_step_"
+_MODELS = ("actor/huggingface", "huggingface")
+_ADAPTERS = ("lora_adapter", "actor/lora_adapter")
+
+
+@dataclass(frozen=True)
+class NamedData:
+    """A file of rows or a folder of generated data, and the split that was asked for."""
+
+    path: Path
+    split: str | None = None
+
+
+def find_data(given: str) -> NamedData:
+    """The rows at a path, or those of a name such as ``agent_sft:train``. Raises ``Problem``."""
+    path = Path(given).expanduser()
+    if path.exists():
+        return NamedData(path)
+    named = _NAMED.fullmatch(given)
+    if named is None:
+        raise Problem(f"there is no file or folder {given}", exit_code=ExitCode.USAGE)
+    folder = Path(os.environ.get(DATA_VARIABLE) or DATA_FOLDER)
+    if not (folder / TOOLS_FILE).is_file():
+        raise Problem(
+            f"{given}: {folder} holds no generated data",
+            hint=f"trellis agent generate --output {folder}, or name a folder in {DATA_VARIABLE}",
+            exit_code=ExitCode.USAGE,
+        )
+    return NamedData(folder, named[1])
+
+
+def find_model(given: str, *, scratch: Path) -> str:
+    """A folder with whole weights: ``given`` itself, or the newest checkpoint of the run that it is.
+
+    An adapter is folded into its base, in ``scratch``. Raises ``Problem`` where there is no model.
+    """
+    folder = Path(given).expanduser()
+    state = _newest(locate_checkpoints(folder)) or folder
+    for place in _MODELS:
+        if any((state / place).glob("*.safetensors")) and (state / place / "config.json").is_file():
+            return str((state / place).resolve())
+    has_adapter = (state / "adapter_config.json").is_file() or any(
+        (state / each).is_dir() for each in _ADAPTERS
+    )
+    if has_adapter or (state / "actor" / "fsdp_config.json").is_file() or _is_sharded(state):
+        return _merge(state, folder, scratch)
+    if (folder / "config.json").is_file():
+        return str(folder.resolve())
+    raise Problem(
+        f"{given} is no folder with a model (config.json), and no run that left one",
+        hint="nothing is downloaded here: give --base-model with a folder of weights",
+        exit_code=ExitCode.USAGE,
+    )
+
+
+def _is_sharded(state: Path) -> bool:
+    return (state / "fsdp_config.json").is_file()
+
+
+def _newest(checkpoints: Path) -> Path | None:
+    found = [each for each in checkpoints.glob(f"{_STEP}*") if each.name.removeprefix(_STEP).isdigit()]
+    return max(found, key=lambda each: int(each.name.removeprefix(_STEP)), default=None)
+
+
+def _merge(state: Path, run: Path, scratch: Path) -> str:
+    err.print(f"folding the adapter of {state} into its base", markup=False)
+    shutil.rmtree(scratch, ignore_errors=True)
+    base = _base_of(run)
+    command = python_command(
+        "-m", "trellis_train.export", str(state), str(scratch), *(["--base", base] if base else [])
+    )
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own module
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or ["the checkpoint cannot be used"])[-1]
+        raise Problem(reason, exit_code=ExitCode.USAGE)
+    return str(scratch.resolve())
+
+
+def _base_of(run: Path) -> str | None:
+    """What the newest attempt of a run began with; None where the folder is none."""
+    specs = sorted(run.glob(f"attempt-*/{SPEC_FILE}"), key=lambda each: each.stat().st_mtime)
+    return str(json.loads(specs[-1].read_text())["model"]["path"]) if specs else None

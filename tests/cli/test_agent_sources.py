@@ -1,0 +1,169 @@
+"""What `trellis agent` is given by name: rows of a split, and models as runs left them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trellis_cli import agent_evaluate, agent_train
+from trellis_cli.agent_sources import find_data, find_model
+from trellis_cli.errors import Problem
+from trellis_cli.local_run import LocalOutcome
+from trellis_cli.main import app
+from trellis_contracts.spec import JobSpec
+from trellis_recipes.tool_use_settings import BadSettings, load_settings, read_weights
+from typer.testing import CliRunner
+
+RUNNER = CliRunner()
+CHAT = [{"role": "user", "content": "1+1?"}]
+
+RL = {"data_source": "t", "prompt": CHAT, "reward_model": {"ground_truth": "2"}}
+
+
+def write_model(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
+    (folder / "model.safetensors").write_bytes(b"")
+    return folder
+
+
+def test_rows_are_found_by_name_in_the_folder_of_generated_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRELLIS_AGENT_DATA", str(tmp_path / "generated"))
+
+    with pytest.raises(Problem, match="holds no generated data") as raised:
+        find_data("agent_sft:train")
+    (tmp_path / "generated").mkdir()
+    (tmp_path / "generated" / "agent_tools.jsonl").touch()
+
+    assert "trellis agent generate --output" in (raised.value.hint or "")
+    assert find_data("agent_benchmark:test").split == "test"
+    assert find_data("agent_sft").path == tmp_path / "generated"
+    assert find_data(str(tmp_path)).path == tmp_path
+    with pytest.raises(Problem, match="no file or folder agent_sft:third"):
+        find_data("agent_sft:third")
+
+
+def test_the_model_of_a_run_is_that_of_its_newest_checkpoint(tmp_path: Path) -> None:
+    for step in (9, 10):
+        write_model(tmp_path / f"run/checkpoints/global_step_{step}/huggingface")
+
+    found = find_model(str(tmp_path / "run"), scratch=tmp_path / "scratch")
+
+    assert found == str(tmp_path / "run/checkpoints/global_step_10/huggingface")
+    assert find_model(found, scratch=tmp_path / "scratch") == found
+
+
+@pytest.mark.slow
+def test_the_adapter_of_a_run_is_folded_into_its_base(tmp_path: Path) -> None:
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoModelForCausalLM
+    from trellis_train.agents import starter
+
+    tokenizer = starter.make_tokenizer(["find Ada"] * 3, vocabulary=300)
+    starter.write_model(tmp_path / "base", tokenizer, seed=0)
+    config = LoraConfig(r=2, target_modules=["q_proj"], task_type="CAUSAL_LM", init_lora_weights=False)
+    adapted = get_peft_model(AutoModelForCausalLM.from_pretrained(tmp_path / "base"), config)
+    checkpoint = tmp_path / "run/checkpoints/global_step_3"
+    adapted.save_pretrained(checkpoint / "lora_adapter")
+    outcome = LocalOutcome(str(tmp_path / "run"), checkpoint=str(checkpoint))
+
+    found = find_model(str(tmp_path / "run"), scratch=tmp_path / "scratch")
+
+    for folder in (found, agent_train.find_loadable(outcome)):
+        AutoModelForCausalLM.from_pretrained(folder)
+    assert Path(found, "tokenizer.json").is_file()
+
+
+def test_task_weights_are_read_as_json_and_by_their_short_names(tmp_path: Path) -> None:
+    text = '{"tool_selection":0.35,"planning":0.30,"timing":0.20,"retrieval":0.15}'
+
+    assert read_weights(text) == {
+        "tool_selection": 0.35, "multi_step_planning": 0.30, "timing_decision": 0.20, "tool_retrieval": 0.15
+    }  # fmt: skip
+    assert read_weights("planning=1") == {"multi_step_planning": 1.0}
+    with pytest.raises(BadSettings, match="no JSON"):
+        read_weights("{planning}")
+
+
+def test_a_file_of_settings_may_use_the_names_of_the_design(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text(
+        "sft: {num_epochs: 2, lora_r: 8, lora_alpha: 16, lr_scheduler: linear, task_weights: {timing: 1}}\n"
+        "rl: {algorithm: grpo, grpo_config: {group_size: 8}}\n"
+    )
+
+    settings = load_settings(file)
+
+    knobs = settings.sft.knobs(given_only=True)
+    assert (knobs["epochs"], knobs["lora_rank"], knobs["lora_alpha"], knobs["lr_schedule"]) == (
+        2, 8, 16, "linear"
+    )  # fmt: skip
+    assert knobs["weight_timing_decision"] == 1
+    assert settings.rl.knobs(given_only=True) == {"group_size": 8}
+    file.write_text("sft: {num_epochs: 2, epochs: 3}\n")
+    with pytest.raises(BadSettings, match="epochs is set twice"):
+        load_settings(file)
+
+
+def test_dpo_makes_pairs_of_the_models_own_responses_where_it_is_told_how_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+    begun: list[JobSpec] = []
+
+    def sample(module: str, options: list[str]) -> dict[str, Any]:
+        asked.append([module, *options])
+        pair = {"prompt": "1+1?", "chosen": "2", "rejected": "3"}
+        Path(options[options.index("--output") + 1]).write_text((json.dumps(pair) + "\n") * 200)
+        return {"pairs": 200, "prompts": 200}
+
+    def run(spec: JobSpec) -> LocalOutcome:
+        begun.append(spec)
+        return LocalOutcome(folder=spec.attempt_dir, outcome="succeeded")
+
+    monkeypatch.setenv("TRELLIS_PLATFORM", "cpu")
+    monkeypatch.setattr(agent_train, "run_module", sample)
+    monkeypatch.setattr(agent_train, "run_local", run)
+    model = write_model(tmp_path / "sft/checkpoints/global_step_4/huggingface")
+    data = tmp_path / "rows.jsonl"
+    data.write_text(json.dumps(RL) + "\n")
+    command = ["agent", "train", "dpo", "--sft-model", str(tmp_path / "sft"), "--data", str(data)]
+
+    result = RUNNER.invoke(app, [*command, "--output", str(tmp_path / "out"), "--num-samples", "4"])
+
+    assert result.exit_code == 0, result.output
+    assert asked[0][1:5] == ["--model", str(model), "--data", str(data)]
+    assert asked[0][asked[0].index("--samples") + 1] == "4"
+    assert begun[0].model.path == str(model)
+    assert begun[0].train_data is not None
+    assert begun[0].train_data.row_count == 200
+
+
+def test_an_evaluation_takes_a_run_a_named_benchmark_and_short_names_of_metrics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+
+    def measure(module: str, options: list[str]) -> dict[str, Any]:
+        asked.append(options)
+        return {"overall": {"mean": 1.0, "std": 0.0, "count": 1}}
+
+    monkeypatch.setattr(agent_evaluate, "run_module", measure)
+    model = write_model(tmp_path / "dpo/checkpoints/global_step_4/huggingface")
+    rows = tmp_path / "rl" / "test.jsonl"
+    rows.parent.mkdir()
+    rows.write_text(json.dumps(RL) + "\n")
+    options = ["--metrics", "tool_accuracy,plan_success,efficiency", "--json"]
+
+    result = RUNNER.invoke(
+        app,
+        ["agent", "evaluate", "--model", str(tmp_path / "dpo"), "--benchmark", str(tmp_path), *options],
+    )
+
+    assert result.exit_code == 0, result.output
+    (given,) = asked
+    assert given[:4] == ["--model", str(model), "--data", str(rows)]
+    named = given[given.index("--metrics") + 1]
+    assert named == "tool_selection_accuracy,plan_success_rate,step_efficiency"

@@ -95,7 +95,7 @@ def list_sorted(
     now = after.now if after else utc_now()
     value = _express(order, dialect=session.connection().dialect.name, now=now)
     is_falling = order.direction == "desc"
-    identifier = col(Job.id)
+    identifier: Any = col(Job.id)
     statement = statement.add_columns(value.label("sort_value")).order_by(
         value.is_(None),
         value.desc() if is_falling else value,
@@ -130,11 +130,12 @@ def _express(order: JobOrder, *, dialect: str, now: datetime) -> ColumnElement[A
         case JobSort.DURATION:
             return _duration_s(dialect, now)
         case sort:
-            return _COLUMNS[sort]
+            found: ColumnElement[Any] = _COLUMNS[sort]
+            return found
 
 
 _LIFE = {state: place for place, state in enumerate(JobState)}
-_COLUMNS: dict[JobSort, ColumnElement[Any]] = {
+_COLUMNS: dict[JobSort, Any] = {
     JobSort.CREATED: col(Job.created_at),
     JobSort.NAME: func.lower(Job.name),
     JobSort.RECIPE: col(Job.recipe),

@@ -50,7 +50,8 @@ export function useComparison() {
 
   const curves = useResource(
     async (signal) => {
-      if (ids.value === '' || keys.value.length === 0) return null
+      // Nothing to draw is an answer, too: the page says so.
+      if (ids.value === '' || keys.value.length === 0) return new Map<string, Map<string, Curve>>()
       const query = { ids: [ids.value], keys: [...keys.value, ...CLOCK_KEYS], max_points: MAX_POINTS }
       const answer = await unwrap(api.GET('/api/v1/jobs/compare/metrics', { params: { query }, signal }))
       return new Map(answer.runs.map((run): [string, Map<string, Curve>] => [run.job_id, new Map(run.series.map((series) => [series.key, toCurve(series)]))]))

@@ -1,0 +1,56 @@
+import { createMemoryHistory, createRouter } from 'vue-router'
+import { describe, expect, it } from 'vitest'
+
+import { mount } from '@/testing/withSetup'
+
+import type { Job } from '../types'
+import { COLUMNS } from './columns'
+import JobTable from './JobTable.vue'
+
+const EMPTY = { id: 'job_a', name: 'first', kind: 'train', state: 'succeeded', recipe: 'sft', model: { id: 'mdl_a', name: 'tiny' }, dataset: null, tags: ['sweep'], is_starred: false, attempt: 1, created_at: '2026-01-01T00:00:00Z', started_at: '2026-01-01T00:00:00Z', finished_at: '2026-01-01T00:01:00Z', earlier_run_time_s: 0, progress: { phase: null, step: 2, total_steps: 4, fraction: 0.5 }, eta_s: null, queue_position: null, failure: null, metric: null, alarm_count: 0, worst_alarm: null, alarms: [], can_stop: false, can_resume: false, can_clone: true, can_delete: true }
+
+function show(jobs: object[], more: object = {}) {
+  const router = createRouter({ history: createMemoryHistory(), routes: ['job', 'model', 'dataset'].map((name) => ({ path: `/${name}/:id`, name, component: { template: '' } })) })
+  const props = { jobs: jobs as Job[], columns: COLUMNS, sort: 'created', isRising: false, selected: new Set(), sparks: new Map(), busyId: null, titleOf: () => 'SFT', ...more }
+  return mount(JobTable, props, (app) => app.use(router))
+}
+
+describe('the table of jobs', () => {
+  it('says why a job failed in its row', () => {
+    const { root, end } = show([{ ...EMPTY, state: 'failed', failure: { reason: 'The loss is NaN.', cause: null, exit_code: 1, hint: null, last_lines: [] } }])
+
+    expect(root.querySelector('[data-test=row-failure]')?.textContent).toBe('The loss is NaN.')
+    end()
+  })
+
+  it('has last and best of the metric with its name and step', () => {
+    const { root, end } = show([{ ...EMPTY, metric: { key: 'val/loss', mode: 'min', last: 2.5, last_step: 9, best: 0.5, best_step: 3 } }])
+
+    expect(root.querySelector('[data-column=metricLast]')?.textContent).toMatch(/2\.5.*loss/is)
+    expect(root.querySelector('[data-column=metricBest]')?.textContent).toMatch(/0\.5.*3/s)
+    end()
+  })
+
+  it('sorts by its heads and says by which', () => {
+    const asked: string[] = []
+    const { root, end } = show([EMPTY], { sort: 'name', isRising: true, onSort: (sort: string) => asked.push(sort) })
+
+    for (const sort of ['name', 'starred', 'metric_best', 'created']) root.querySelector<HTMLElement>(`[data-sort=${sort}]`)?.click()
+
+    expect(asked).toEqual(['name', 'starred', 'metric_best', 'created'])
+    expect([...root.querySelectorAll('th[aria-sort]')].map((head) => head.getAttribute('aria-sort'))).toEqual(['ascending'])
+    end()
+  })
+
+  it('stars and selects a job, and filters by its tag', () => {
+    const heard: unknown[] = []
+    const { root, end } = show([EMPTY], { onStar: (job: Job, on: boolean) => heard.push([job.id, on]), onSelect: (ids: string[], on: boolean) => heard.push([ids, on]), onTag: (tag: string) => heard.push(tag) })
+
+    root.querySelector<HTMLElement>('[data-test=star]')?.click()
+    root.querySelector<HTMLElement>('[data-test=select]')?.click()
+    root.querySelector<HTMLElement>('[data-column=tags] [role=button]')?.click()
+
+    expect(heard).toEqual([['job_a', true], [['job_a'], true], 'sweep'])
+    end()
+  })
+})

@@ -158,9 +158,6 @@ class Endpoints(Resource[EndpointRead, EndpointRead]):
         """Give its slot and memory back."""
         return cast(EndpointRead, self._api.request("DELETE", f"{self.path}/{endpoint_id}"))
 
-    #: The API's own word.
-    delete = stop
-
     def wait(self, endpoint_id: str, *, timeout_s: float | None = None) -> EndpointRead:
         """The endpoint when it is ready, has stopped or has failed; ``TimeoutError``."""
         return self._wait(endpoint_id, frozenset({"ready", "stopped", "failed"}), timeout_s)

@@ -23,6 +23,7 @@ from trellis_api.auth.admin_token import ensure_admin_token
 from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import new_id
 from trellis_api.core.migrations import upgrade
+from trellis_api.core.openai_errors import OPENAI_PREFIX
 from trellis_api.core.settings import REPOSITORY_ROOT, Settings
 from trellis_api.data_tasks.service import create
 from trellis_api.datasets.quarantine import locate
@@ -177,6 +178,7 @@ def _make_known_things(platform: TestClient, finished_run: str) -> dict[str, str
         "version_id": version_id,
         "upload_id": _begun_upload(platform),
         "model_id": model["id"],
+        "endpoint_id": _endpoint(platform),
         "job_id": job_id,
         "recipe_id": "grpo",
         "step": CHECKPOINT_STEP,
@@ -302,6 +304,19 @@ def _written_report(platform: TestClient, evaluation_id: str) -> str:
     return report_id
 
 
+def _endpoint(platform: TestClient) -> str:
+    """Of a model that is here, waiting for workers."""
+    model_id = new_id("mdl")
+    with platform.app.state.database.write() as session:  # type: ignore[attr-defined]
+        session.add(
+            Model(
+                id=model_id, name=model_id, state="ready", source={"kind": "local"}, lineage={},
+                path=f"models/{model_id}", warnings=[],
+            )
+        )  # fmt: skip
+    return str(platform.post(f"{API_PREFIX}/models/{model_id}/endpoint").raise_for_status().json()["id"])
+
+
 def _begun_upload(platform: TestClient) -> str:
     headers = {"Tus-Resumable": "1.0.0", "Upload-Length": "1000"}
     begun = platform.post(f"{API_PREFIX}/uploads", headers=headers)
@@ -343,6 +358,8 @@ def call_with_examples(
     """Call an operation with generated input and check every answer against the schema; the statuses."""
     operation.app = SCHEMA.app = platform.app
     known_ids["name"] = TAG if "/tags/" in operation.path else BRANCH
+    if operation.path.startswith(OPENAI_PREFIX):
+        known_ids["name"] = known_ids["model_id"]
     if "/steps/" in operation.path:
         known_ids |= {"task_id": known_ids["finished_run"], "step": 0}
     statuses: set[int] = set()
@@ -389,12 +406,13 @@ def test_nothing_but_health_and_login_answers_without_a_login(
         task_id=new_id("dtk"), pipeline_id=new_id("ppl"), version_id="0" * 64, name=BRANCH,
         evaluation_id=new_id("ev"), benchmark_name="gsm8k", label="gsm8k", position=0, number=0,
         report_id=new_id("rep"), workflow_id=new_id("wfl"), environment_id=new_id("env"),
-        call_id=new_id("ecl"), rollout_id=1, job_pipeline_id=new_id("jpl"), stage_id="only",
+        call_id=new_id("ecl"), rollout_id=1,
+        endpoint_id=new_id("ep"), job_pipeline_id=new_id("jpl"), stage_id="only",
     )  # fmt: skip
 
     status = call(operation.method, path)
 
-    is_open = not path.startswith(API_PREFIX) or path in OPEN_PATHS
+    is_open = not path.startswith((API_PREFIX, OPENAI_PREFIX)) or path in OPEN_PATHS
     assert (status != 401) if is_open else (status == 401)
 
 

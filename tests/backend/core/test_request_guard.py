@@ -34,17 +34,20 @@ def test_half_a_character_is_refused_by_every_endpoint(client: TestClient) -> No
 
         in_query = client.request(method, f"{filled}?some=%ED%A0%80")
 
-        assert (in_query.status_code, _field(in_query)) == (422, "query.some"), path
+        status = 400 if path.startswith("/v1/") else 422  # OpenAI's API knows no 422
+        assert (in_query.status_code, _field(in_query)) == (status, "query.some"), path
         if "{" in path:
             in_path = client.request(method, path.partition("{")[0] + "%ED%A0%80")
-            assert (in_path.status_code, _field(in_path)) == (422, "path"), path
+            assert (in_path.status_code, _field(in_path)) == (status, "path"), path
         if takes_json:
             body = '{"some": [{"name": "a ' + HALF + '"}]}'
             in_body = client.request(method, filled, content=body, headers=JSON)
-            assert (in_body.status_code, _field(in_body)) == (422, "some.0.name"), path
+            assert (in_body.status_code, _field(in_body)) == (status, "some.0.name"), path
 
 
 def _field(response: httpx2.Response) -> str:
+    if "details" not in response.json():  # the form of /v1
+        return str(response.json()["error"]["param"])
     details = response.json()["details"]
     assert details[0]["code"] == "string_unicode"
     return str(details[0]["field"])

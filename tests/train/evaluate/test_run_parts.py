@@ -350,11 +350,9 @@ def test_the_weights_of_a_checkpoint_are_gathered_and_removed(tmp_path: Path, st
 
     evaluation = Evaluation(tmp_path / "job", starter_folder, [order()])
     spec = JobSpec.model_validate_json(evaluation.write_spec().read_bytes())
-    assert spec.evaluation is not None
     source = CheckpointSource(job_id="job_1", engine=Engine.TRL, step=4, path=str(starter_folder))
-    task = spec.evaluation.model_copy(update={"checkpoint": source})
 
-    with provide_weights(spec, task, lambda: None) as folder:
+    with provide_weights(spec, source, lambda: None) as folder:
         assert folder.is_relative_to(spec.attempt_dir)
         assert (folder / "tokenizer.json").is_file()
         weights = load_file(folder / "model.safetensors")

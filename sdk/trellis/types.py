@@ -1948,7 +1948,7 @@ class Text(TypedDict):
     zh: str
 
 
-class ToolCall_Output(TypedDict):
+class ToolCall(TypedDict):
     """One call of a tool by the model."""
 
     arguments: NotRequired[dict[str, Any]]
@@ -2006,7 +2006,7 @@ class Trajectory(TypedDict):
 class Turn(TypedDict):
     """One message of an episode, in the order in which the model saw them."""
 
-    calls: NotRequired[list[ToolCall_Output]]
+    calls: NotRequired[list[ToolCall]]
     duration_s: NotRequired[float | None]
     is_trained: bool
     role: Literal["system", "user", "assistant", "tool"]

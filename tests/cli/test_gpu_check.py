@@ -239,6 +239,9 @@ def test_the_command_prints_json_and_leaves_with_0_where_nothing_fails(
     gpus(1)
     monkeypatch.setattr(check, "LIBRARIES", (FOUNDATION,))
     monkeypatch.setattr(check, "CHECKS", (FINE, dataclasses.replace(FINE, name="wide", gpus=2)))
+    monkeypatch.setattr(
+        check, "check_platform", lambda _ground: iter([Row("platform: start", "ok", "1 slot")])
+    )
 
     done = CliRunner().invoke(app, ["gpu-check", "--json"])
 
@@ -246,7 +249,7 @@ def test_the_command_prints_json_and_leaves_with_0_where_nothing_fails(
     assert (done.exit_code, answer["passed"]) == (0, True)
     found = {row["check"]: row["state"] for row in answer["checks"]}
     expected = {"driver": "ok", "PyTorch": "ok", "starter model": "ok", "fine": "ok", "wide": "skipped"}
-    assert found == expected
+    assert found == {**expected, "platform: start": "ok"}
 
 
 def test_the_command_leaves_with_1_where_something_fails(
@@ -255,6 +258,7 @@ def test_the_command_leaves_with_1_where_something_fails(
     gpus(1)
     monkeypatch.setattr(check, "LIBRARIES", (FOUNDATION,))
     monkeypatch.setattr(check, "CHECKS", (BROKEN,))
+    monkeypatch.setattr(check, "check_platform", lambda _ground: iter(()))
 
     done = CliRunner().invoke(app, ["gpu-check"])
 

@@ -310,7 +310,7 @@ def _endpoint(platform: TestClient) -> str:
     with platform.app.state.database.write() as session:  # type: ignore[attr-defined]
         session.add(
             Model(
-                id=model_id, name=model_id, state="ready", source={"kind": "local"}, lineage={},
+                id=model_id, name=model_id, state="ready", source={"kind": "local", "path": "x"}, lineage={},
                 path=f"models/{model_id}", warnings=[],
             )
         )  # fmt: skip

@@ -125,7 +125,7 @@ class Jobs:
             "model": self._starter(),
             "dataset": self._dataset(rows),
             "params": {**params, "total_steps": STEPS},
-            "gpus": gpus,
+            "resources": {"gpus": gpus},
         }
         return str(self._client.post("/jobs", request)["id"])
 

@@ -3151,6 +3151,23 @@ export interface components {
             user?: string | null;
         };
         /**
+         * ChatToolCall
+         * @description A call that the model made.
+         */
+        ChatToolCall: {
+            function: components["schemas"]["CalledFunction"];
+            /** Id */
+            id: string;
+            /** Index */
+            index?: number | null;
+            /**
+             * Type
+             * @default function
+             * @constant
+             */
+            type: "function";
+        };
+        /**
          * CheckpointEvaluation
          * @description Where the measuring of a checkpoint is that its job has asked for.
          */
@@ -7419,7 +7436,7 @@ export interface components {
             /** Tool Call Id */
             tool_call_id?: string | null;
             /** Tool Calls */
-            tool_calls?: components["schemas"]["ToolCall-Input"][] | null;
+            tool_calls?: components["schemas"]["ChatToolCall"][] | null;
         };
         /**
          * MetricChoice
@@ -10451,55 +10468,6 @@ export interface components {
              * @default 0
              */
             duration_s: number;
-            /**
-             * Error
-             * @default null
-             */
-            error: string | null;
-            /** Name */
-            name: string;
-            /**
-             * Result
-             * @default null
-             */
-            result: string | null;
-            /**
-             * Result Count
-             * @default null
-             */
-            result_count: number | null;
-        };
-        /**
-         * ToolCall
-         * @description A call that the model made.
-         */
-        "ToolCall-Input": {
-            function: components["schemas"]["CalledFunction"];
-            /** Id */
-            id: string;
-            /** Index */
-            index?: number | null;
-            /**
-             * Type
-             * @default function
-             * @constant
-             */
-            type: "function";
-        };
-        /**
-         * ToolCall
-         * @description One call of a tool by the model.
-         */
-        "ToolCall-Output": {
-            /** Arguments */
-            arguments?: {
-                [key: string]: unknown;
-            };
-            /**
-             * Duration S
-             * @default 0
-             */
-            duration_s: number;
             /** Error */
             error?: string | null;
             /** Name */
@@ -10689,7 +10657,7 @@ export interface components {
          */
         Turn: {
             /** Calls */
-            calls?: components["schemas"]["ToolCall-Output"][];
+            calls?: components["schemas"]["ToolCall"][];
             /** Duration S */
             duration_s?: number | null;
             /** Is Trained */

@@ -28,7 +28,7 @@ class CalledFunction(Strict):
     arguments: str
 
 
-class ToolCall(Strict):
+class ChatToolCall(Strict):
     """A call that the model made."""
 
     id: str = Field(max_length=256)
@@ -44,7 +44,7 @@ class Message(Strict):
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[TextPart] | None = None
     name: str | None = Field(default=None, max_length=64)
-    tool_calls: list[ToolCall] | None = Field(default=None, max_length=MAX_TOOLS)
+    tool_calls: list[ChatToolCall] | None = Field(default=None, max_length=MAX_TOOLS)
     tool_call_id: str | None = Field(default=None, max_length=256)
     refusal: Any = Field(default=None, exclude=True)
     annotations: Any = Field(default=None, exclude=True)

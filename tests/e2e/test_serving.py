@@ -16,9 +16,9 @@ START_S = 420.0
 SETTLED_S = 30.0
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def endpoint(rig: Any) -> Iterator[dict[str, Any]]:
-    """The starter model's endpoint, ready."""
+    """The starter model's endpoint, ready; it ends with the test."""
     started = rig.client.post(f"/models/{rig.starter()['model']}/endpoint")
     yield wait_for(rig, started["id"], "ready")
     rig.client.delete(f"/endpoints/{started['id']}")

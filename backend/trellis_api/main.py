@@ -127,9 +127,6 @@ def _assemble() -> APIRouter:
     api.include_router(metrics_router)
     api.include_router(auth_router, prefix=API_PREFIX, dependencies=[Depends(refuse_unknown_parameters)])
     api.include_router(ingest_router, prefix=API_PREFIX)
-    api.include_router(
-        openai_router, dependencies=[Depends(require_user), Depends(refuse_unknown_parameters)]
-    )
     for router in ROUTERS:
         api.include_router(
             router,
@@ -137,6 +134,9 @@ def _assemble() -> APIRouter:
             dependencies=[Depends(require_user), Depends(refuse_unknown_parameters)],
             responses={403: ERROR_RESPONSES[403]},
         )
+    api.include_router(
+        openai_router, dependencies=[Depends(require_user), Depends(refuse_unknown_parameters)]
+    )
     return api
 
 

@@ -217,6 +217,8 @@ def sum_earlier_run_times(session: Session, *, jobs: Sequence[Job]) -> dict[str,
     """Seconds that the attempts before the current one ran, of those jobs that had any."""
     resumed = {job.id: job.attempt for job in jobs if job.attempt > 1}
     seconds: dict[str, float] = {}
+    if not resumed:
+        return seconds
     for row in session.exec(select(Attempt).where(col(Attempt.job_id).in_(resumed))):
         if row.number < resumed[row.job_id] and row.started_at and row.finished_at:
             ran_s = (row.finished_at - row.started_at).total_seconds()

@@ -3,40 +3,27 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-from trellis_contracts.attempt import EVENTS_FOLDER, PREPARED_FOLDER, SPEC_FILE, TRAIN_FILE
+from trellis_contracts.attempt import EVENTS_FOLDER, SPEC_FILE
 from trellis_contracts.recipe import DataFormat
-from trellis_contracts.spec import DataSource, JobSpec, ModelSource
-from trellis_data.json_objects import read_objects
-from trellis_recipes.catalogue import get_recipe
-from trellis_recipes.compose import ComposeRequest, Composition, compose
-from trellis_recipes.memory.architecture import find_architecture
 
 from trellis_cli.bench.measured_command import run_measured
-from trellis_cli.errors import Problem
+from trellis_cli.local_job import LocalJob, LocalRows, write_spec
 
 SEED = 1
+#: Of every process that is measured: tokenizers that fork say so otherwise.
+QUIET: Mapping[str, str] = {"TOKENIZERS_PARALLELISM": "false"}
 
 
 @dataclass(frozen=True)
 class Material:
-    """A model folder and rows, as JSON Lines."""
+    """A model folder and rows with ``prompt`` and ``answer``, as JSON Lines."""
 
     model: Path
     rows: Path
-    format: DataFormat = DataFormat.PROMPT_ANSWER
-
-    @property
-    def parquet(self) -> Path:
-        """The same rows as a job reads them, written once."""
-        target = self.rows.with_suffix(".parquet")
-        if not target.exists():
-            pq.write_table(pa.Table.from_pylist(list(read_objects(self.rows))), target)
-        return target
 
 
 @dataclass(frozen=True)
@@ -51,70 +38,32 @@ class EngineJob:
     overrides: Mapping[str, Any] = field(default_factory=dict)
     ranks: int = 1
 
-    @property
-    def attempt(self) -> Path:
-        """The attempt's directory."""
-        return self.folder / "attempt-1"
-
-    def run(self, engine_module: str, env: Mapping[str, str]) -> list[dict[str, Any]]:
+    def run(self, engine_module: str, env: Mapping[str, str] = QUIET) -> list[dict[str, Any]]:
         """Prepare the data, train, and return the metrics events in the order of the steps."""
-        (self.attempt / PREPARED_FOLDER).mkdir(parents=True)
-        file = self.attempt / SPEC_FILE
-        file.write_text(self._make_spec().model_dump_json())
-        run_measured("-m", "trellis_train.data", str(file), log=self.folder / "data.log", env=env)
-        run_measured("-m", engine_module, str(file), log=self.attempt / "log", env=env)
-        return read_metrics(self.attempt)
-
-    def _compose(self) -> Composition:
-        """The composed configuration; raises `Problem` for one that is not valid."""
-        composition = compose(
-            ComposeRequest(
+        spec = write_spec(
+            LocalJob(
+                folder=self.folder,
                 recipe=self.recipe,
+                model=str(self.material.model),
+                train=LocalRows(self.material.rows, DataFormat.PROMPT_ANSWER),
                 preset=self.preset,
-                params=dict(self.params),
-                overrides=dict(self.overrides),
+                params=self.params,
+                overrides=self.overrides,
+                seed=SEED,
                 platform="cpu",
                 gpus=self.ranks,
-                model_path=str(self.material.model),
-                architecture=find_architecture(self.material.model),
-                train_path=str(self.attempt / PREPARED_FOLDER / TRAIN_FILE),
-                checkpoint_dir=str(self.folder / "checkpoints"),
-                seed=SEED,
-                row_count=pq.read_metadata(self.material.parquet).num_rows,
             )
         )
-        if composition.errors:
-            raise Problem("; ".join(issue.message for issue in composition.errors))
-        return composition
+        attempt = Path(spec.attempt_dir)
+        file = attempt / SPEC_FILE
+        run_measured("-m", "trellis_train.data", str(file), log=self.folder / "data.log", env=env)
+        run_measured("-m", engine_module, str(file), log=attempt / "log", env=env)
+        return read_metrics(attempt)
 
-    def _make_spec(self) -> JobSpec:
-        composition = self._compose()
-        parquet = self.material.parquet
-        return JobSpec(
-            job_id="job_benchmark",
-            attempt=1,
-            name="benchmark",
-            recipe=self.recipe,
-            engine=composition.engine,
-            platform="cpu",
-            gpus=self.ranks,
-            seed=SEED,
-            params=composition.params,
-            engine_overrides=composition.engine_overrides,
-            env=composition.env,
-            model=ModelSource(model_id="model", path=str(self.material.model)),
-            trains_on=get_recipe(self.recipe).trains_on,
-            train_data=DataSource(
-                dataset_id=parquet.stem,
-                paths=[str(parquet)],
-                format=self.material.format,
-                sha256="0",
-                row_count=pq.read_metadata(parquet).num_rows,
-            ),
-            attempt_dir=str(self.attempt),
-            checkpoint_dir=str(self.folder / "checkpoints"),
-            ingest_url="http://127.0.0.1:9",
-        )
+
+def adapter_params(rank: int) -> dict[str, int]:
+    """The parameters of a recipe that trains an adapter of this rank; none for rank 0."""
+    return {"lora_rank": rank, "lora_alpha": 2 * rank} if rank else {}
 
 
 def read_metrics(attempt: Path) -> list[dict[str, Any]]:
@@ -122,3 +71,8 @@ def read_metrics(attempt: Path) -> list[dict[str, Any]]:
     files = sorted((attempt / EVENTS_FOLDER).glob("*.jsonl"))
     events = [json.loads(line) for file in files for line in file.read_bytes().splitlines()]
     return [event for event in events if event["kind"] == "metrics"]
+
+
+def seconds_of(event: Mapping[str, Any]) -> float:
+    """When an event was written, in seconds."""
+    return datetime.fromisoformat(event["time"]).timestamp()

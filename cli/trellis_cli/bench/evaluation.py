@@ -32,7 +32,7 @@ from trellis_evaluation.samples.store import open_store
 from trellis_recipes.platform_defaults import environment
 
 from trellis_cli.bench.measured_command import run_measured
-from trellis_cli.bench.peak_memory import PeakMemory
+from trellis_cli.bench.peak_memory import PeakMemory, in_gib
 from trellis_cli.bench.result import Result
 from trellis_cli.errors import Problem
 from trellis_cli.services.platform import REPOSITORY_ROOT
@@ -82,7 +82,7 @@ def compare_evaluation(
         "benchmarks_s": {each.label: each.seconds for each in found.benchmarks},
         "scores": {"ours": scores, "harness": told[fastest]["scores"]},
         "problems": dict(problems),
-        "peak_gib": {side: round(each / 2**30, 2) for side, each in peaks.items()},
+        "peak_gib": in_gib(peaks),
     }
     return Result(name, ours, theirs[fastest], "s", bound=bound, details=details)
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from trellis_contracts.recipe import Engine
 from trellis_recipes.platform_defaults import environment
 
-from trellis_cli.bench.engine_job import SEED, EngineJob, Material
+from trellis_cli.bench.engine_job import QUIET, SEED, EngineJob, Material, adapter_params
 from trellis_cli.bench.grpo_shapes import Shape
 from trellis_cli.bench.grpo_steps import STEP, Split, split_ours, split_trl
 from trellis_cli.bench.measured_command import run_measured
-from trellis_cli.bench.peak_memory import PeakMemory
+from trellis_cli.bench.peak_memory import PeakMemory, in_gib
 from trellis_cli.bench.result import Result
 from trellis_cli.errors import Problem
 
@@ -49,7 +49,6 @@ SAME_PRIORITY = {"RAY_worker_niceness": "0"}
 SAMPLER_DTYPE = "float32"
 WAIT_POLICY = "OMP_WAIT_POLICY"
 LENGTH_KEY = "response_length/mean"
-QUIET = {"TOKENIZERS_PARALLELISM": "false"}
 
 
 def measure_grpo(shapes: list[Shape], rounds: int) -> Iterator[Result]:
@@ -88,7 +87,7 @@ def measure_shape(
             "ours_runs_with": ours.removeprefix("ours_"),
             "trl_runs_with": theirs.removeprefix("trl_"),
             "step_s": {name: _round(run.split) for name, run in runs.items()},
-            "peak_gib": {name: round(run.peak_bytes / 2**30, 2) for name, run in runs.items()},
+            "peak_gib": in_gib({name: run.peak_bytes for name, run in runs.items()}),
         },
     )
 
@@ -143,7 +142,6 @@ def run_ours(shape: Shape, material: Material, folder: Path, way: Way) -> Run:
 
 
 def _params(shape: Shape, way: Way) -> dict[str, object]:
-    adapter = {"lora_rank": shape.lora_rank, "lora_alpha": 2 * shape.lora_rank} if shape.lora_rank else {}
     return {
         "total_steps": shape.steps,
         "batch_size": shape.prompts,
@@ -158,7 +156,7 @@ def _params(shape: Shape, way: Way) -> dict[str, object]:
         "validate_every": 0,
         "validation_rows": 0,
         "save_every": 0,
-        **adapter,
+        **adapter_params(shape.lora_rank),
     }
 
 

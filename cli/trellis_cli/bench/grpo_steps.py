@@ -3,8 +3,9 @@
 import itertools
 import statistics
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
+
+from trellis_cli.bench.engine_job import seconds_of
 
 #: verl's timings that make each part of our step. ``gen`` runs from the trainer's first look for answers
 #: until the last response is scored and in the queue.
@@ -31,7 +32,7 @@ def split_ours(metrics: Sequence[Mapping[str, Any]], *, warm_up: int) -> Split:
     for before, event in itertools.pairwise(metrics):
         if event["step"] <= warm_up:
             continue
-        walls.append(_seconds(event) - _seconds(before))
+        walls.append(seconds_of(event) - seconds_of(before))
         values = event["values"]
         parts.append({name: sum(values.get(key, 0.0) for key in keys) for name, keys in OUR_PARTS.items()})
     return _medians(walls, parts)
@@ -51,7 +52,3 @@ def _medians(walls: Sequence[float], parts: Sequence[Mapping[str, float]]) -> Sp
     rest = [wall - sum(row.values()) for wall, row in zip(walls, parts, strict=True)]
     medians = {name: statistics.median(row[name] for row in parts) for name in parts[0]}
     return {STEP: statistics.median(walls), **medians, REST: statistics.median(rest)}
-
-
-def _seconds(event: Mapping[str, Any]) -> float:
-    return datetime.fromisoformat(event["time"]).timestamp()

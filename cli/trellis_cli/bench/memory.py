@@ -6,7 +6,6 @@ sampled twice a second: what the platform takes without a run is not counted.
 
 import json
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,11 +13,12 @@ from typing import Any
 
 from trellis_data.json_objects import read_objects
 
+from trellis_cli.bench.engine_job import adapter_params
 from trellis_cli.bench.peak_memory import PeakMemory, adopted_orphans
 from trellis_cli.bench.result import Result
 from trellis_cli.client import ApiClient
 from trellis_cli.demo.starter import make_starter
-from trellis_cli.demo.steps import ensure_dataset, ensure_model, write_once
+from trellis_cli.demo.steps import ensure_dataset, ensure_model, register_folder, write_once
 from trellis_cli.errors import Problem
 from trellis_cli.services.temporary import temporary_platform
 from trellis_cli.watch import watch_job
@@ -35,7 +35,7 @@ _COMMON: Mapping[str, Any] = {
     "validate_every": 0,
     "save_every": 0,
 }
-_ADAPTER: Mapping[str, Any] = {"lora_rank": 16, "lora_alpha": 32}
+_ADAPTER: Mapping[str, Any] = adapter_params(16)
 
 
 @dataclass(frozen=True)
@@ -142,6 +142,4 @@ def write_pairs(rows: Path, target: Path) -> Path:
 def _ensure_real(client: ApiClient, model: str, root: Path) -> str:
     if not Path(model).is_dir():
         return ensure_model(client, model, {"kind": "catalogue", "name": model})
-    # Models that are registered by path lie below the data root.
-    shutil.copytree(model, root / "real")
-    return ensure_model(client, "real", {"kind": "local", "path": "real"})
+    return register_folder(client, root, Path(model), "real")

@@ -3,7 +3,7 @@
 import ctypes
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
@@ -60,6 +60,11 @@ def adopted_orphans() -> Iterator[None]:
         yield
     finally:
         libc.prctl(_PR_SET_CHILD_SUBREAPER, before.value, 0, 0, 0)
+
+
+def in_gib(peaks: Mapping[str, int]) -> dict[str, float]:
+    """Peaks by name, for a result's details."""
+    return {name: round(peak / 2**30, 2) for name, peak in peaks.items()}
 
 
 def _total() -> int:

@@ -7,16 +7,15 @@ is tokens of rows per second, padding not counted.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from trellis_contracts.recipe import Engine
 from trellis_recipes.platform_defaults import environment
 
-from trellis_cli.bench.engine_job import SEED, EngineJob, Material
+from trellis_cli.bench.engine_job import SEED, EngineJob, Material, adapter_params, seconds_of
 from trellis_cli.bench.measured_command import run_measured
-from trellis_cli.bench.peak_memory import PeakMemory
+from trellis_cli.bench.peak_memory import PeakMemory, in_gib
 from trellis_cli.bench.result import Result
 from trellis_cli.errors import Problem
 
@@ -46,7 +45,7 @@ def measure_sft(shape: SftShape, material: Material, folder: Path) -> Result:
     """Tokens per second of both sides after the warm-up; TRL's faster way counts."""
     metrics, memory = run_ours(shape, material, folder / "ours")
     ours = speed_of(
-        [_seconds(event) for event in metrics],
+        [seconds_of(event) for event in metrics],
         [event["values"][TOKENS_KEY] for event in metrics],
         warm_up=shape.warm_up,
     )
@@ -69,14 +68,13 @@ def measure_sft(shape: SftShape, material: Material, folder: Path) -> Result:
         details={
             "trl_runs_with": fastest,
             "trl_tokens_s": {name: round(each, 1) for name, each in theirs.items()},
-            "peak_gib": {name: round(each / 2**30, 2) for name, each in peaks.items()},
+            "peak_gib": in_gib(peaks),
         },
     )
 
 
 def run_ours(shape: SftShape, material: Material, folder: Path) -> tuple[list[dict[str, Any]], int]:
     """The metrics events of a run of the recipe, and its peak in bytes."""
-    adapter = {"lora_rank": shape.lora_rank, "lora_alpha": 2 * shape.lora_rank} if shape.lora_rank else {}
     job = EngineJob(
         folder=folder,
         material=material,
@@ -90,11 +88,11 @@ def run_ours(shape: SftShape, material: Material, folder: Path) -> tuple[list[di
             "validate_every": 0,
             "validation_rows": 0,
             "save_every": 0,
-            **adapter,
+            **adapter_params(shape.lora_rank),
         },
     )
     with PeakMemory() as memory:
-        metrics = job.run(ENGINE_MODULE, {"TOKENIZERS_PARALLELISM": "false"})
+        metrics = job.run(ENGINE_MODULE)
     return [event for event in metrics if TOKENS_KEY in event["values"]], memory.peak_bytes
 
 
@@ -140,7 +138,3 @@ def _trl_environment() -> Mapping[str, str]:
     """Threads as the platform sets them for TRL, idle ones left spinning: TRL has the machine to itself."""
     ours = environment(Engine.TRL, "cpu")
     return {name: ours[name] for name in ours if name != "OMP_WAIT_POLICY"}
-
-
-def _seconds(event: Mapping[str, Any]) -> float:
-    return datetime.fromisoformat(event["time"]).timestamp()

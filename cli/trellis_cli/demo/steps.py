@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,6 +67,12 @@ def ensure_model(client: ApiClient, name: str, source: dict[str, Any]) -> str:
     made = client.post("/models", {"name": name, "source": source})
     with FetchBar() as bar:
         return str(wait_for_model(client, made["id"], look=bar.show)["id"])
+
+
+def register_folder(client: ApiClient, data_root: Path, folder: Path, name: str) -> str:
+    """The id of a model whose files are copied below the data root, where models registered by path lie."""
+    shutil.copytree(folder, data_root / name)
+    return ensure_model(client, name, {"kind": "local", "path": name})
 
 
 def last_checkpoint(client: ApiClient, job: str) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """The way of a user's job on this machine: API, queue, Ray, engine and back, on a platform of its own."""
 
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 from trellis_contracts.states import FINISHED
 
 from trellis_cli.client import ApiClient
-from trellis_cli.demo.steps import ensure_dataset, ensure_model
+from trellis_cli.demo.steps import ensure_dataset, register_folder
 from trellis_cli.errors import Problem
 from trellis_cli.gpu_check.rows import Ground, Row, State
 from trellis_cli.gpu_check.training import FULL, GRPO_PARAMS, SFT_PARAMS, STEPS
@@ -131,9 +130,8 @@ class Jobs:
 
     def _starter(self) -> str:
         if self._model is None:
-            # Models that are registered by path lie below the data root.
-            shutil.copytree(self._ground.model, Path(os.environ["TRELLIS_DATA_ROOT"]) / STARTER)
-            self._model = ensure_model(self._client, STARTER, {"kind": "local", "path": STARTER})
+            root = Path(os.environ["TRELLIS_DATA_ROOT"])
+            self._model = register_folder(self._client, root, self._ground.model, STARTER)
         return self._model
 
     def _dataset(self, rows: str) -> str:

@@ -18,7 +18,7 @@ from trellis_cli.bench.peak_memory import PeakMemory, adopted_orphans
 from trellis_cli.bench.result import Result
 from trellis_cli.client import ApiClient
 from trellis_cli.demo.starter import make_starter
-from trellis_cli.demo.steps import ensure_dataset, ensure_model, register_folder, write_once
+from trellis_cli.demo.steps import ensure_dataset, ensure_model, find_or_get, register_folder, write_once
 from trellis_cli.errors import Problem
 from trellis_cli.services.temporary import temporary_platform
 from trellis_cli.watch import watch_job
@@ -77,7 +77,9 @@ def measure_memory(model: str) -> Iterator[Result]:
                 "cpu-tiny",
             ),
             "real": (
-                _ensure_real(client, model, root),
+                register_folder(client, root, Path(model), "real")
+                if Path(model).is_dir()
+                else find_or_get(client, model),
                 {
                     "sft": tickets / "rl_train.jsonl",
                     "pairs": write_pairs(tickets / "rl_train.jsonl", tickets / "pairs.jsonl"),
@@ -137,9 +139,3 @@ def write_pairs(rows: Path, target: Path) -> Path:
     ]
     target.write_text("".join(json.dumps(pair) + "\n" for pair in pairs), encoding="utf-8")
     return target
-
-
-def _ensure_real(client: ApiClient, model: str, root: Path) -> str:
-    if not Path(model).is_dir():
-        return ensure_model(client, model, {"kind": "catalogue", "name": model})
-    return register_folder(client, root, Path(model), "real")

@@ -5,6 +5,7 @@ lm-evaluation-harness; seconds and memory of both sides, in one run.
 """
 
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -20,8 +21,7 @@ from trellis_cli.bench.grpo_shapes import Shape
 from trellis_cli.bench.measured_command import run_measured
 from trellis_cli.bench.result import Result
 from trellis_cli.bench.sft import SftShape, measure_sft
-from trellis_cli.demo.steps import ensure_model
-from trellis_cli.output import err
+from trellis_cli.demo.steps import find_or_get
 from trellis_cli.services.temporary import temporary_platform
 
 DEFAULT = "smollm2-135m-instruct"
@@ -76,10 +76,9 @@ def fetch_model(model: str, target: Path) -> Path:
     """The folder that ``model`` names, else the catalogue's model of that name, fetched by a platform."""
     if Path(model).is_dir():
         return Path(model).resolve()
-    err.print(f"fetching {model}", style="dim")
     with temporary_platform() as client:
-        made = ensure_model(client, model, {"kind": "catalogue", "name": model})
-        shutil.copytree(client.get(f"/models/{made}")["path"], target)
+        made = client.get(f"/models/{find_or_get(client, model)}")
+        shutil.copytree(Path(os.environ["TRELLIS_DATA_ROOT"]) / made["path"], target)
     return target
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from trellis_cli.client import ApiClient
-from trellis_cli.errors import Problem
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.finding import look_for_model
 from trellis_cli.output import err
 from trellis_cli.services.platform import REPOSITORY_ROOT, python_command
 from trellis_cli.task_bar import FetchBar
@@ -67,6 +68,20 @@ def ensure_model(client: ApiClient, name: str, source: dict[str, Any]) -> str:
     made = client.post("/models", {"name": name, "source": source})
     with FetchBar() as bar:
         return str(wait_for_model(client, made["id"], look=bar.show)["id"])
+
+
+def find_or_get(client: ApiClient, name: str) -> str:
+    """The id of a model of the platform, else of the catalogue's model of that name, fetched if need be."""
+    if found := look_for_model(client, name):
+        return found
+    known = [entry["name"] for entry in client.get("/models/catalogue")["items"]]
+    if name not in known:
+        raise Problem(
+            f"there is no model '{name}', neither here nor in the catalogue: {', '.join(known)}",
+            exit_code=ExitCode.USAGE,
+        )
+    say(f"fetching {name}")
+    return ensure_model(client, name, {"kind": "catalogue", "name": name})
 
 
 def register_folder(client: ApiClient, data_root: Path, folder: Path, name: str) -> str:

@@ -13,14 +13,13 @@ from trellis_cli.demo.steps import (
     TAG,
     ensure_dataset,
     ensure_model,
+    find_or_get,
     last_checkpoint,
     measured_accuracies,
     run_job,
     say,
     write_once,
 )
-from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.finding import look_for_model
 from trellis_cli.services.platform import Platform
 
 SHOWN = 3
@@ -100,20 +99,6 @@ def run_tickets_demo(platform: Platform, *, model: str, seed: int) -> dict[str, 
         "answers": compare_answers(client, grpo),
         "jobs": [sft, grpo],
     }
-
-
-def find_or_get(client: ApiClient, name: str) -> str:
-    """The id of a model of the platform, else of the catalogue's model of that name, fetched if need be."""
-    if found := look_for_model(client, name):
-        return found
-    known = [entry["name"] for entry in client.get("/models/catalogue")["items"]]
-    if name not in known:
-        raise Problem(
-            f"there is no model '{name}', neither here nor in the catalogue: {', '.join(known)}",
-            exit_code=ExitCode.USAGE,
-        )
-    say(f"fetching {name}")
-    return ensure_model(client, name, {"kind": "catalogue", "name": name})
 
 
 def compare_answers(client: ApiClient, job: str) -> list[dict[str, Any]]:

@@ -63,7 +63,9 @@ def _train(config: Any, spool: Spool | None) -> bool:
 
     from trellis_train.engines.sft_trainer import ReportingSFTTrainer, perplexity_of
     from trellis_train.hooks.metrics import report_metrics
+    from trellis_train.passes.packed import register_packed_attention
 
+    register_packed_attention()
     auto_set_device(config)
     initialize_global_process_group()
     if spool is not None:

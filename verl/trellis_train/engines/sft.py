@@ -8,6 +8,8 @@ from typing import Any
 from trellis_contracts.events import ProgressEvent
 from trellis_contracts.spec import JobSpec
 
+from trellis_train.compat import other_methods
+from trellis_train.compat.applying import require_group
 from trellis_train.engines.hydra_config import compose_schema
 from trellis_train.engines.ranks import RANK_VARIABLE, run_ranks
 from trellis_train.hooks.clock import now
@@ -31,6 +33,7 @@ def run_rank(spec: JobSpec, spool: Spool | None) -> bool:
         spool.write(ProgressEvent(time=now(), phase="loading", step=0))
     config = compose_schema(CONFIG_NAME, spec.engine_overrides)
     assert_cpu_platform()
+    require_group(other_methods.SFT)
     return is_stop_requested() or _train(config, spool)
 
 

@@ -34,34 +34,31 @@ def compat(as_json: Json = False) -> None:
     if as_json:
         print_json(rows)
     else:
-        print_table(
-            ("symbol", "kind", "how", "of", "installed", "state"),
-            [
-                (
-                    row["target"],
-                    row["kind"],
-                    row["way"],
-                    row["versions"],
-                    row["installed"],
-                    show_state(row["state"]),
-                )
-                for row in rows
-            ],
-        )
+        columns = ("target", "kind", "way", "versions", "installed")
+        cells = [(*(row[name] for name in columns), show_state(row["state"])) for row in rows]
+        print_table((*columns, "state"), cells)
         for row in failures:
-            out.print(f"\n[bold]{row['target']}[/bold]: {row['problem']}", highlight=False)
-            out.print(
-                f"  now: {row['place'] or 'nowhere'}\n  here: {row['does']}\n  without: {row['without']}"
-            )
-            out.print(f"  tests: {', '.join(row['tests'])}", highlight=False)
+            show_failure(row)
         out.print(f"\n{describe(rows)}", highlight=False)
     if failures:
         raise typer.Exit(ExitCode.FAILED)
 
 
-def show_state(row: dict[str, Any]) -> str:
+def show_failure(row: dict[str, Any]) -> None:
+    """Print all that helps to decide about an entry that moved."""
+    lines = (
+        f"\n{row['target']}: {row['problem']}",
+        f"  now: {row['place'] or 'nowhere'}",
+        f"  here: {row['does']}",
+        f"  without: {row['without']}",
+        f"  upstream: {row['upstream']}",
+        f"  tests: {', '.join(row['tests'])}",
+    )
+    out.print("\n".join(lines), highlight=False, markup=False)
+
+
+def show_state(state: str) -> str:
     """The state of an entry in its colour."""
-    state: str = row["state"]
     if state in _FAILURES:
         return f"[red]{_SHOWN.get(state, state)}[/red]"
     return styled(_SHOWN.get(state, state))

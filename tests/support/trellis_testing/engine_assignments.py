@@ -1,7 +1,7 @@
 """Finds where modules replace or override what belongs to an engine.
 
-``python engine_assignments.py FOLDER`` prints the places and counts them. It reads sources alone, so that it can
-be run on any state of the checkout.
+``python engine_assignments.py FOLDER`` prints the places and counts them. It reads sources alone, so that it
+can be run on any state of the checkout.
 """
 
 import ast

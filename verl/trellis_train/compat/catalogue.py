@@ -21,18 +21,21 @@ MODULES = (
     "trellis_train.compat.trainer_methods",
     "trellis_train.compat.rollout_methods",
     "trellis_train.compat.other_methods",
-    # A layer that nothing imports: by name.
-    "trellis_train.cpu.changes",
 )
+#: Those of optional layers, which nothing imports, by how the names of their groups begin.
+LAYERS = {"cpu-": "trellis_train.cpu.changes"}
 
 
 @cache
-def _load() -> None:
-    for name in MODULES:
-        import_module(name)
+def _load(name: str) -> None:
+    import_module(name)
 
 
 def list_changes(*groups: str) -> list[Change]:
-    """The entries of these groups; all for none."""
-    _load()
+    """The entries of these groups; all for none, those of layers included."""
+    layers = [
+        name for begin, name in LAYERS.items() if not groups or any(each.startswith(begin) for each in groups)
+    ]
+    for name in (*MODULES, *layers):
+        _load(name)
     return [entry for entry in list_registered() if not groups or entry.group in groups]

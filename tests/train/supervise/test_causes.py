@@ -40,7 +40,7 @@ TRACEBACK = ["Traceback (most recent call last):", '  File "x.py", line 3, in f'
         ),
         ("Could not override 'actor.lrr'.", "failed", "bad_configuration"),
         (
-            "trellis_train.compat.change.EngineMoved: engine_moved: changed for another version: verl.a (moved)",
+            "trellis_train.compat.change.EngineMoved: engine_moved: changed for another version: verl.a",
             "failed",
             "engine_moved",
         ),

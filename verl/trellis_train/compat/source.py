@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.machinery import PathFinder
-from importlib.util import find_spec
 from pathlib import Path
 
 #: How far imports and base classes are followed.
@@ -59,10 +58,8 @@ def split_module(name: str) -> tuple[str, list[str]]:
 def find_file(module: str) -> Path | None:
     """The source file of a module; nothing of it, nor of its packages, is run."""
     head, *rest = module.split(".")
-    try:
-        spec = find_spec(head)
-    except (ImportError, ValueError):
-        return None
+    # Not ``importlib.util.find_spec``: a package that was imported may have put another spec in its place.
+    spec = PathFinder.find_spec(head)
     name = head
     for part in rest:
         if spec is None or spec.submodule_search_locations is None:

@@ -1,6 +1,8 @@
 """Symbols are found in source, and hashed by what they do."""
 
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from trellis_train.compat.source import SymbolNotFound, digest, find_symbol
@@ -116,3 +118,12 @@ def test_what_changes_nothing_does_not_count(
 )
 def test_what_changes_something_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     assert hash_of(tmp_path, monkeypatch, code) != hash_of(tmp_path, monkeypatch, PLAIN)
+
+
+def test_a_package_that_was_imported_and_hides_its_files_is_found_all_the_same(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As transformers does, which puts a module that imports late in its own place.
+    monkeypatch.setitem(sys.modules, package, ModuleType(package))
+
+    assert find_symbol(f"{package}.module.guarded").signature == "(a, *, b=1)"

@@ -13,6 +13,7 @@ from trellis_train.compat.__main__ import main
 from trellis_train.compat.change import Change, EngineMoved
 from trellis_train.compat.checking import ACCEPT_VARIABLE, check
 from trellis_train.compat.records import Record
+from trellis_train.compat.source import forget_sources
 
 GROUP = "an example"
 
@@ -36,6 +37,7 @@ class Engine:
 
     def write(self, code: str) -> None:
         (self._folder / f"{self.name}.py").write_text(code)
+        forget_sources()
 
     def set_version(self, version: str | None) -> None:
         self._patch.setattr(checking, "find_version", lambda package: version)
@@ -110,9 +112,6 @@ def test_versions_count_but_for_how_they_were_built(engine: Engine, version: str
 def test_a_symbol_that_is_gone_cannot_be_accepted(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ACCEPT_VARIABLE, "all")
     engine.write("def treble(x):\n    return 3 * x\n")
-    from trellis_train.compat import source
-
-    source._parse.cache_clear()
 
     assert check(engine.entry).state == "gone"
     with pytest.raises(EngineMoved, match="has no double"):

@@ -9,7 +9,7 @@ from trellis_train.compat.catalogue import list_changes
 from trellis_train.compat.change import Change, EngineMoved
 from trellis_train.compat.checking import require_unmoved
 from trellis_train.compat.imports import patch_after_import
-from trellis_train.compat.source import split_module
+from trellis_train.compat.source import find_file, split_module
 
 
 @cache
@@ -20,7 +20,8 @@ def apply(group: str) -> None:
     """
     by_module: dict[str, list[Change]] = {}
     for entry in list_changes(group):
-        if entry.replace is not None:
+        is_installed = find_file(entry.target.partition(".")[0]) is not None
+        if entry.replace is not None and is_installed:
             by_module.setdefault(split_module(entry.target)[0], []).append(entry)
     for name, entries in by_module.items():
         _install(name, entries)

@@ -11,7 +11,7 @@ from packaging.specifiers import SpecifierSet
 
 from trellis_train.compat.change import DISTRIBUTIONS, Change, EngineMoved
 from trellis_train.compat.records import Record, read_records
-from trellis_train.compat.source import SymbolNotFound, digest, find_symbol
+from trellis_train.compat.source import SymbolNotFound, digest, find_symbol, forget_sources
 
 #: Targets with commas between, or ``all``: what has moved runs all the same, at the risk of who sets it.
 ACCEPT_VARIABLE = "TRELLIS_ACCEPT_MOVED_ENGINES"
@@ -90,7 +90,9 @@ def _compare(entry: Change, installed: str, found: Record) -> tuple[str, State]:
 
 def check_all(entries: Iterable[Change]) -> list[Finding]:
     """Compare all of them."""
-    return [check(entry) for entry in entries]
+    findings = [check(entry) for entry in entries]
+    forget_sources()
+    return findings
 
 
 def require_unmoved(entries: Iterable[Change]) -> None:

@@ -71,6 +71,11 @@ def find_file(module: str) -> Path | None:
     return Path(spec.origin)
 
 
+def forget_sources() -> None:
+    """Give the memory of parsed files back: a process that trains looks at them once."""
+    _parse.cache_clear()
+
+
 @lru_cache(maxsize=256)
 def _parse(path: Path) -> ast.Module:
     return ast.parse(path.read_bytes())

@@ -15,6 +15,7 @@ from trellis_cli import (
     data,
     datasets,
     endpoints,
+    engines,
     environments,
     evaluations,
     job_pipelines,
@@ -98,6 +99,7 @@ app.add_typer(agent.app, name="agent", help="Teach a model to use tools: data, t
 app.add_typer(linksearch.app, name="linksearch", help="Train an agent that finds people with SQL.")
 app.add_typer(environments.app, name="environments", help="What agents work on; make them, try tools.")
 app.add_typer(job_pipelines.app, name="job-pipelines", help="Stages of jobs that need each other.")
+app.add_typer(engines.app, name="engines", help="What is changed in verl, vLLM and TRL, and whether it fits.")
 app.add_typer(tune.app, name="tune", help="Train any workflow: an async function that returns a reward.")
 chat.register(app)
 platform_commands.register(app)

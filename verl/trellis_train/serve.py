@@ -14,7 +14,7 @@ import threading
 from importlib import metadata
 from pathlib import Path
 
-from trellis_train.platform.patches import distribution_name
+from trellis_train.compat import vllm_name
 
 KEY_VARIABLE = "TRELLIS_SERVED_MODEL_KEY"
 #: Tells the server's own processes what the first one was told.
@@ -101,7 +101,7 @@ def _read_template(folder: Path) -> str:
 def prepare_cpu() -> list[str]:
     """What vLLM's CPU build needs to know; more options of its command line."""
     os.environ[_PLATFORM_VARIABLE] = "cpu"
-    distribution_name.install()
+    vllm_name.install()
     metadata.version("vllm")  # says at once where it is missing
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
     os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
@@ -117,7 +117,7 @@ def _leave_with_caller() -> None:
 
 # vLLM's engine is a process of its own, which imports this module anew.
 if os.environ.get(_PLATFORM_VARIABLE) == "cpu":
-    distribution_name.install()
+    vllm_name.install()
 
 if __name__ == "__main__":
     main(sys.argv[1:])

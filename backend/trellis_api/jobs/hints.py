@@ -99,6 +99,13 @@ HINTS: dict[str, Text] = {
         en="The loss is no longer a number. Lower the learning rate or turn gradient clipping on.",
         zh="损失值已不是有效数字。请降低学习率或启用梯度裁剪。",
     ),
+    "engine_moved": Text(
+        en="verl, vLLM, TRL or torch is installed in another version than the platform was made for. Install "
+        "the versions of the lock (./init.sh setup), or follow docs/upgrading.md; `trellis engines compat` "
+        "lists what has moved.",
+        zh="已安装的 verl、vLLM、TRL 或 torch 版本与平台适配的版本不一致。请安装锁定文件中的版本"
+        "（./init.sh setup），或按 docs/upgrading.md 升级；`trellis engines compat` 会列出发生变化的符号。",
+    ),
     "sampling_exhausted": Text(
         en="The responses to most prompts are all right or all wrong, so there is nothing to learn from. "
         "Take data nearer to what the model can do, a larger group or a finer reward, or allow more batches.",

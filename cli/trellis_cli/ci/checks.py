@@ -1,4 +1,4 @@
-"""`./init.sh check`: lint, types, borders, generated files, budgets of the tests."""
+"""`./init.sh check`: lint, types, borders, generated files, changes of engines, budgets of the tests."""
 
 import tempfile
 from collections.abc import Sequence
@@ -33,6 +33,7 @@ def list_checks() -> dict[str, Command]:
         "recipes": ("documented recipes", document("recipes")),
         "data": ("documented operators on data", document("data")),
         "compose": ("docker-compose.yml", python_command("-m", "trellis_cli.compose_check")),
+        "engines": ("changes of the engines fit", python_command("-m", "trellis_train.compat")),
         "budgets": ("time budgets of the tests", python_command("-m", "trellis_cli.ci.budgets")),
     }
     return {key: Command(name, arguments) for key, (name, arguments) in commands.items()}

@@ -78,8 +78,8 @@ import sys
 from pathlib import Path
 model, platform, gpus = sys.argv[1:]
 if platform == "cpu":
-    from trellis_train.platform.patches import distribution_name
-    distribution_name.install()
+    from trellis_train.compat import vllm_name
+    vllm_name.install()
 import vllm
 from trellis_contracts.evaluation import EngineSettings
 from trellis_train.evaluate.inference import Generation, Inference

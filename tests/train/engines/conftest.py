@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -126,7 +126,12 @@ def start_run(job_folder: Path) -> Iterator[Callable[..., Run]]:
     """Start an attempt of the job; what is left of it is ended with the tests."""
     runs: list[Run] = []
 
-    def start(*overrides: str, attempt: int = 1, resume_from: str | None = None) -> Run:
+    def start(
+        *overrides: str,
+        attempt: int = 1,
+        resume_from: str | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> Run:
         attempt_dir = job_folder / f"attempt-{attempt}"
         attempt_dir.mkdir()
         spec = {
@@ -166,7 +171,7 @@ def start_run(job_folder: Path) -> Iterator[Callable[..., Run]]:
         with (attempt_dir / "log").open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "trellis_train.engines.ppo", str(attempt_dir / "spec.json")],
-                env=outside_clusters() | {"TRELLIS_ATTEMPT_DIR": str(attempt_dir)},
+                env=outside_clusters() | {"TRELLIS_ATTEMPT_DIR": str(attempt_dir)} | dict(environment or {}),
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )

@@ -1,10 +1,11 @@
 """Real supervised training of the starter model with verl, stopped and resumed."""
 
 import json
+import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from trellis_contracts.recipe import DataFormat
 from trellis_contracts.spec import EXIT_STOPPED, EXIT_SUCCEEDED, DataSource, JobSpec, ModelSource
 from trellis_recipes.compose import ComposeRequest, compose
+from trellis_testing.without_layer import without_layer
 from trellis_train.data.prepare import prepare
 from trellis_train.starter.__main__ import main as make_starter
 
@@ -85,10 +87,11 @@ class Run:
         path.write_text(spec.model_dump_json())
         return path
 
-    def start(self, spec_path: Path) -> subprocess.Popen[bytes]:
+    def start(self, spec_path: Path, environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         log = (spec_path.parent / "log").open("wb")
         command = [sys.executable, "-m", "trellis_train.engines.sft", str(spec_path)]
-        return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+        env = {**os.environ, **(environment or {})}
+        return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=env)
 
     def log(self, attempt: int) -> str:
         return (self.folder / f"attempt-{attempt}" / "log").read_text(errors="replace")[-3000:]
@@ -142,6 +145,18 @@ def test_the_held_out_loss_falls(uninterrupted: Run) -> None:
 
     assert list(losses) == [6, 12, 18]
     assert losses[18] < losses[12] < losses[6]
+
+
+def test_without_what_makes_a_cpu_faster_it_learns_the_same(
+    uninterrupted: Run, starter: Path, tmp_path: Path
+) -> None:
+    run = Run(tmp_path / "run", starter)
+
+    engine = run.start(run.write_spec(1), without_layer(tmp_path / "refuses"))
+
+    assert engine.wait() == EXIT_SUCCEEDED, run.log(1)
+    found, expected = (each.curve(1, "train/loss") for each in (run, uninterrupted))
+    assert found == pytest.approx(expected, rel=1e-3)
 
 
 def test_every_step_is_reported(uninterrupted: Run) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from omegaconf import OmegaConf
-from trellis_train.rollout.early_servers import with_early_actors
 from trellis_train.rollout.routing import FixedServers, route_in_worker
+from trellis_train.rollout.servers import with_own_servers
 from verl.workers.rollout.llm_server import LLMServerClient
 
 SERVERS = {f"server-{number}": f"handle {number}" for number in range(3)}
@@ -73,7 +73,7 @@ class Manager:
 
 
 def balancer_of(config: Any) -> Any:
-    manager = with_early_actors(Manager, early=None)(config)  # type: ignore[arg-type]
+    manager = with_own_servers(Manager, lambda cls: cls)(config)
     asyncio.run(manager._init_global_load_balancer())
     return manager.global_load_balancer
 

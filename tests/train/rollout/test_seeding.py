@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from trellis_testing.rollout_client import RolloutServer, connect_client
-from trellis_train.platform.imports import PatchDoesNotFit
 from trellis_train.rollout.order import PromptNames, sort_samples
 from trellis_train.rollout.seeding import derive_seed, is_seeded, seed_session, seed_turns
 
@@ -66,16 +65,6 @@ def test_every_turn_of_a_session_draws_anew_and_is_a_request_of_its_own(full_det
     assert len({request["sampling_params"]["seed"] for request in server.asked}) == 2
     assert len({request["request_id"] for request in server.asked}) == 2
     assert params == {"seed": 7}
-
-
-def test_a_client_that_names_its_requests_otherwise_is_not_seeded_in_silence(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    client = connect_client(RolloutServer())
-    monkeypatch.delattr(type(client), "_vllm_request_id")
-
-    with pytest.raises(PatchDoesNotFit, match="_vllm_request_id"):
-        seed_turns(client)
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,11 @@ TRACEBACK = ["Traceback (most recent call last):", '  File "x.py", line 3, in f'
         ),
         ("Could not override 'actor.lrr'.", "failed", "bad_configuration"),
         (
+            "trellis_train.compat.change.EngineMoved: engine_moved: changed for another version: verl.a",
+            "failed",
+            "engine_moved",
+        ),
+        (
             "OSError: foo/bar is not a local folder and is not a valid model identifier listed on",
             "failed",
             "model_not_found",

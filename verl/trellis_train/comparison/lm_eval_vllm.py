@@ -10,12 +10,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
+from trellis_train.compat import vllm_name
 from trellis_train.platform.activation import is_cpu_platform
-from trellis_train.platform.patches import distribution_name
 
 # Here and not below: vLLM's engine is a process of its own, which imports this module anew.
 if is_cpu_platform():
-    distribution_name.install()
+    vllm_name.install()
 
 
 class GivenTask(BaseModel):

@@ -16,9 +16,9 @@ from typing import Any, Literal
 from pydantic import BaseModel
 from trellis_data.json_objects import read_objects
 
+from trellis_train.compat import vllm_name
 from trellis_train.engines.ranks import RANK_VARIABLE
 from trellis_train.platform.activation import is_cpu_platform
-from trellis_train.platform.patches import distribution_name
 
 #: Where TRL samples: in the model that it trains, or in a vLLM engine in the same process.
 Sampler = Literal["transformers", "vllm"]
@@ -80,7 +80,7 @@ def main(arguments: list[str]) -> int:
 def train(settings: TrlSettings) -> TrlTimes:
     """Train ``settings.steps`` steps and time each."""
     if is_cpu_platform():
-        distribution_name.install()  # TRL asks for the version of `vllm`, too
+        vllm_name.install()  # TRL asks for the version of `vllm`, too
     from datasets import Dataset
     from trl import GRPOTrainer
 

@@ -6,14 +6,15 @@ from typing import Any, cast
 from trellis_contracts.spec import JobSpec
 from trellis_recipes.placement import MIN_HEAD_CPUS, process_demand
 
-from trellis_train.engines import initial_weights, isolation, ratios, rows
-from trellis_train.engines.forking import ADDRESS_VARIABLE
+from trellis_train.compat import isolation, job
+from trellis_train.compat.checking import ACCEPT_VARIABLE
 from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE
 from trellis_train.platform.activation import THREADS_VARIABLE, is_cpu_platform, threads_of_slot
-from trellis_train.platform.forkserver.server import ForkServer
-from trellis_train.platform.trainer_process import THREADS
-from trellis_train.rollout import frames
+from trellis_train.platform.layer import SWITCH_VARIABLE, Layer, load_layer
 
+ADDRESS_VARIABLE = "RAY_ADDRESS"
+#: Of the driver, which the processes of its run have to follow.
+_FOLLOWED = (SWITCH_VARIABLE, ACCEPT_VARIABLE)
 #: Ray's own nice value of workers: a driver that asks for resources has 0, which its workers would inherit.
 _WORKER_NICENESS = {"RAY_worker_niceness": "15"}
 
@@ -21,10 +22,10 @@ _WORKER_NICENESS = {"RAY_worker_niceness": "15"}
 def job_environment(spec: JobSpec) -> dict[str, str]:
     """The environment of every process of the job, the driver's included."""
     modules = [name for name in os.environ.get("VERL_USE_EXTERNAL_MODULES", "").split(",") if name]
-    ours = (isolation, initial_weights, rows, frames, ratios)
-    modules += [each.MODULE_NAME for each in ours if each.MODULE_NAME not in modules]
+    modules += [job.MODULE_NAME] if job.MODULE_NAME not in modules else []
     return {
         **(_cpu_threads(spec.gpus) if spec.platform == "cpu" else {}),
+        **{name: os.environ[name] for name in _FOLLOWED if name in os.environ},
         **spec.env,
         ATTEMPT_DIR_VARIABLE: spec.attempt_dir,
         isolation.RUN_VARIABLE: f"{spec.job_id}-{spec.attempt}",
@@ -39,14 +40,14 @@ def job_environment(spec: JobSpec) -> dict[str, str]:
 
 def _cpu_threads(slots: int) -> dict[str, str]:
     """All cores for each of the processes that take turns on them; Ray gives an actor one thread."""
-    waits = {name: os.environ.get(name, value) for name, value in THREADS.items()}
+    waits = {name: os.environ.get(name, value) for name, value in load_layer().environment().items()}
     return {THREADS_VARIABLE: str(threads_of_slot(slots)), **waits}
 
 
-def connect(config: Any, spec: JobSpec, forking: ForkServer | None = None) -> None:
+def connect(config: Any, spec: JobSpec, layer: Layer) -> None:
     """Join the cluster at ``RAY_ADDRESS``; without one, start a local cluster with the job's slots.
 
-    The job's processes are ``forking``'s, if there is one.
+    The job's processes are started by the interpreter of ``layer``, if it has one.
     """
     import ray
     from omegaconf import OmegaConf
@@ -59,8 +60,8 @@ def connect(config: Any, spec: JobSpec, forking: ForkServer | None = None) -> No
     options = cast("dict[str, Any]", OmegaConf.to_container(config.ray_kwargs.ray_init, resolve=True))
     asked = options.pop("runtime_env", None) or {}
     runtime_env = {**runtime_env, **asked, "env_vars": runtime_env["env_vars"] | asked.get("env_vars", {})}
-    if forking is not None:
-        runtime_env["py_executable"] = forking.shell_command()
+    if (interpreter := layer.interpreter()) is not None:
+        runtime_env["py_executable"] = interpreter
     if os.environ.get(ADDRESS_VARIABLE):
         options = {"address": os.environ[ADDRESS_VARIABLE]}
     else:

@@ -63,9 +63,9 @@ def prepare_process(spec: JobSpec) -> None:
     if niceness > 0:
         os.nice(niceness)
     if spec.platform == "cpu":
-        from trellis_train.platform.patches import distribution_name
+        from trellis_train.compat import vllm_name
 
-        distribution_name.install()
+        vllm_name.install()
 
 
 if __name__ == "__main__":

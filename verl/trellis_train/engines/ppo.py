@@ -8,25 +8,21 @@ our hooks mixed in.
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trellis_contracts.events import ProgressEvent
 from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_STOPPED, EXIT_SUCCEEDED, JobSpec
 
+from trellis_train.compat import isolation, job, queue_schema, trainer_methods
+from trellis_train.compat.applying import require_group
 from trellis_train.engines.cluster import connect, job_environment
-from trellis_train.engines.forking import start_fork_server
 from trellis_train.engines.hydra_config import compose_config
-from trellis_train.engines.isolation import isolate
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.resuming import check_resumable
 from trellis_train.hooks.spool import Spool
 from trellis_train.hooks.stop import StoppedByRequest
-from trellis_train.platform.activation import assert_cpu_platform, is_cpu_platform
-from trellis_train.platform.forkserver.server import ForkServer
-from trellis_train.rollout.frames import send_columns_whole
-
-if TYPE_CHECKING:
-    from trellis_train.rollout.early import EarlyActors
+from trellis_train.platform.activation import assert_cpu_platform
+from trellis_train.platform.layer import Layer, load_layer
 
 PRODUCER = "trainer"
 
@@ -41,16 +37,18 @@ def main(arguments: list[str]) -> int:
         check_resumable(Path(spec.resume_from))
     # Before verl is imported: its plugins read the environment then.
     os.environ.update(job_environment(spec))
+    layer = load_layer()
     # It imports on another core while this process does.
-    forking = start_fork_server()
-    isolate()
-    send_columns_whole()
+    layer.prepare()
+    # Here and not in the run's processes, where it would end them one by one.
+    require_group(isolation.GROUP, queue_schema.GROUP, trainer_methods.GROUP)
+    job.install()
     spool = Spool(spec.attempt_dir, PRODUCER)
     spool.write(ProgressEvent(time=now(), phase="loading", step=0))
     config = compose_config(spec)
     assert_cpu_platform()
     _check(config)
-    trainer = _train(config, spec, spool, forking)
+    trainer = _train(config, spec, spool, layer)
     return EXIT_STOPPED if trainer is None or trainer.is_stopping else EXIT_SUCCEEDED
 
 
@@ -72,18 +70,16 @@ def _check(config: Any) -> None:
         os.environ["PYTHONHASHSEED"] = str(config.actor_rollout_ref.rollout.seed)
 
 
-def _train(config: Any, spec: JobSpec, spool: Spool, forking: ForkServer | None) -> Any:
+def _train(config: Any, spec: JobSpec, spool: Spool, layer: Layer) -> Any:
     """Train to the end or to a stop; the trainer, or None where it was stopped before it began."""
     import ray
 
-    from trellis_train.rollout.early import EarlyActors
-
-    connect(config, spec, forking)
+    connect(config, spec, layer)
     try:
         # Before the trainer is imported: its server imports meanwhile on another core.
-        early = EarlyActors(config)
-        runner = _make_runner(config, spec, spool, early)
-        early.start_workers()
+        layer.start_servers(config)
+        runner = _make_runner(config, spec, spool, layer)
+        layer.start_workers()
         try:
             runner.run(config)
         except StoppedByRequest:
@@ -95,19 +91,17 @@ def _train(config: Any, spec: JobSpec, spool: Spool, forking: ForkServer | None)
         ray.shutdown()
 
 
-def _make_runner(config: Any, spec: JobSpec, spool: Spool, early: "EarlyActors") -> Any:
+def _make_runner(config: Any, spec: JobSpec, spool: Spool, layer: Layer) -> Any:
     """verl's task runner, with what we change in its trainer."""
     from verl.trainer.main_ppo import TaskRunnerV1
     from verl.trainer.ppo.v1 import trainer_base
 
+    from trellis_train.compat import trainer
+    from trellis_train.compat.applying import apply_now
     from trellis_train.hooks.agent_metrics import derive_agent_metrics
     from trellis_train.hooks.algorithms import correct_estimators, mixins_for
-    from trellis_train.hooks.balance import with_plain_numbers
     from trellis_train.hooks.metrics import report_metrics
     from trellis_train.hooks.trainer import with_hooks
-    from trellis_train.platform.trainer_process import with_settings
-    from trellis_train.rollout.early_servers import with_early_actors
-    from trellis_train.rollout.scoring import without_reward_processes
     from trellis_train.rollout.worker import AgentLoopManager
 
     report_metrics(spool, derive_agent_metrics if spec.agent else None)
@@ -116,14 +110,9 @@ def _make_runner(config: Any, spec: JobSpec, spool: Spool, early: "EarlyActors")
     mixins = (*mixins_for(config), *_agent_mixins(spec))
     trainers[mode] = with_hooks(trainer_base.get_trainer_cls(mode), spool, mixins)
     correct_estimators(config)
-    trainer_base.get_seqlen_balanced_partitions = with_plain_numbers(
-        trainer_base.get_seqlen_balanced_partitions
-    )
-    trainer_base.RewardLoopManager = without_reward_processes(trainer_base.RewardLoopManager)
-    trainer_base.LLMServerManager = with_early_actors(trainer_base.LLMServerManager, early)
-    AgentLoopManager.early = early
-    if is_cpu_platform():
-        trainer_base.RayWorkerGroup = with_settings(trainer_base.RayWorkerGroup, os.environ)
+    apply_now(trainer.GROUP)
+    AgentLoopManager.layer = layer
+    layer.change_driver()
     return TaskRunnerV1.__ray_metadata__.modified_class()
 
 

@@ -8,11 +8,14 @@ from typing import Any
 from trellis_contracts.events import ProgressEvent
 from trellis_contracts.spec import JobSpec
 
+from trellis_train.compat import other_methods
+from trellis_train.compat.applying import require_group
 from trellis_train.engines.hydra_config import compose_schema
 from trellis_train.engines.ranks import RANK_VARIABLE, run_ranks
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.spool import Spool, is_stop_requested
 from trellis_train.platform.activation import assert_cpu_platform
+from trellis_train.platform.layer import load_layer
 
 CONFIG_NAME = "sft_trainer_engine"
 
@@ -31,6 +34,7 @@ def run_rank(spec: JobSpec, spool: Spool | None) -> bool:
         spool.write(ProgressEvent(time=now(), phase="loading", step=0))
     config = compose_schema(CONFIG_NAME, spec.engine_overrides)
     assert_cpu_platform()
+    require_group(other_methods.SFT)
     return is_stop_requested() or _train(config, spool)
 
 
@@ -63,9 +67,8 @@ def _train(config: Any, spool: Spool | None) -> bool:
 
     from trellis_train.engines.sft_trainer import ReportingSFTTrainer, perplexity_of
     from trellis_train.hooks.metrics import report_metrics
-    from trellis_train.passes.packed import register_packed_attention
 
-    register_packed_attention()
+    load_layer().change_models()
     auto_set_device(config)
     initialize_global_process_group()
     if spool is not None:

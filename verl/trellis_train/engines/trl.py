@@ -6,6 +6,8 @@ import sys
 from trellis_contracts.events import ProgressEvent
 from trellis_contracts.spec import JobSpec
 
+from trellis_train.compat import other_methods
+from trellis_train.compat.applying import require_group
 from trellis_train.engines.ranks import RANK_VARIABLE, run_ranks
 from trellis_train.hooks.checkpoints import find_step
 from trellis_train.hooks.clock import now
@@ -29,6 +31,7 @@ def run_rank(spec: JobSpec, spool: Spool | None) -> bool:
 
 def _train(spec: JobSpec, spool: Spool | None) -> bool:
     """Train to the end or to a stop; whether it was a stop."""
+    require_group(other_methods.PREFERENCE)
     import torch
 
     from trellis_train.preference.run import run

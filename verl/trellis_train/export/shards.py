@@ -13,6 +13,8 @@ from torch.distributed.tensor import DTensor
 from verl.model_merger.base_model_merger import ModelMergerConfig
 from verl.model_merger.fsdp_model_merger import FSDPModelMerger, merge_non_dtensor_shards
 
+from trellis_train.compat import other_methods
+from trellis_train.compat.applying import require_group
 from trellis_train.export.errors import CheckpointIncomplete, CheckpointMismatch
 
 State = dict[str, torch.Tensor]
@@ -22,6 +24,7 @@ _WRAPPER = "base_model.model."
 
 def gather(folder: Path) -> State:
     """The whole state of the shards in ``folder``, on the CPU."""
+    require_group(other_methods.EXPORT)
     config = ModelMergerConfig(
         operation="merge",
         backend="fsdp",

@@ -5,7 +5,6 @@ from typing import Any
 from trellis_recipes.mapping import REWARD_ALONE
 
 from trellis_train.hooks import gpg, reward_alone
-from trellis_train.hooks.branches import compare_sessions
 from trellis_train.hooks.dynamic_sampling import BoundedSampling
 from trellis_train.hooks.remax import GreedyBaseline
 
@@ -22,14 +21,9 @@ def mixins_for(config: Any) -> tuple[type[Any], ...]:
 
 def correct_estimators(config: Any) -> None:
     """Register our estimators, those that follow their paper in the place of verl's, in this process."""
-    from verl.trainer.ppo import core_algos, ray_trainer
-    from verl.trainer.ppo.v1 import trainer_base
-    from verl.trainer.ppo.v1 import utils as v1_utils
+    from verl.trainer.ppo import core_algos
 
     if config.algorithm.adv_estimator == "gpg":
         core_algos.ADV_ESTIMATOR_REGISTRY["gpg"] = gpg.estimate_advantages
     if config.algorithm.adv_estimator == REWARD_ALONE:
-        core_algos.ADV_ESTIMATOR_REGISTRY[REWARD_ALONE] = reward_alone.estimate_advantages
-    trainer_base.compute_advantage_for_multi_trajectories = compare_sessions(
-        ray_trainer.compute_advantage, v1_utils.compute_advantage_for_multi_trajectories
-    )
+        core_algos.register_adv_est(REWARD_ALONE)(reward_alone.estimate_advantages)

@@ -1,12 +1,13 @@
 """Every metric that a trainer logs, written to the spool under the trainer's own names."""
 
 from collections.abc import Callable
-from functools import wraps
 from numbers import Real
 from typing import Any
 
 from trellis_contracts.events import MetricsEvent
 
+from trellis_train.compat import trainer
+from trellis_train.compat.applying import apply_now
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.spool import Spool
 
@@ -25,21 +26,17 @@ def to_scalars(data: dict[str, Any]) -> dict[str, float]:
 def report_metrics(
     spool: Spool, derive: Callable[[dict[str, float], int], dict[str, float]] | None = None
 ) -> None:
-    """Extend ``verl.utils.tracking.Tracking`` in place: it has no registry of backends.
+    """Write what verl's ``Tracking`` logs in this process to ``spool``.
 
     ``derive`` gives further metrics that follow from those of a step and its number. The loggers that
     the configuration asks for stay as they are; the event is written before them, so
     that a failing one loses nothing.
     """
-    from verl.utils.tracking import Tracking
 
-    original = Tracking.log
-
-    @wraps(original)
-    def log(self: Any, data: dict[str, Any], step: int, backend: Any = None) -> None:
+    def report(data: dict[str, Any], step: int) -> None:
         values = to_scalars(data)
         more = derive(values, step) if derive else {}
         spool.write(MetricsEvent(time=now(), step=step, values=values | more))
-        original(self, data, step, backend)
 
-    Tracking.log = log
+    trainer.listen_to_metrics(report)
+    apply_now("metrics")

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from trellis_contracts.events import Phase, ProgressEvent, Split
 
-from trellis_train.engines.ratios import RATIO_MEAN
+from trellis_train.compat.ratios import RATIO_MEAN
 from trellis_train.hooks.checkpoints import describe_checkpoint, locate_step
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.columns import send_trained_columns

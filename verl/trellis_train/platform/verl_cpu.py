@@ -1,4 +1,4 @@
-"""The ``verl.plugins`` entry point: registers the CPU platform and installs its patches.
+"""The ``verl.plugins`` entry point: registers the CPU platform and installs what verl needs on it.
 
 verl loads this module at the end of ``import verl`` in every process, and hides a
 failure at DEBUG level; :func:`assert_registered` brings it to light.
@@ -8,40 +8,18 @@ from trellis_train.platform.activation import CPU, is_cpu_platform
 
 
 def register() -> None:
-    """Register the platform and install every patch; done once, on import."""
+    """Register the platform and install the changes; done once, on import."""
     from verl.plugin.platform import PlatformRegistry
 
-    from trellis_train.platform import gloo_devices
+    from trellis_train.compat import verl_cpu, vllm_name
+    from trellis_train.compat.applying import apply
     from trellis_train.platform.device import PlatformCPU
-    from trellis_train.platform.imports import patch_after_import
-    from trellis_train.platform.patches import (
-        distribution_name,
-        entropy,
-        offload_policy,
-        passes,
-        process_group,
-        sharding_units,
-        token_log_probs,
-        value_head,
-        weight_gathering,
-        weight_transfer,
-    )
+    from trellis_train.platform.layer import load_layer
 
     PlatformRegistry.register(platform=CPU)(PlatformCPU)
-    gloo_devices.install()
-    process_group.install()
-    distribution_name.install()
-    for patch in (
-        weight_transfer,
-        value_head,
-        offload_policy,
-        sharding_units,
-        token_log_probs,
-        entropy,
-        passes,
-        weight_gathering,
-    ):
-        patch_after_import(patch.MODULE, patch.patch)
+    apply(vllm_name.GROUP)
+    apply(verl_cpu.GROUP)
+    load_layer().change_trainer()
 
 
 def assert_registered() -> None:

@@ -11,7 +11,6 @@ from typing import Any
 from uuid import uuid4
 
 from trellis_train.platform.activation import is_cpu_platform
-from trellis_train.platform.imports import require
 
 #: Greedy decoding for requests that share batches with sampled ones. A request of temperature 0 has no
 #: seed, and as soon as one in a batch has none, vLLM's CPU sampler leaves the seeds of all unused.
@@ -45,7 +44,6 @@ def seed_session(
 
 def seed_turns(client: Any) -> None:
     """Make ``client.generate`` draw anew in each turn of a session: the prompt grows with every turn."""
-    require(type(client), "generate", "_vllm_request_id")
     generate: Callable[..., Awaitable[Any]] = client.generate
 
     async def generate_seeded(

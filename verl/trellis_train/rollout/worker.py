@@ -19,8 +19,8 @@ from verl.experimental.agent_loop.single_turn_agent_loop import SingleTurnAgentL
 from verl.experimental.reward_loop.reward_loop import RewardLoopWorker
 from verl.trainer.ppo.v1 import agent_loop_tq
 
+from trellis_train.platform.layer import Layer
 from trellis_train.rollout.columns import to_columns
-from trellis_train.rollout.early import AGENT_LOOP, EarlyActors
 from trellis_train.rollout.grouping import Group, GroupingQueue, current_group
 from trellis_train.rollout.news import News, NewsFrom
 from trellis_train.rollout.requests import batch_requests
@@ -99,21 +99,19 @@ class AgentLoopWorker(WorkerTQ):
 class AgentLoopManager(agent_loop_tq.AgentLoopManagerTQ):
     """Distributes prompts over :class:`AgentLoopWorker` actors."""
 
-    #: Workers that were started early; set by the engine.
-    early: EarlyActors | None = None
+    #: May have started workers already; set by the engine.
+    layer: Layer = Layer()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.agent_loop_workers_class = ray.remote(AgentLoopWorker)
         self._news = NewsFrom()
-        #: Constructors of early workers that were not waited for yet.
+        #: Constructors of started workers that were not waited for yet.
         self._constructions: list[Any] = []
 
     async def _init_agent_loop_workers(self) -> None:
-        count = self.rollout_config.agent.num_workers
-        taken = [self.early.take(AGENT_LOOP) for _ in range(count)] if self.early else []
-        workers = [worker for worker in taken if worker is not None]
-        if len(workers) < count:
+        workers = self.layer.take_workers(self.rollout_config.agent.num_workers)
+        if workers is None:
             await super()._init_agent_loop_workers()
             return
         arguments = (self.config, self.llm_client, self.teacher_client, self.reward_loop_worker_handles)

@@ -49,6 +49,11 @@ KNOWN_CAUSES: Sequence[KnownCause] = (
         "The workflow fails: {0}",
     ),
     _known(
+        "engine_moved",
+        r"EngineMoved: engine_moved: ([^\n]+)",
+        "What is changed in the engines does not fit the installed ones: {0}",
+    ),
+    _known(
         "bad_configuration",
         r"Could not override '([^']+)'|Key '([^']+)' is not in struct"
         r"|The installed TRL has no setting (\w+)",

@@ -254,6 +254,7 @@ export default {
     worker_died: 'worker process died',
     out_of_memory: 'out of memory',
     cuda_out_of_memory: 'out of GPU memory',
+    engine_moved: 'engine of another version',
     sampling_exhausted: 'no prompts left to learn from',
     kv_cache_too_small: 'KV cache too small',
     killed: 'killed from outside',

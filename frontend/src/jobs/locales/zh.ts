@@ -253,6 +253,7 @@ export default {
     worker_died: '工作进程退出',
     out_of_memory: '内存不足',
     cuda_out_of_memory: '显存不足',
+    engine_moved: '引擎版本不符',
     sampling_exhausted: '没有可学习的提示',
     kv_cache_too_small: 'KV 缓存过小',
     killed: '被外部终止',

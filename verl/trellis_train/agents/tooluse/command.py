@@ -48,9 +48,9 @@ def prepare_process(platform: str) -> None:
     """Environment and names, before torch and vLLM are imported: they read both then."""
     os.environ.update({**environment(Engine.EVALUATE, platform), **_QUIET})
     if platform == "cpu":
-        from trellis_train.platform.patches import distribution_name
+        from trellis_train.compat import vllm_name
 
-        distribution_name.install()
+        vllm_name.install()
 
 
 def _positive(text: str) -> int:

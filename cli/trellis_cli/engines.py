@@ -1,0 +1,89 @@
+"""`trellis engines`: what is changed in verl, vLLM and TRL, and whether it still fits what is installed."""
+
+import json
+import subprocess
+from typing import Any
+
+import typer
+
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.output import Json, out, print_json, print_table, styled
+from trellis_cli.services.platform import python_command
+
+app = typer.Typer(no_args_is_help=True)
+
+#: It reads sources and imports no engine: seconds at most.
+LIMIT_S = 120.0
+_FAILURES = ("moved", "gone", "other_version")
+_SHOWN = {"absent": "not installed", "other_version": "other version"}
+
+
+@app.callback()
+def engines() -> None:
+    """Engines as they are installed."""
+
+
+@app.command()
+def compat(as_json: Json = False) -> None:
+    """Compare every symbol of an engine that is changed here with the one that is installed.
+
+    Fails where one has moved: docs/upgrading.md says what to do.
+    """
+    rows = read_rows()
+    failures = [row for row in rows if row["state"] in _FAILURES]
+    if as_json:
+        print_json(rows)
+    else:
+        columns = ("target", "kind", "way", "versions", "installed")
+        cells = [(*(row[name] for name in columns), show_state(row["state"])) for row in rows]
+        print_table((*columns, "state"), cells)
+        for row in failures:
+            show_failure(row)
+        out.print(f"\n{describe(rows)}", highlight=False)
+    if failures:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def show_failure(row: dict[str, Any]) -> None:
+    """Print all that helps to decide about an entry that moved."""
+    lines = (
+        f"\n{row['target']}: {row['problem']}",
+        f"  now: {row['place'] or 'nowhere'}",
+        f"  here: {row['does']}",
+        f"  without: {row['without']}",
+        f"  upstream: {row['upstream']}",
+        f"  tests: {', '.join(row['tests'])}",
+    )
+    out.print("\n".join(lines), highlight=False, markup=False)
+
+
+def show_state(state: str) -> str:
+    """The state of an entry in its colour."""
+    if state in _FAILURES:
+        return f"[red]{_SHOWN.get(state, state)}[/red]"
+    return styled(_SHOWN.get(state, state))
+
+
+def describe(rows: list[dict[str, Any]]) -> str:
+    """One sentence."""
+    moved = sum(row["state"] in _FAILURES for row in rows)
+    absent = sum(row["state"] == "absent" for row in rows)
+    said = f"{len(rows)} symbols are changed; {moved} of them have moved"
+    return f"{said}, {absent} are of engines that are not installed here." if absent else f"{said}."
+
+
+def read_rows() -> list[dict[str, Any]]:
+    """What `python -m trellis_train.compat --json` finds."""
+    done = subprocess.run(  # noqa: S603 - this interpreter and our module
+        python_command("-m", "trellis_train.compat", "--json"),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT_S,
+    )
+    try:
+        rows: list[dict[str, Any]] = json.loads(done.stdout)
+    except ValueError:
+        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise Problem(f"the engines could not be looked at: {last}") from None
+    return rows

@@ -1,0 +1,141 @@
+"""Private methods of verl's SFT, of TRL and of verl's merger that classes of ours override, change or call.
+
+Nothing is installed for these; the engine that uses them has them checked first (``applying.require_group``).
+"""
+
+from trellis_train.compat.change import note_method
+
+SFT, PREFERENCE, EXPORT = "sft", "preference", "export"
+_MERGER = "verl.model_merger.fsdp_model_merger.FSDPModelMerger"
+_HF = "transformers.trainer.Trainer"
+
+# -- verl's trainer of supervised fine-tuning (``engines.sft_trainer``) --------------------------------------
+_SFT = "verl.trainer.sft_trainer.SFTTrainer"
+_SFT_RUN = ("tests/train/engines/test_sft.py::*",)
+note_method(
+    f"{_SFT}._build_dataloader",
+    "overridden",
+    "Seeds the order of rows, and keeps few held-out rows.",
+    "The order is the same whatever the seed; a validation of few rows measures nothing.",
+    kind="fix",
+    tests=_SFT_RUN,
+    group=SFT,
+)
+note_method(
+    f"{_SFT}._build_ckpt_handler",
+    "overridden",
+    "Resumes at the end of an epoch with the next one.",
+    "verl skips the epoch after the checkpoint.",
+    kind="fix",
+    tests=_SFT_RUN,
+    group=SFT,
+)
+note_method(
+    "verl.utils.checkpoint.checkpoint_handler.CheckpointHandler._load_dataloader_state",
+    "on_object",
+    "Leaves out the state of a loader that is at its end.",
+    "verl skips the epoch after the checkpoint.",
+    kind="fix",
+    tests=_SFT_RUN,
+    group=SFT,
+)
+
+# -- TRL's trainers (``preference``) -------------------------------------------------------------------------
+_PREFERENCE = ("tests/proof/test_preference.py::*",)
+note_method(
+    "trl.trainer.dpo_trainer.DPOTrainer._precompute_ref_logps",
+    "overridden",
+    "Says 0 of every row: DPO without a reference.",
+    "TRL 1.x has no `reference_free`.",
+    kind="fix",
+    tests=_PREFERENCE,
+    group=PREFERENCE,
+)
+note_method(
+    f"{_HF}._get_output_dir",
+    "overridden",
+    "Writes checkpoints aside until they are complete.",
+    "A killed run leaves half a checkpoint that looks whole.",
+    kind="fix",
+    tests=(
+        "tests/train/preference/test_reporting.py::"
+        "test_what_a_killed_attempt_left_unfinished_goes_when_the_next_one_saves",
+    ),
+    group=PREFERENCE,
+)
+note_method(
+    f"{_HF}._save_checkpoint",
+    "overridden",
+    "Announces a checkpoint that is complete.",
+    "The platform knows of no checkpoints.",
+    tests=_PREFERENCE,
+    group=PREFERENCE,
+)
+note_method(
+    f"{_HF}._load_from_checkpoint",
+    "overridden",
+    "Reads weights from the folder that models have.",
+    "A run cannot be resumed.",
+    tests=_PREFERENCE,
+    group=PREFERENCE,
+)
+note_method(
+    f"{_HF}._load_optimizer_and_scheduler",
+    "overridden",
+    "Restores the optimizer on a CPU.",
+    "accelerate numbers the CPU of a rank, and torch restores nothing to a numbered one.",
+    kind="fix",
+    tests=_PREFERENCE,
+    group=PREFERENCE,
+)
+note_method(
+    "transformers.training_args.TrainingArguments._setup_devices",
+    "on_object",
+    "Names the CPU without a number.",
+    "The optimizer of a resumed run begins anew.",
+    kind="fix",
+    tests=_PREFERENCE,
+    group=PREFERENCE,
+)
+
+# -- verl's dataset without its start-up (``data.lean_verl``), and the engine that TRL is timed with --------
+note_method(
+    "transformers.processing_utils.ProcessorMixin",
+    "on_object",
+    "Spares processors of images.",
+    "The view of tokens takes seconds more to open.",
+    kind="speed",
+    reads=(
+        "verl.utils.dataset.multiturn_sft_dataset.MultiTurnSFTDataset.__init__",
+        "verl.utils.tokenizer.hf_tokenizer",
+    ),
+    tests=("tests/train/data/test_token_view.py::*",),
+    group="data",
+)
+note_method(
+    "trl.generation.vllm_generation.LLM",
+    "on_object",
+    "Gives TRL's sampler the type of the weights.",
+    "TRL samples in bfloat16 from a model in single precision.",
+    kind="fix",
+    reads=("trl.generation.vllm_generation.VLLMGeneration._init_vllm",),
+    tests=("tests/cli/test_grpo_bench.py::*",),
+    group="comparison",
+)
+
+# -- verl's merger of shards (``export.shards``) -------------------------------------------------------------
+for _name in (
+    "_get_world_size",
+    "_extract_device_mesh_info",
+    "_calculate_shard_configuration",
+    "_merge_by_placement",
+):
+    note_method(
+        f"{_MERGER}.{_name}",
+        "called",
+        "Is called to put shards together in their precision.",
+        "verl casts everything to bfloat16.",
+        kind="fix",
+        tests=("tests/train/export/test_shards.py::*",),
+        group=EXPORT,
+    )

@@ -1,0 +1,70 @@
+"""The layer that makes runs on a CPU faster: what it changes, what it starts ahead, what it forks."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from trellis_train.compat.applying import apply, apply_now
+from trellis_train.cpu import changes
+from trellis_train.cpu.forking import start_fork_server
+from trellis_train.cpu.trainer_process import THREADS
+from trellis_train.platform.layer import Layer
+
+if TYPE_CHECKING:
+    from trellis_train.cpu.early import EarlyActors
+    from trellis_train.cpu.forkserver.server import ForkServer
+
+
+class CpuLayer(Layer):
+    """What ``TRELLIS_CPU_ACCELERATION=0`` leaves out."""
+
+    def __init__(self) -> None:
+        self._fork_server: ForkServer | None = None
+        self._early: EarlyActors | None = None
+
+    def change_trainer(self) -> None:
+        apply(changes.GLOO)
+        apply(changes.TRAINERS)
+
+    def change_models(self) -> None:
+        from trellis_train.cpu.packed_attention import register_packed_attention
+
+        register_packed_attention()
+
+    def change_sampler(self) -> None:
+        apply(changes.GLOO)
+        apply(changes.SAMPLERS)
+
+    def change_driver(self) -> None:
+        apply_now(changes.DRIVER)
+
+    def environment(self) -> Mapping[str, str]:
+        return THREADS
+
+    def prepare(self) -> None:
+        self._fork_server = start_fork_server()
+
+    def interpreter(self) -> str | None:
+        return None if self._fork_server is None else self._fork_server.shell_command()
+
+    def start_servers(self, config: Any) -> None:
+        from trellis_train.cpu.early import EarlyActors
+
+        self._early = EarlyActors(config)
+
+    def start_workers(self) -> None:
+        if self._early is not None:
+            self._early.start_workers()
+
+    def server_class(self, cls: Any) -> Any:
+        from trellis_train.cpu.early import EarlyServerClass
+
+        return cls if self._early is None else EarlyServerClass(cls, self._early)
+
+    def take_workers(self, count: int) -> list[Any] | None:
+        from trellis_train.cpu.early import AGENT_LOOP
+
+        if self._early is None:
+            return None
+        taken = [self._early.take(AGENT_LOOP) for _ in range(count)]
+        workers = [worker for worker in taken if worker is not None]
+        return workers if len(workers) == count else None

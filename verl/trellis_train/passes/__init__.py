@@ -1,1 +1,0 @@
-"""Passes of a trainer on a CPU through the model."""

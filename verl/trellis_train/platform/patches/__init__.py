@@ -1,1 +1,0 @@
-"""What has to change in verl and vLLM before they run on a CPU, one module each."""

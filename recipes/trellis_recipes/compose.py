@@ -141,7 +141,7 @@ def _settings(
     settings = {
         **recipe.fixed,
         **mapping.engine_settings(recipe.engine, knobs),
-        **mapping.base_precision(recipe.engine, knobs, request.platform),
+        **mapping.adapter_settings(recipe.engine, knobs, request.platform),
         **mapping.plain_settings(recipe, knobs),
         **mapping.algorithm_settings(knobs),
         **mapping.run_settings(recipe.engine, knobs, validation_path is not None),

@@ -143,13 +143,17 @@ def engine_settings(engine: Engine, knobs: dict[str, Value]) -> Settings:
     return settings
 
 
-def base_precision(engine: Engine, knobs: dict[str, Value], platform: str) -> Settings:
-    """Hold a base that is not trained in bfloat16 on a GPU, where it is computed with in bfloat16 anyway.
+def adapter_settings(engine: Engine, knobs: dict[str, Value], platform: str) -> Settings:
+    """How an adapter's base is held, and how the adapter travels to the sampler.
 
-    PEFT keeps the adapter on it in full precision.
+    On a GPU the base is held in bfloat16, in which it is computed with anyway; PEFT keeps the adapter in full
+    precision. A sampler on a CPU gets base and adapter as one: with the adapter apart it took three times as
+    long for each token (12.2 s of a step instead of 3.7 s, 135 M parameters).
     """
-    if platform == "cpu" or not knobs.get("lora_rank"):
+    if not knobs.get("lora_rank"):
         return {}
+    if platform == "cpu":
+        return {"actor_rollout_ref.model.lora.merge": True} if engine is Engine.VERL_PPO else {}
     key = "engine" if engine is Engine.VERL_SFT else "actor_rollout_ref.actor.fsdp_config"
     return {f"{key}.model_dtype": "bfloat16"}
 

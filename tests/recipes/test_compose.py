@@ -226,3 +226,10 @@ def test_a_bucket_that_a_person_sets_stays(request_for: Build, smollm: Architect
 
     engine = composition.config["actor_rollout_ref"]["rollout"]["checkpoint_engine"]
     assert engine["update_weights_bucket_megabytes"] == 512
+
+
+@pytest.mark.parametrize(("platform", "is_merged"), [("cpu", True), ("cuda", False)])
+def test_an_adapter_goes_to_a_sampler_on_a_cpu_as_part_of_the_weights(platform: str, is_merged: bool) -> None:
+    request = request_for(recipe="grpo", platform=platform, params={"lora_rank": 8})
+
+    assert compose(request).config["actor_rollout_ref"]["model"]["lora"]["merge"] is is_merged

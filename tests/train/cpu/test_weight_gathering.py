@@ -2,12 +2,16 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM
 from trellis_testing.ranks import run_on_two_ranks
+from trellis_train.cpu.weight_gathering import merged_weights
 from trellis_train.starter.model import write_model
 
-pytestmark = [pytest.mark.training, pytest.mark.timeout(300)]
 #: Prints how many weights an engine of two trainers hands out, how many differ from verl's, how many messages
 #: there were, and whether weights of uneven and of few rows come back as they were.
 BOTH_WAYS = """
@@ -59,6 +63,42 @@ dist.destroy_process_group()
 """
 
 
+def adapted_model(folder: Path) -> Any:
+    write_model(folder, seed=1)
+    base = AutoModelForCausalLM.from_pretrained(folder)
+    model = get_peft_model(
+        base, LoraConfig(task_type="CAUSAL_LM", r=4, lora_alpha=8, target_modules="all-linear")
+    )
+    for name, weight in model.named_parameters():
+        if "lora_B" in name:  # zero at first: the adapter would add nothing
+            torch.nn.init.normal_(weight, std=0.1)
+    return model
+
+
+def test_an_adapter_is_added_to_the_weights_of_its_base(tmp_path: Path) -> None:
+    model = adapted_model(tmp_path)
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+
+    merged = {name: weight.detach().clone() for name, weight in merged_weights(model)}
+
+    assert all(torch.equal(before[name], weight) for name, weight in model.state_dict().items())
+    expected = model.merge_and_unload().state_dict()
+    assert merged.keys() == expected.keys()
+    for name, weight in expected.items():
+        torch.testing.assert_close(merged[name], weight, msg=name)
+
+
+def test_an_adapter_on_anything_but_linear_layers_is_refused(tmp_path: Path) -> None:
+    write_model(tmp_path, seed=1)
+    base = AutoModelForCausalLM.from_pretrained(tmp_path)
+    config = LoraConfig(task_type="CAUSAL_LM", r=4, target_modules=["embed_tokens"])
+
+    with pytest.raises(ValueError, match="no linear layer"):
+        dict(merged_weights(get_peft_model(base, config)))
+
+
+@pytest.mark.training
+@pytest.mark.timeout(300)
 def test_they_are_those_of_verl_in_few_messages(tmp_path: Path) -> None:
     write_model(tmp_path, seed=1)
     platform = {"VERL_PLATFORM": "cpu", "VERL_ENGINE_DEVICE": "cuda", "OMP_NUM_THREADS": "1"}

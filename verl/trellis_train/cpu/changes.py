@@ -124,8 +124,8 @@ def leave_out_masks(original: Any) -> Any:
     target=f"{_ENGINE}.FSDPEngine.get_per_tensor_param",
     group=TRAINERS,
     kind="speed",
-    does="Gathers the weights of several trainers together before they travel.",
-    without="Each parameter is a message that all trainers wait for: most of a weight sync.",
+    does="Gathers the weights of several trainers together before they travel; adds adapters exactly.",
+    without="Each parameter is a message that all trainers wait for; merged adapters are rounded.",
     tests=(f"{_TESTS}/test_weight_gathering.py::*",),
 )
 def gather_weights_together(original: Any) -> Any:

@@ -3,6 +3,9 @@
 verl gathers every parameter by itself. Where trainers share the cores of a CPU each of these messages waits
 for both of them, about a millisecond for a parameter of any size: two trainers of a model with fifty
 parameters spend most of a weight sync on that.
+
+Adapters that travel as part of the weights (``model.lora.merge``) are added in the weights' own precision:
+verl rounds to bfloat16 what a sampler on a CPU computes in single precision.
 """
 
 import math
@@ -17,14 +20,18 @@ from torch.distributed.tensor import DTensor, Shard
 
 #: Elements of a rank that travel in one message (16 MiB in single precision).
 MOST_ELEMENTS = 4 * 1024 * 1024
+#: PEFT's name of the only adapter of a model that verl trains.
+ADAPTER = "default"
 
 
 def handing_out_whole(hand_out: Callable[..., Any]) -> Callable[..., Any]:
-    """The engine's ``get_per_tensor_param`` with whole weights; an adapter's stay as verl gathers them."""
+    """The engine's ``get_per_tensor_param`` with whole weights; an adapter apart stays as verl gathers it."""
 
     @wraps(hand_out)
     def hand_out_whole(self: Any, *args: Any, **kwargs: Any) -> Any:
         if hasattr(self.module, "peft_config"):
+            if self.model_config.lora.get("merge", False):
+                return merged_weights(self.module), None
             return hand_out(self, *args, **kwargs)
         state = self.module.state_dict
         self.module.state_dict = lambda: gather_together(state())
@@ -34,6 +41,41 @@ def handing_out_whole(hand_out: Callable[..., Any]) -> Callable[..., Any]:
             del self.module.state_dict  # the class has its own
 
     return hand_out_whole
+
+
+def merged_weights(module: Any) -> Iterator[tuple[str, Tensor]]:
+    """Weights of a model of PEFT by its base's names, with what the adapter adds; the model stays as it is.
+
+    Raises ValueError where the adapter is on anything but linear layers.
+    """
+    from peft.tuners.lora import LoraLayer
+    from verl.utils.fsdp_utils import normalize_peft_param_name
+    from verl.utils.model import convert_weight_keys
+
+    state = gather_together(module.state_dict())
+    added = {
+        f"{name}.base_layer.weight": (
+            layer.scaling[ADAPTER],
+            f"{name}.lora_B.{ADAPTER}.weight",
+            f"{name}.lora_A.{ADAPTER}.weight",
+        )
+        for name, layer in module.named_modules()
+        if isinstance(layer, LoraLayer)
+    }
+    for base, (_, *parts) in added.items():
+        if not state.keys() >= {base, *parts}:
+            raise ValueError(f"an adapter adds to what is no linear layer: {base}")
+    names = normalize_peft_param_name({name: name for name in state})
+    for name, source in convert_weight_keys(names, module).items():
+        weight = _whole(state[source])
+        if source in added:
+            scaling, *parts = added[source]
+            weight = torch.addmm(weight, *(_whole(state[part]) for part in parts), alpha=scaling)
+        yield name, weight
+
+
+def _whole(weight: Tensor) -> Tensor:
+    return weight.full_tensor() if isinstance(weight, DTensor) else weight
 
 
 def gather_together(state: Mapping[str, Any]) -> dict[str, Any]:

@@ -35,6 +35,8 @@ def main(arguments: list[str]) -> int:
     spec = JobSpec.model_validate_json(Path(arguments[0]).read_text())
     if spec.resume_from is not None:
         check_resumable(Path(spec.resume_from))
+    # First: it says which platform this is, and so whether there is a layer.
+    os.environ.update(spec.env)
     # Before verl is imported: its plugins read the environment then.
     os.environ.update(job_environment(spec))
     layer = load_layer()

@@ -229,7 +229,9 @@ def test_a_bucket_that_a_person_sets_stays(request_for: Build, smollm: Architect
 
 
 @pytest.mark.parametrize(("platform", "is_merged"), [("cpu", True), ("cuda", False)])
-def test_an_adapter_goes_to_a_sampler_on_a_cpu_as_part_of_the_weights(platform: str, is_merged: bool) -> None:
+def test_an_adapter_goes_to_a_sampler_on_a_cpu_as_part_of_the_weights(
+    platform: str, is_merged: bool, request_for: Build
+) -> None:
     request = request_for(recipe="grpo", platform=platform, params={"lora_rank": 8})
 
     assert compose(request).config["actor_rollout_ref"]["model"]["lora"]["merge"] is is_merged

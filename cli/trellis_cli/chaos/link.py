@@ -73,6 +73,7 @@ class Link:
                 server = socket.create_connection(self._find_target(), timeout=_CONNECT_TIMEOUT_S)
             except OSError:
                 return  # as the target itself would: the connection is closed
+            server.settimeout(None)
             with server, self._kept(server), contextlib.suppress(OSError):
                 _pump(client, server)
 

@@ -6,7 +6,7 @@ import sqlite3
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import psutil
 import redis
@@ -17,6 +17,7 @@ from trellis_cli.chaos.plan import PlannedFault
 from trellis_cli.chaos.processes import kill_all, list_tree, signal_all
 from trellis_cli.errors import Problem
 
+Found = TypeVar("Found")
 #: How long a run to break is waited for.
 _RUN_TIMEOUT_S = 60.0
 _POLL_S = 0.1
@@ -313,7 +314,7 @@ def wait_for_engine(ground: Ground) -> list[psutil.Process]:
     return _wait(lambda: [each for run in ground.runs.find().values() for each in list_tree(run.pid)[1:]], "no engine began")
 
 
-def _wait[Found](look: Callable[[], Found | None], problem: str) -> Found:
+def _wait(look: Callable[[], Found | None], problem: str) -> Found:
     deadline = time.monotonic() + _RUN_TIMEOUT_S
     while not (found := look()):
         if time.monotonic() > deadline:

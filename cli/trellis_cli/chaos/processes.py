@@ -64,6 +64,7 @@ class RunFinder:
     """Finds the supervising processes of all runs below a data root; looks at each process once."""
 
     def __init__(self, data_root: Path) -> None:
+        self.data_root = data_root
         self._spec = re.compile(re.escape(str(data_root)) + r"/jobs/([^/]+)/attempt-\d+/spec\.json$")
         self._known: dict[int, tuple[psutil.Process, str | None]] = {}
 

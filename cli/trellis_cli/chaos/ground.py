@@ -90,14 +90,8 @@ class Ground:
         self.supervisor.watch()
 
     def list_left(self, job_ids: list[str], *, is_idle: bool) -> list[str]:
-        """Processes that still work for these jobs; where no job runs, whatever is busy on the cluster."""
-        platform = self.supervisor.platform
-        candidates = {each.pid for each in marked(platform.mark(""))}
-        candidates |= {each.pid for each in list_tree(self.service("ray").pid)}
-        lines = list_remains(candidates, [f"/jobs/{job_id}/" for job_id in job_ids])
-        if is_idle:
-            return lines
-        return [line for line in lines if any(f"/jobs/{job_id}/" in line for job_id in job_ids)]
+        """Processes that still work for these jobs; where no job runs, also whatever is busy on the cluster."""
+        return list_left_of(self.supervisor, [f"/jobs/{job_id}/" for job_id in job_ids], is_idle=is_idle)
 
     @property
     def has_records(self) -> bool:
@@ -126,6 +120,14 @@ class Ground:
         ports = [port for port in (platform.settings.port, state.redis_port, *state.ray_ports.values()) if port]
         wait_until_free(ports, _PORTS_TIMEOUT_S)
         return processes, [port for port in ports if not is_free(port)], list_stray_files(self.folder)
+
+
+def list_left_of(supervisor: Supervisor, needles: list[str], *, is_idle: bool) -> list[str]:
+    """Processes of a platform that name a needle; where no job runs, also whatever is busy on its cluster."""
+    candidates = {each.pid for each in marked(supervisor.platform.mark(""))}
+    head = next(service.pid for service in supervisor.services if service.name == "ray")
+    candidates |= {each.pid for each in list_tree(head)} if head else set()
+    return list_remains(candidates, needles, is_cluster=is_idle)
 
 
 def _all_pids() -> set[int]:

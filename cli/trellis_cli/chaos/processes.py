@@ -94,10 +94,12 @@ class RunFinder:
         return match.group(1) if match else None
 
 
-def list_remains(candidates: Iterable[int], needles: Iterable[str]) -> list[str]:
-    """Of these processes those that work for a job: busy ones of a cluster, and whatever names a needle.
+def list_remains(
+    candidates: Iterable[int], needles: Iterable[str], *, is_cluster: bool = False
+) -> list[str]:
+    """Of these processes those that name a needle in command or environment; a line for each.
 
-    A needle is looked for in command and environment. The answer is a line for each.
+    Of a cluster's own processes also those that are busy: some write their title over their environment.
     """
     sought = list(needles)
     found = []
@@ -108,7 +110,7 @@ def list_remains(candidates: Iterable[int], needles: Iterable[str]) -> list[str]
             if command.startswith(RESTING) or not is_running(process):
                 continue
             texts = [command, *process.environ().values()]
-            is_named = any(needle in text for needle in sought for text in texts)
-            if command.startswith(_BUSY) or is_named:
+            is_named = any(needle in text for text in texts for needle in sought)
+            if is_named or (is_cluster and command.startswith(_BUSY)):
                 found.append(f"{pid} {command[:150]}")
     return found

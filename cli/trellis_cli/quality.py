@@ -1,4 +1,4 @@
-"""`trellis check | test | verify | proof | bench | chaos | gpu-check`: how this checkout proves that it works."""
+"""`trellis check | test | verify | proof | bench | chaos | gpu-check`: this checkout proves that it works."""
 
 from typing import Annotated
 
@@ -134,11 +134,15 @@ def bench(
 
 
 def chaos(
-    minutes: Annotated[float, typer.Option(min=0.1, help="How long faults strike; what follows takes a few more.")] = 30,
+    minutes: Annotated[
+        float, typer.Option(min=0.1, help="How long faults strike; what follows takes a few more.")
+    ] = 30,
     seed: Annotated[int, typer.Option(min=0, help="The same seed draws the same faults.")] = 1,
     database: Annotated[
         str | None,
-        typer.Option(help="An empty PostgreSQL database, postgresql://user:password@host/name; default SQLite."),
+        typer.Option(
+            help="An empty PostgreSQL database, postgresql://user:password@host/name; default SQLite."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

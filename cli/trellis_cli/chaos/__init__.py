@@ -1,1 +1,1 @@
-"""A fault campaign: a platform under load, broken at random in ways that a seed fixes, and looked over after each."""
+"""A fault campaign: a platform under load is broken at random, as a seed fixes, and looked over each time."""

@@ -1,4 +1,4 @@
-"""The campaign: strike, release, wait until all is well again, look at what must hold, and so on until time is up."""
+"""The campaign: strike, release, wait until all is well, look at what must hold; again until time is up."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -10,7 +10,7 @@ from trellis_cli.chaos import invariants
 from trellis_cli.chaos.accounts import read_kept, read_own
 from trellis_cli.chaos.faults import FAULTS, Fault, MissedError, list_kinds
 from trellis_cli.chaos.ground import Ground
-from trellis_cli.chaos.invariants import Finding, JobFacts, RunEnd, Window
+from trellis_cli.chaos.invariants import Finding, JobFacts, Window
 from trellis_cli.chaos.load import Load
 from trellis_cli.chaos.plan import PlannedFault, plan_faults
 from trellis_cli.chaos.run_ends import RunEnds
@@ -227,7 +227,9 @@ class Campaign:
     def _list_jobs(self) -> list[JobFacts]:
         asked = self._load.asked
         return [
-            _read_job(each, asked.total_steps.get(each["name"], 0), is_stop_asked=each["name"] in asked.stopped)
+            _read_job(
+                each, asked.total_steps.get(each["name"], 0), is_stop_asked=each["name"] in asked.stopped
+            )
             for each in self._ground.client.pages("/jobs", limit=200)
         ]
 

@@ -28,4 +28,6 @@ def run_chaos(*, minutes: float, seed: int, database_url: str | None, is_json: b
 
 
 def _say(line: str) -> None:
-    err.print(f"{datetime.now(UTC):%H:%M:%S} {line}", style="dim", markup=False, highlight=False, soft_wrap=True)
+    err.print(
+        f"{datetime.now(UTC):%H:%M:%S} {line}", style="dim", markup=False, highlight=False, soft_wrap=True
+    )

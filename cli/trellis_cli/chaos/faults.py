@@ -311,7 +311,10 @@ def wait_for_run(ground: Ground) -> tuple[str, psutil.Process]:
 
 def wait_for_engine(ground: Ground) -> list[psutil.Process]:
     """What the supervising process of a run has started, as soon as there is something."""
-    return _wait(lambda: [each for run in ground.runs.find().values() for each in list_tree(run.pid)[1:]], "no engine began")
+    return _wait(
+        lambda: [each for run in ground.runs.find().values() for each in list_tree(run.pid)[1:]],
+        "no engine began",
+    )
 
 
 def _wait(look: Callable[[], Found | None], problem: str) -> Found:

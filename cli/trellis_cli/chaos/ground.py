@@ -90,7 +90,7 @@ class Ground:
         self.supervisor.watch()
 
     def list_left(self, job_ids: list[str], *, is_idle: bool) -> list[str]:
-        """Processes that still work for these jobs; where no job runs, also whatever is busy on the cluster."""
+        """Processes that still work for these jobs; where no job runs, also what is busy on the cluster."""
         return list_left_of(self.supervisor, [f"/jobs/{job_id}/" for job_id in job_ids], is_idle=is_idle)
 
     @property
@@ -105,7 +105,9 @@ class Ground:
             shutil.copytree(
                 self.data_root,
                 records,
-                ignore=shutil.ignore_patterns("checkpoints", "starter", "models", "filling", "sockets", "*.safetensors"),
+                ignore=shutil.ignore_patterns(
+                    "checkpoints", "starter", "models", "filling", "sockets", "*.safetensors"
+                ),
                 ignore_dangling_symlinks=True,
                 dirs_exist_ok=True,
             )
@@ -117,7 +119,9 @@ class Ground:
         processes = [f"{each.pid}" for each in marked(f"{platform.state.instance}:")]
         processes += list_remains(_all_pids(), [str(self.folder)])
         state = platform.state
-        ports = [port for port in (platform.settings.port, state.redis_port, *state.ray_ports.values()) if port]
+        ports = [
+            port for port in (platform.settings.port, state.redis_port, *state.ray_ports.values()) if port
+        ]
         wait_until_free(ports, _PORTS_TIMEOUT_S)
         return processes, [port for port in ports if not is_free(port)], list_stray_files(self.folder)
 
@@ -150,7 +154,7 @@ def prepared_ground(database_url: str | None, say: Say) -> Iterator[Ground]:
 
     Where the block raises or asks for it (``keep_records``), the folder stays with the records alone.
     """
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir="/tmp"))  # noqa: S108 - short, and made private
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir="/tmp"))
     data_root, temporary = folder / DATA_FOLDER, folder / TEMPORARY_FOLDER
     data_root.mkdir()
     temporary.mkdir()
@@ -217,4 +221,6 @@ def check_database(database_url: str) -> None:
     if database.is_sqlite:
         raise Problem("SQLite is what is used without --database", hint=hint, exit_code=ExitCode.USAGE)
     if tables:
-        raise Problem(f"the database is not empty: {', '.join(tables[:3])} ...", hint=hint, exit_code=ExitCode.USAGE)
+        raise Problem(
+            f"the database is not empty: {', '.join(tables[:3])} ...", hint=hint, exit_code=ExitCode.USAGE
+        )

@@ -121,7 +121,9 @@ def _difference(own: Account, kept: Account) -> str:
         return ", ".join(f"{key} at {step}" for key, step in some[:_SHOWN]) + (" ..." * (len(some) > _SHOWN))
 
     missing, extra = own.points.keys() - kept.points.keys(), kept.points.keys() - own.points.keys()
-    changed = {point for point in own.points.keys() & kept.points.keys() if own.points[point] != kept.points[point]}
+    changed = {
+        point for point in own.points.keys() & kept.points.keys() if own.points[point] != kept.points[point]
+    }
     parts = [("missing", missing), ("never measured", extra), ("another value", changed)]
     return "; ".join(f"{len(points)} {what}: {show(points)}" for what, points in parts if points)
 
@@ -132,7 +134,11 @@ def check_lines(job: JobFacts, own: Account, kept: Account) -> list[Finding]:
     if wanted == found:
         return []
     lost, extra = list((wanted - found).elements()), list((found - wanted).elements())
-    shown = [f"{len(lines)} {what}: {lines[:_SHOWN]}" for what, lines in (("lost", lost), ("extra", extra)) if lines]
+    shown = [
+        f"{len(lines)} {what}: {lines[:_SHOWN]}"
+        for what, lines in (("lost", lost), ("extra", extra))
+        if lines
+    ]
     return [Finding("no log line lost", f"{job.name}: {len(own.lines)} lines", "; ".join(shown))]
 
 
@@ -149,9 +155,7 @@ def check_outcome(job: JobFacts, windows: Sequence[Window]) -> list[Finding]:
     return [Finding("no job lost or doubled", f"{job.name} succeeds, as no fault ended its run", found)]
 
 
-def check_settled(
-    job: JobFacts, end: RunEnd, windows: Sequence[Window], now: float
-) -> list[Finding]:
+def check_settled(job: JobFacts, end: RunEnd, windows: Sequence[Window], now: float) -> list[Finding]:
     """A job is settled in time when its run is over; time in which the platform was broken does not count."""
     bound_s = FROZEN_SETTLED_WITHIN_S if end.is_frozen else SETTLED_WITHIN_S
     waited_s = undisturbed(end.at, job.finished_at if job.is_over and job.finished_at else now, windows)
@@ -208,7 +212,9 @@ def check_answers(answers: Iterable[tuple[float, str, int]], windows: Sequence[W
 def check_stream(job_id: str, after: int, numbers: Sequence[int]) -> list[Finding]:
     """A viewer that reconnects gets every event once, in order."""
     wrong = [
-        (before, number) for before, number in zip((after, *numbers), numbers, strict=False) if number != before + 1
+        (before, number)
+        for before, number in zip((after, *numbers), numbers, strict=False)
+        if number != before + 1
     ]
     expected = f"events of {job_id} numbered without a gap"
     return [
@@ -219,9 +225,7 @@ def check_stream(job_id: str, after: int, numbers: Sequence[int]) -> list[Findin
 def check_left(processes: Sequence[str], ports: Sequence[int], files: Sequence[str]) -> list[Finding]:
     """Nothing that was made for jobs or services outlives them."""
     kinds = (("process", processes), ("port", [str(port) for port in ports]), ("file", files))
-    return [
-        Finding("nothing left behind", f"no {kind}", each) for kind, remains in kinds for each in remains
-    ]
+    return [Finding("nothing left behind", f"no {kind}", each) for kind, remains in kinds for each in remains]
 
 
 def undisturbed(begins: float, ends: float, windows: Sequence[Window]) -> float:

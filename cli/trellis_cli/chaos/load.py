@@ -121,7 +121,9 @@ class Load:
     def _submit(self) -> None:
         if self._is_quiet.is_set():
             return
-        page = self._ask("GET /jobs", lambda: self._client.get("/jobs", state=["queued", "launching", "running"]))
+        page = self._ask(
+            "GET /jobs", lambda: self._client.get("/jobs", state=["queued", "launching", "running"])
+        )
         if page is None:
             return
         unfinished = page["items"]
@@ -141,7 +143,9 @@ class Load:
         if page and page["items"]:
             job_id = page["items"][0]["id"]
             for what in ("metrics", "logs"):
-                self._ask(f"GET /jobs/ID/{what}", lambda what=what: self._client.get(f"/jobs/{job_id}/{what}"))
+                self._ask(
+                    f"GET /jobs/ID/{what}", lambda what=what: self._client.get(f"/jobs/{job_id}/{what}")
+                )
 
     def _view(self) -> None:
         """Follow the job that runs from its first event to its end, through every break of the connection."""

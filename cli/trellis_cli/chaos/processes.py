@@ -72,7 +72,9 @@ class RunFinder:
         """The process of each job that has one."""
         found: dict[str, psutil.Process] = {}
         pids = set(psutil.pids())
-        self._known = {pid: known for pid, known in self._known.items() if pid in pids and is_running(known[0])}
+        self._known = {
+            pid: known for pid, known in self._known.items() if pid in pids and is_running(known[0])
+        }
         for pid in pids - set(self._known):
             with contextlib.suppress(psutil.Error):
                 process = psutil.Process(pid)
@@ -94,9 +96,7 @@ class RunFinder:
         return match.group(1) if match else None
 
 
-def list_remains(
-    candidates: Iterable[int], needles: Iterable[str], *, is_cluster: bool = False
-) -> list[str]:
+def list_remains(candidates: Iterable[int], needles: Iterable[str], *, is_cluster: bool = False) -> list[str]:
     """Of these processes those that name a needle in command or environment; a line for each.
 
     Of a cluster's own processes also those that are busy: some write their title over their environment.

@@ -68,7 +68,8 @@ def print_outcome(outcome: Outcome, records: Path | None) -> None:
             _say(f"missed: fault {each.planned.number}, {each.planned.kind} ({each.missed})")
     jobs = ", ".join(f"{count} {state}" for state, count in sorted(outcome.jobs.items()))
     count = sum(each.missed is None for each in outcome.struck)
-    _say(f"\nseed {outcome.seed}, {outcome.database}: {count} faults, {len(outcome.violations)} violations; jobs: {jobs}")
+    _say(f"\nseed {outcome.seed}, {outcome.database}: {count} faults, {len(outcome.violations)} violations")
+    _say(f"jobs: {jobs}")
     for violation in outcome.violations:
         _say(describe(violation))
     if records is not None:

@@ -127,13 +127,17 @@ def test_a_job_that_is_settled_late_is_found() -> None:
     # The time in which the platform was broken does not count, once where it was broken twice.
     broken = [Window(110, 130), Window(120, 130)]
     assert invariants.check_settled(job(finished_at=180.0), end, broken, 999.0) == []
-    assert invariants.check_settled(job(finished_at=230.0), RunEnd("1", 115.0, is_frozen=True), [], 999.0) == []
+    assert (
+        invariants.check_settled(job(finished_at=230.0), RunEnd("1", 115.0, is_frozen=True), [], 999.0) == []
+    )
 
 
 def test_a_job_that_starts_late_on_a_free_slot_is_found() -> None:
     first = job()
     late = job(id="2", name="chaos-2", created_at=110.0, launched_at=176.0, started_at=180.0)
-    behind = job(id="3", name="chaos-3", created_at=110.0, launched_at=None, started_at=None, finished_at=None)
+    behind = job(
+        id="3", name="chaos-3", created_at=110.0, launched_at=None, started_at=None, finished_at=None
+    )
 
     assert found(invariants.check_starts([first, late], [], 999.0)) == "started after 65 s"
     assert invariants.check_starts([first, late], [Window(114, 130)], 999.0) == []

@@ -34,7 +34,8 @@ def test_the_table_counts_what_struck_and_shows_the_slowest_recovery() -> None:
 
 def test_a_violation_names_fault_time_and_both_sides() -> None:
     assert describe(OUTCOME.violations[0]) == (
-        "2023-11-14T22:13:20+00:00 after fault 2 (kill-api): settled in time: expected within 60 s; found after 99 s"
+        "2023-11-14T22:13:20+00:00 after fault 2 (kill-api): settled in time: "
+        "expected within 60 s; found after 99 s"
     )
 
 

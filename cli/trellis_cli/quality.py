@@ -1,4 +1,4 @@
-"""`trellis check | test | verify | proof | bench | chaos | gpu-check`: this checkout proves that it works."""
+"""`trellis check | test | verify | proof | bench | chaos | soak | gpu-check`: that this checkout works."""
 
 from typing import Annotated
 
@@ -153,6 +153,16 @@ def chaos(
     raise typer.Exit(ExitCode.OK if is_held else ExitCode.FAILED)
 
 
+def soak(
+    minutes: Annotated[float, typer.Option(min=2, help="How long it is used.")] = 30,
+    as_json: Json = False,
+) -> None:
+    """Use a temporary platform without pauses, and fail where the memory of a service grows by over 10 %."""
+    from trellis_cli.soak.command import run_soak
+
+    raise typer.Exit(ExitCode.OK if run_soak(minutes=minutes, is_json=as_json) else ExitCode.FAILED)
+
+
 def gpu_check(
     is_quick: Annotated[bool, typer.Option("--quick", help="Libraries alone: nothing is trained.")] = False,
     as_json: Json = False,
@@ -166,7 +176,7 @@ def gpu_check(
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the root application."""
-    for command in (check, verify, proof, bench, chaos):
+    for command in (check, verify, proof, bench, chaos, soak):
         app.command()(command)
     app.command("gpu-check")(gpu_check)
     settings = {"allow_extra_args": True, "ignore_unknown_options": True}

@@ -138,6 +138,10 @@ def chaos(
         float, typer.Option(min=0.1, help="How long faults strike; what follows takes a few more.")
     ] = 30,
     seed: Annotated[int, typer.Option(min=0, help="The same seed draws the same faults.")] = 1,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this kind, e.g. kill-ray; can be repeated. The report names the kinds."),
+    ] = None,
     database: Annotated[
         str | None,
         typer.Option(
@@ -149,7 +153,7 @@ def chaos(
     """Break a temporary platform at random, under load, and check that nothing is lost, doubled or stuck."""
     from trellis_cli.chaos.command import run_chaos
 
-    is_held = run_chaos(minutes=minutes, seed=seed, database_url=database, is_json=as_json)
+    is_held = run_chaos(minutes=minutes, seed=seed, kinds=fault or [], database_url=database, is_json=as_json)
     raise typer.Exit(ExitCode.OK if is_held else ExitCode.FAILED)
 
 

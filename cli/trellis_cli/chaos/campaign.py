@@ -1,7 +1,7 @@
 """The campaign: strike, release, wait until all is well, look at what must hold; again until time is up."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -65,9 +65,15 @@ class Outcome:
 class Campaign:
     """One platform, one load, one seed."""
 
-    def __init__(self, ground: Ground, load: Load, seed: int, say: Say) -> None:
+    def __init__(
+        self, ground: Ground, load: Load, seed: int, say: Say, *, wanted: Sequence[str] = ()
+    ) -> None:
+        """``wanted`` are the kinds of faults; none named are all."""
         self._ground, self._load, self._say = ground, load, say
-        kinds, left_out = list_kinds(is_on_sqlite=ground.is_on_sqlite, disk=ground.disk)
+        possible, left_out = list_kinds(is_on_sqlite=ground.is_on_sqlite, disk=ground.disk)
+        kinds = [kind for kind in possible if kind in wanted or not wanted]
+        if not kinds:
+            raise Problem("; ".join(f"{kind} cannot strike here: {left_out[kind]}" for kind in wanted))
         self._plan = plan_faults(seed, kinds)
         self.outcome = Outcome(seed, "sqlite" if ground.is_on_sqlite else "postgresql", left_out)
         self._windows: list[Window] = []

@@ -8,7 +8,8 @@ from typing import Any
 
 from trellis_cli.chaos import invariants
 from trellis_cli.chaos.accounts import read_kept, read_own
-from trellis_cli.chaos.faults import FAULTS, Fault, MissedError, list_kinds
+from trellis_cli.chaos.fault import Fault, MissedError
+from trellis_cli.chaos.faults import FAULTS, list_kinds
 from trellis_cli.chaos.ground import Ground
 from trellis_cli.chaos.invariants import Finding, JobFacts, Window
 from trellis_cli.chaos.load import Load

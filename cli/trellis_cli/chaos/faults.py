@@ -1,57 +1,19 @@
-"""The faults: each strikes a platform, lasts for a while, and is over when it is released."""
+"""The kinds of faults, by name: what is killed, frozen, filled, locked or cut."""
 
 import random
 import signal
 import sqlite3
-import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, TypeVar
+from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 import psutil
 import redis
 
 from trellis_cli.chaos.disk import SmallDisk
+from trellis_cli.chaos.fault import Fault, MissedError, kill_services, wait_for_engine, wait_for_run
 from trellis_cli.chaos.ground import RUNS_TO_API, TO_DATABASE, WORKERS_TO_RAY, Ground
 from trellis_cli.chaos.plan import PlannedFault
 from trellis_cli.chaos.processes import kill_all, list_tree, signal_all
-from trellis_cli.errors import Problem
-
-Found = TypeVar("Found")
-#: How long a run to break is waited for.
-_RUN_TIMEOUT_S = 60.0
-_POLL_S = 0.1
-
-
-class MissedError(Exception):
-    """There was nothing to break."""
-
-
-class Fault(ABC):
-    """One kind of fault. An object strikes once."""
-
-    #: Whether runs may end badly of it.
-    ends_runs: ClassVar[bool] = False
-    #: Seconds between strike and release: shortest and longest.
-    lasts_s: ClassVar[tuple[float, float]] = (0.0, 0.0)
-
-    def __init__(self, planned: PlannedFault) -> None:
-        self.planned = planned
-        #: A job whose run stands still until the platform ends it.
-        self.frozen_job: str | None = None
-
-    @property
-    def length_s(self) -> float:
-        """How long this one lasts."""
-        shortest, longest = self.lasts_s
-        return shortest + (longest - shortest) * self.planned.length
-
-    @abstractmethod
-    def strike(self, ground: Ground) -> None:
-        """Break something; ``MissedError`` where it is not there."""
-
-    def release(self, ground: Ground) -> None:  # noqa: B027 - what is killed is not given back
-        """Take the fault away, once it has lasted."""
 
 
 class Kill(Fault):
@@ -61,15 +23,6 @@ class Kill(Fault):
 
     def strike(self, ground: Ground) -> None:
         kill_services(ground, self.services)
-
-
-def kill_services(ground: Ground, names: Sequence[str]) -> None:
-    """SIGKILL these services with all their processes."""
-    leaders = [pid for name in names if (pid := ground.service(name).pid)]
-    if not leaders:
-        raise MissedError(f"{', '.join(names)}: not running")
-    if left := kill_all([each for pid in leaders for each in list_tree(pid)]):
-        raise Problem(f"could not be killed: {left}")
 
 
 class KillRay(Kill):
@@ -302,25 +255,3 @@ def list_kinds(*, is_on_sqlite: bool, disk: SmallDisk | str) -> tuple[list[str],
     else:
         left_out["lock-database"] = "only SQLite has one lock for all"
     return [kind for kind in FAULTS if kind not in left_out], left_out
-
-
-def wait_for_run(ground: Ground) -> tuple[str, psutil.Process]:
-    """A job with its supervising process, as soon as there is one."""
-    return _wait(lambda: next(iter(ground.runs.find().items()), None), "no run began")
-
-
-def wait_for_engine(ground: Ground) -> list[psutil.Process]:
-    """What the supervising process of a run has started, as soon as there is something."""
-    return _wait(
-        lambda: [each for run in ground.runs.find().values() for each in list_tree(run.pid)[1:]],
-        "no engine began",
-    )
-
-
-def _wait(look: Callable[[], Found | None], problem: str) -> Found:
-    deadline = time.monotonic() + _RUN_TIMEOUT_S
-    while not (found := look()):
-        if time.monotonic() > deadline:
-            raise MissedError(f"{problem} within {_RUN_TIMEOUT_S:.0f} s")
-        time.sleep(_POLL_S)
-    return found

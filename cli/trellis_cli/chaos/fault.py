@@ -1,4 +1,4 @@
-"""What every fault has: it strikes, lasts for a while, and is released; and how the runs to break are found."""
+"""What every fault has: it strikes, lasts and is released; and how the runs to break are found."""
 
 import time
 from abc import ABC, abstractmethod

@@ -20,6 +20,7 @@ from trellis_cli.errors import ExitCode, Problem, Refusal
 from trellis_cli.services.platform import Platform, load_platform
 
 API = "/api/v1"
+TIMEOUT_S = 60.0
 
 
 class ApiClient:
@@ -29,7 +30,7 @@ class ApiClient:
     headers, streams, exit codes and hints, and raises errors of its own.
     """
 
-    def __init__(self, url: str, token: str, *, timeout_s: float = 60.0) -> None:
+    def __init__(self, url: str, token: str, *, timeout_s: float = TIMEOUT_S) -> None:
         self.url = url.rstrip("/")
         self.token_header = f"Bearer {token}"
         self._http = httpx.Client(
@@ -155,9 +156,9 @@ def connect() -> ApiClient:
     return ApiClient(url or platform.url, token or _read_admin_token(platform))
 
 
-def connect_to(platform: Platform) -> ApiClient:
+def connect_to(platform: Platform, *, timeout_s: float = TIMEOUT_S) -> ApiClient:
     """This machine's platform as its administrator, whatever the environment or a login names."""
-    return ApiClient(platform.url, _read_admin_token(platform))
+    return ApiClient(platform.url, _read_admin_token(platform), timeout_s=timeout_s)
 
 
 def _read_admin_token(platform: Platform) -> str:

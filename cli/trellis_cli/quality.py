@@ -1,4 +1,4 @@
-"""`trellis check | test | verify | proof | bench | gpu-check`: how this checkout proves that it works."""
+"""`trellis check | test | verify | proof | bench | chaos | soak | gpu-check`: that this checkout works."""
 
 from typing import Annotated
 
@@ -133,6 +133,40 @@ def bench(
     raise typer.Exit(ExitCode.OK if is_kept else ExitCode.FAILED)
 
 
+def chaos(
+    minutes: Annotated[
+        float, typer.Option(min=0.1, help="How long faults strike; what follows takes a few more.")
+    ] = 30,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed draws the same faults.")] = 1,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this kind, e.g. kill-ray; can be repeated. The report names the kinds."),
+    ] = None,
+    database: Annotated[
+        str | None,
+        typer.Option(
+            help="An empty PostgreSQL database, postgresql://user:password@host/name; default SQLite."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Break a temporary platform at random, under load, and check that nothing is lost, doubled or stuck."""
+    from trellis_cli.chaos.command import run_chaos
+
+    is_held = run_chaos(minutes=minutes, seed=seed, kinds=fault or [], database_url=database, is_json=as_json)
+    raise typer.Exit(ExitCode.OK if is_held else ExitCode.FAILED)
+
+
+def soak(
+    minutes: Annotated[float, typer.Option(min=2, help="How long it is used.")] = 30,
+    as_json: Json = False,
+) -> None:
+    """Use a temporary platform without pauses, and fail where the memory of a service grows by over 10 %."""
+    from trellis_cli.soak.command import run_soak
+
+    raise typer.Exit(ExitCode.OK if run_soak(minutes=minutes, is_json=as_json) else ExitCode.FAILED)
+
+
 def gpu_check(
     is_quick: Annotated[bool, typer.Option("--quick", help="Libraries alone: nothing is trained.")] = False,
     as_json: Json = False,
@@ -146,7 +180,7 @@ def gpu_check(
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the root application."""
-    for command in (check, verify, proof, bench):
+    for command in (check, verify, proof, bench, chaos, soak):
         app.command()(command)
     app.command("gpu-check")(gpu_check)
     settings = {"allow_extra_args": True, "ignore_unknown_options": True}

@@ -16,27 +16,23 @@ from typing import Any
 
 import psutil
 import pytest
-from pydantic import TypeAdapter
+from trellis_cli.chaos.accounts import read_kept, read_spool
+from trellis_cli.chaos.ground import list_left_of
+from trellis_cli.chaos.processes import find_run, kill_all, list_tree
 from trellis_cli.client import ApiClient
 from trellis_cli.demo import starter as demo
 from trellis_cli.demo import steps
 from trellis_cli.services.platform import REPOSITORY_ROOT, Platform, load_platform
 from trellis_cli.services.ports import pick_free
-from trellis_cli.services.process import marked, wait_until_gone
+from trellis_cli.services.process import wait_until_gone
 from trellis_cli.services.supervisor import Supervisor
 from trellis_cli.waiting import wait_for_dataset
-from trellis_contracts.attempt import EVENTS_FOLDER
-from trellis_contracts.events import Event
 from trellis_testing.benchmark_sets import GSM8K
-from trellis_testing.processes import is_running
 from trellis_testing.waiting import wait_until
 
 #: Asked before ``trellis_environment`` takes the caller's settings away.
 BENCHMARKS = os.environ.get("TRELLIS_BENCHMARK_DIR", REPOSITORY_ROOT.parent / "shared" / "data")
-EVENT: TypeAdapter[Any] = TypeAdapter(Event)
 FINISHED = ("stopped", "succeeded", "failed", "crashed")
-#: Processes of Ray that belong to no job.
-RESTING = ("ray::IDLE", "ray::DashboardAgent", "ray::RuntimeEnvAgent")
 #: Long enough for a first start on two busy cores.
 JOB_TIMEOUT_S = 420.0
 #: Of the starter model and its data, which the demonstration and the tests share.
@@ -96,11 +92,7 @@ class Rig:
         leaders = [service.pid for service in self.supervisor.services if service.name in names]
         assert len(leaders) == len(names)
         assert all(leaders), f"{names} do not all run"
-        doomed = [each for pid in leaders for each in list_tree(pid)]
-        for process in doomed:
-            with contextlib.suppress(psutil.NoSuchProcess):  # some end with the one that started them
-                process.kill()
-        wait_until(lambda: not any(map(is_running, doomed)), 10, f"{names} are dead", pause_s=0.02)
+        assert not kill_all([each for pid in leaders for each in list_tree(pid)])
 
     def kill_leader(self, name: str) -> None:
         """SIGKILL the first process of a service; what it started lives on."""
@@ -226,57 +218,29 @@ class Rig:
 
     def spool(self, job_id: str, attempt: int | None = None) -> list[Any]:
         """Everything that the processes of the run wrote down, whether or not the platform got it."""
-        folder = self.platform.settings.job_dir(job_id)
-        files = sorted(folder.glob(f"attempt-{attempt or '*'}/{EVENTS_FOLDER}/*.jsonl"))
-        lines = [line for file in files for line in file.read_bytes().split(b"\n")[:-1]]
-        return [EVENT.validate_json(line) for line in lines if line]
+        return read_spool(self.platform.settings.job_dir(job_id), attempt)
 
-    def stored_metrics(self, job_id: str) -> dict[tuple[str, int], float]:
+    def stored_metrics(self, job_id: str) -> dict[tuple[str, int], float | None]:
         """Every point that the API has; one that it has twice fails here."""
-        points = {}
-        for series in self.client.get(f"/jobs/{job_id}/metrics", max_points=20_000)["series"]:
-            assert series["total_points"] == len(series["steps"]) == len(set(series["steps"])), series["key"]
-            for step, value in zip(series["steps"], series["values"], strict=True):
-                points[series["key"], step] = value
-        return points
+        kept = read_kept(self.client, job_id)
+        assert not kept.faults
+        return kept.points
 
     def stored_lines(self, job_id: str) -> list[str]:
         """Every line of output that the API has, numbered without a gap."""
-        lines: list[dict[str, Any]] = []
-        while True:
-            page = self.client.get(f"/jobs/{job_id}/logs", after=len(lines), limit=5000)
-            lines += page["lines"]
-            if not page["lines"]:
-                break
-        assert [each["line"] for each in lines] == list(range(1, len(lines) + 1))
-        return [f"{each['stream']}: {each['text']}" for each in lines]
+        kept = read_kept(self.client, job_id)
+        assert not kept.faults
+        return kept.lines
 
     # -- what jobs are made of -------------------------------------------------------------
 
     def find_process(self, job_id: str, module: str) -> psutil.Process | None:
         """The process of a job that runs a module of ours (not the leash that holds it)."""
-        for process in psutil.process_iter():
-            with contextlib.suppress(psutil.Error):
-                command = process.cmdline()
-                if module in command and job_id in command[-1] and "leash.py" not in " ".join(command):
-                    return process
-        return None
+        return find_run(module, job_id)
 
     def list_processes(self, job_id: str) -> list[str]:
         """What still runs of a job: by its id, and whatever is busy on this platform's cluster."""
-        head = next(service.pid for service in self.supervisor.services if service.name == "ray")
-        candidates = {each.pid for each in marked(self.platform.mark("ray"))}
-        candidates |= {each.pid for each in list_tree(head)} if head else set()
-        found = []
-        for pid in sorted(candidates):
-            with contextlib.suppress(psutil.Error):
-                process = psutil.Process(pid)
-                command = " ".join(process.cmdline())
-                is_busy = command.startswith(("ray::", "VLLM"))
-                is_named = job_id in command or job_id in " ".join(process.environ().values())
-                if (is_busy or is_named) and not command.startswith(RESTING) and is_running(process):
-                    found.append(f"{pid} {command[:150]}")
-        return found
+        return list_left_of(self.supervisor, [job_id], is_idle=True)
 
     def expect_nothing_left(self, job_id: str) -> None:
         """No process of the job runs, and its slot is free."""
@@ -291,15 +255,6 @@ class Rig:
         except AssertionError as error:
             raise AssertionError("\n".join([str(error), *left])) from None
         assert self.count_used_slots() == 0
-
-
-def list_tree(pid: int | None) -> list[psutil.Process]:
-    """A process and all that descend from it."""
-    try:
-        leader = psutil.Process(pid)
-        return [leader, *leader.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return []
 
 
 @pytest.fixture(scope="session")

@@ -1,29 +1,18 @@
 """Services are killed while jobs start and run: nothing is lost, nothing is done twice."""
 
-import math
 from collections import Counter
 from typing import Any
 
 import pytest
+from trellis_cli.chaos.accounts import Account, read_own
 from trellis_testing.waiting import wait_until
 
 pytestmark = [pytest.mark.training, pytest.mark.faults, pytest.mark.timeout(900)]
 
 
-def spooled_metrics(rig: Any, job: str) -> dict[tuple[str, int], float | None]:
-    """What the run measured, as the API gives it: null where it is no finite number."""
-    points = {}
-    for event in rig.spool(job):
-        if event.kind == "metrics":
-            for key, value in event.values.items():
-                points[key, event.step] = value if math.isfinite(value) else None
-    return points
-
-
-def spooled_lines(rig: Any, job: str) -> list[str]:
-    return [
-        f"{event.stream}: {line}" for event in rig.spool(job) if event.kind == "log" for line in event.lines
-    ]
+def own_account(rig: Any, job: str) -> Account:
+    """What the processes of the run wrote down."""
+    return read_own(rig.platform.settings.job_dir(job))
 
 
 @pytest.mark.smoke
@@ -41,8 +30,8 @@ def test_a_run_outlives_every_service_but_the_cluster_and_then_it_is_settled(rig
     rig.wait_for_state(job, "crashed", timeout_s=90)
 
     assert rig.job(job)["attempt"] == 1
-    assert rig.stored_metrics(job) == spooled_metrics(rig, job)
-    assert Counter(rig.stored_lines(job)) == Counter(spooled_lines(rig, job))
+    assert rig.stored_metrics(job) == own_account(rig, job).points
+    assert Counter(rig.stored_lines(job)) == Counter(own_account(rig, job).lines)
     rig.expect_nothing_left(job)
 
 
@@ -93,8 +82,8 @@ def test_an_api_that_is_killed_during_a_run_loses_nothing(rig: Any) -> None:
 
     assert rig.job(job)["attempt"] == 1
     assert rig.latest_step(job) == 9
-    assert rig.stored_metrics(job) == spooled_metrics(rig, job)
-    assert Counter(rig.stored_lines(job)) == Counter(spooled_lines(rig, job))
+    assert rig.stored_metrics(job) == own_account(rig, job).points
+    assert Counter(rig.stored_lines(job)) == Counter(own_account(rig, job).lines)
 
 
 def test_a_job_starts_exactly_once_though_worker_and_beat_are_killed_while_it_is_launched(rig: Any) -> None:

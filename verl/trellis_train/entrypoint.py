@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from trellis_contracts.attempt import TOKEN_FILE
 from trellis_contracts.recipe import Engine
 from trellis_contracts.spec import EXIT_BAD_SPEC, SPEC_VERSION, JobSpec
+from trellis_contracts.temporary import own_temporary_folder
 
 from trellis_train.supervise.alone import leave_with_parent
 from trellis_train.supervise.run import SupervisedRun
@@ -55,7 +56,8 @@ def main(arguments: list[str]) -> int:
     if is_alone:
         leave_with_parent()
     command = [sys.executable, "-m", ENGINE_MODULES[spec.engine], str(spec_path)]
-    return SupervisedRun(spec, token, command).execute()
+    with own_temporary_folder():
+        return SupervisedRun(spec, token, command).execute()
 
 
 def load_spec(path: Path) -> JobSpec:

@@ -68,10 +68,10 @@ def in_gib(peaks: Mapping[str, int]) -> dict[str, float]:
 
 
 def _total() -> int:
-    return sum(_pss(each) for each in psutil.Process(os.getpid()).children(recursive=True))
+    return sum(pss(each) for each in psutil.Process(os.getpid()).children(recursive=True))
 
 
-def _pss(process: psutil.Process) -> int:
+def pss(process: psutil.Process) -> int:
     """Bytes of a process; 0 for one that has ended in the meantime."""
     try:
         return int(process.memory_full_info().pss)

@@ -2,14 +2,19 @@
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
-from trellis_cli.client import ApiClient
+from trellis_cli.client import ApiClient, connect_to
 from trellis_cli.output import err
 from trellis_cli.services.platform import load_platform
 from trellis_cli.services.ports import pick_free
-from trellis_cli.services.supervisor import Supervisor
+from trellis_cli.services.supervisor import Say, Supervisor
+
+
+def _say_dimly(line: str) -> None:
+    err.print(line, style="dim")
 
 
 @contextmanager
@@ -18,17 +23,38 @@ def temporary_platform() -> Iterator[ApiClient]:
 
     ``TRELLIS_DATA_ROOT`` names its data root meanwhile; other settings of the environment do not hold for it.
     """
-    saved = {name: value for name, value in os.environ.items() if name.startswith("TRELLIS_")}
-    with tempfile.TemporaryDirectory(prefix="trellis-platform-") as folder:
-        for name in saved:
-            del os.environ[name]
-        os.environ["TRELLIS_DATA_ROOT"] = folder
-        platform = load_platform(pick_free(1)[0])
-        supervisor = Supervisor(platform, lambda line: err.print(line, style="dim"))
+    with (
+        tempfile.TemporaryDirectory(prefix="trellis-platform-") as folder,
+        platform_in(Path(folder)) as supervisor,
+    ):
+        yield connect_to(supervisor.platform)
+
+
+@contextmanager
+def platform_in(
+    folder: Path, variables: Mapping[str, str] | None = None, say: Say = _say_dimly
+) -> Iterator[Supervisor]:
+    """Start a platform whose data root is this folder, and end its processes; the folder stays.
+
+    The environment holds its settings meanwhile: these variables, and none of the caller's ``TRELLIS_``.
+    """
+    with _environment({**(variables or {}), "TRELLIS_DATA_ROOT": str(folder)}):
+        supervisor = Supervisor(load_platform(pick_free(1)[0]), say)
         try:
             supervisor.up()
-            yield ApiClient(platform.url, platform.settings.admin_token_path.read_text().strip())
+            yield supervisor
         finally:
             supervisor.down()
-            del os.environ["TRELLIS_DATA_ROOT"]
-            os.environ.update(saved)
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    saved = dict(os.environ)
+    for name in [name for name in os.environ if name.startswith("TRELLIS_")]:
+        del os.environ[name]
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(saved)

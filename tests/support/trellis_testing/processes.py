@@ -5,15 +5,8 @@ import sys
 from pathlib import Path
 
 import psutil
+from trellis_cli.chaos.processes import is_running
 from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE
-
-
-def is_running(process: psutil.Process) -> bool:
-    """Whether it still does something; a zombie, for which nobody waits, does not."""
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def list_children(module: str) -> list[int]:

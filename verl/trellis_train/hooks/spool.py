@@ -4,8 +4,11 @@ A file between the two means that a slow or absent API never holds up a step, an
 that what was measured survives the process that measured it.
 """
 
+import contextlib
+import errno
 import os
 import threading
+import time
 from io import FileIO
 from pathlib import Path
 
@@ -16,6 +19,10 @@ from trellis_contracts.spool import split_segment_name
 ATTEMPT_DIR_VARIABLE = "TRELLIS_ATTEMPT_DIR"
 #: A file of this size is left for a new one, so that the reader can delete what it has sent.
 SEGMENT_BYTES = 16_000_000
+#: How long a full disk is waited for: a run that stands still meanwhile loses nothing.
+FULL_DISK_PATIENCE_S = 60.0
+_FULL_DISK_PAUSE_S = 0.2
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Spool:
@@ -25,11 +32,19 @@ class Spool:
     network file systems too. Threads of one process may share a spool.
     """
 
-    def __init__(self, attempt_dir: str | Path, producer: str, *, segment_bytes: int = SEGMENT_BYTES) -> None:
+    def __init__(
+        self,
+        attempt_dir: str | Path,
+        producer: str,
+        *,
+        segment_bytes: int = SEGMENT_BYTES,
+        patience_s: float = FULL_DISK_PATIENCE_S,
+    ) -> None:
         self._folder = Path(attempt_dir) / EVENTS_FOLDER
         self._folder.mkdir(parents=True, exist_ok=True)
         self._producer = producer
         self._segment_bytes = segment_bytes
+        self._patience_s = patience_s
         self._lock = threading.Lock()
         self._segment = self._find_last_segment()
         self._file = self._open_segment()
@@ -40,14 +55,31 @@ class Spool:
         return cls(os.environ[ATTEMPT_DIR_VARIABLE], producer)
 
     def write(self, event: Event) -> None:
-        """Append one event in a single write, so that a reader never sees half of it for long."""
+        """Append one event in a single write, so that a reader never sees half of it for long.
+
+        A disk that is full is waited for; one that stays full raises, and nothing of the event is left.
+        """
         line = event.model_dump_json().encode() + b"\n"
         with self._lock:
-            self._file.write(line)
+            self._append(line)
             if self._file.tell() >= self._segment_bytes:
                 self._file.close()
                 self._segment += 1
                 self._file = self._open_segment()
+
+    def _append(self, line: bytes) -> None:
+        begins = os.fstat(self._file.fileno()).st_size
+        gives_up = time.monotonic() + self._patience_s
+        while line:
+            try:
+                # On a disk that gets full with it, a part of a line may be written without an error.
+                line = line[self._file.write(line) :]
+            except OSError as error:
+                if error.errno not in _FULL or time.monotonic() >= gives_up:
+                    with contextlib.suppress(OSError):  # the first error is the one to tell
+                        self._file.truncate(begins)
+                    raise
+                time.sleep(_FULL_DISK_PAUSE_S)
 
     def _find_last_segment(self) -> int:
         names = [split_segment_name(path.name) for path in self._folder.glob(f"{self._producer}.*jsonl")]

@@ -1,0 +1,80 @@
+"""What every fault has: it strikes, lasts and is released; and how the runs to break are found."""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import ClassVar, TypeVar
+
+import psutil
+
+from trellis_cli.chaos.ground import Ground
+from trellis_cli.chaos.plan import PlannedFault
+from trellis_cli.chaos.processes import kill_all, list_tree
+from trellis_cli.errors import Problem
+
+Found = TypeVar("Found")
+#: How long a run to break is waited for.
+_RUN_TIMEOUT_S = 60.0
+_POLL_S = 0.1
+
+
+class MissedError(Exception):
+    """There was nothing to break."""
+
+
+class Fault(ABC):
+    """One kind of fault. An object strikes once."""
+
+    #: Whether runs may end badly of it.
+    ends_runs: ClassVar[bool] = False
+    #: Seconds between strike and release: shortest and longest.
+    lasts_s: ClassVar[tuple[float, float]] = (0.0, 0.0)
+
+    def __init__(self, planned: PlannedFault) -> None:
+        self.planned = planned
+        #: A job whose run stands still until the platform ends it.
+        self.frozen_job: str | None = None
+
+    @property
+    def length_s(self) -> float:
+        """How long this one lasts."""
+        shortest, longest = self.lasts_s
+        return shortest + (longest - shortest) * self.planned.length
+
+    @abstractmethod
+    def strike(self, ground: Ground) -> None:
+        """Break something; ``MissedError`` where it is not there."""
+
+    def release(self, ground: Ground) -> None:  # noqa: B027 - what is killed is not given back
+        """Take the fault away, once it has lasted."""
+
+
+def kill_services(ground: Ground, names: Sequence[str]) -> None:
+    """SIGKILL these services with all their processes."""
+    leaders = [pid for name in names if (pid := ground.service(name).pid)]
+    if not leaders:
+        raise MissedError(f"{', '.join(names)}: not running")
+    if left := kill_all([each for pid in leaders for each in list_tree(pid)]):
+        raise Problem(f"could not be killed: {left}")
+
+
+def wait_for_run(ground: Ground) -> tuple[str, psutil.Process]:
+    """A job with its supervising process, as soon as there is one."""
+    return _wait(lambda: next(iter(ground.runs.find().items()), None), "no run began")
+
+
+def wait_for_engine(ground: Ground) -> list[psutil.Process]:
+    """What the supervising process of a run has started, as soon as there is something."""
+    return _wait(
+        lambda: [each for run in ground.runs.find().values() for each in list_tree(run.pid)[1:]],
+        "no engine began",
+    )
+
+
+def _wait(look: Callable[[], Found | None], problem: str) -> Found:
+    deadline = time.monotonic() + _RUN_TIMEOUT_S
+    while not (found := look()):
+        if time.monotonic() > deadline:
+            raise MissedError(f"{problem} within {_RUN_TIMEOUT_S:.0f} s")
+        time.sleep(_POLL_S)
+    return found

@@ -1,0 +1,1 @@
+"""Hours of use in minutes, while the memory of the services is watched."""

@@ -1,0 +1,48 @@
+"""What a campaign prints."""
+
+from pathlib import Path
+
+from trellis_cli.chaos.campaign import Outcome, Struck, Violation
+from trellis_cli.chaos.invariants import Finding
+from trellis_cli.chaos.plan import PlannedFault
+from trellis_cli.chaos.report import as_json, describe, tabulate
+
+
+def struck(number: int, kind: str, recovery_s: float | None, missed: str | None = None) -> Struck:
+    return Struck(PlannedFault(number, kind, 1.0, 0.5, 7), 1_700_000_000.0, missed, recovery_s)
+
+
+OUTCOME = Outcome(
+    seed=3,
+    database="sqlite",
+    left_out={"cut-database": "SQLite has no connection to cut"},
+    struck=[
+        struck(1, "kill-api", 4.0),
+        struck(2, "kill-api", 6.5),
+        struck(3, "kill-run", None, missed="no run began"),
+    ],
+    violations=[
+        Violation(2, "kill-api", 1_700_000_000.0, Finding("settled in time", "within 60 s", "after 99 s"))
+    ],
+    jobs={"succeeded": 4},
+)
+
+
+def test_the_table_counts_what_struck_and_shows_the_slowest_recovery() -> None:
+    assert tabulate(OUTCOME) == [("kill-api", 2, 1, "6.5")]
+
+
+def test_a_violation_names_fault_time_and_both_sides() -> None:
+    assert describe(OUTCOME.violations[0]) == (
+        "2023-11-14T22:13:20+00:00 after fault 2 (kill-api): settled in time: "
+        "expected within 60 s; found after 99 s"
+    )
+
+
+def test_the_object_for_scripts_has_everything() -> None:
+    told = as_json(OUTCOME, Path("/tmp/records"))
+
+    assert [each["missed"] for each in told["faults"]] == [None, None, "no run began"]
+    assert told["violations"][0]["found"] == "after 99 s"
+    assert told["records"] == "/tmp/records"
+    assert told["jobs"] == {"succeeded": 4}

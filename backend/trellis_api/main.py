@@ -33,6 +33,7 @@ from trellis_api.endpoints.router import router as endpoints_router
 from trellis_api.environments.router import router as environments_router
 from trellis_api.evaluations.compare_router import router as compare_router
 from trellis_api.evaluations.router import router as evaluations_router
+from trellis_api.fine_tuning.router import router as fine_tuning_router
 from trellis_api.generations.router import router as generations_router
 from trellis_api.ingest.router import router as ingest_router
 from trellis_api.job_comparison.router import router as job_comparison_router
@@ -134,9 +135,10 @@ def _assemble() -> APIRouter:
             dependencies=[Depends(require_user), Depends(refuse_unknown_parameters)],
             responses={403: ERROR_RESPONSES[403]},
         )
-    api.include_router(
-        openai_router, dependencies=[Depends(require_user), Depends(refuse_unknown_parameters)]
-    )
+    for openai in (openai_router, fine_tuning_router):
+        api.include_router(
+            openai, dependencies=[Depends(require_user), Depends(refuse_unknown_parameters)]
+        )
     return api
 
 

@@ -9,6 +9,7 @@ import trellis_api.datasets.models
 import trellis_api.endpoints.models
 import trellis_api.environments.models
 import trellis_api.evaluations.models
+import trellis_api.fine_tuning.models
 import trellis_api.job_pipelines.models
 import trellis_api.jobs.alarms.models
 import trellis_api.jobs.evaluating.models

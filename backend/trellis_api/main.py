@@ -136,9 +136,7 @@ def _assemble() -> APIRouter:
             responses={403: ERROR_RESPONSES[403]},
         )
     for openai in (openai_router, fine_tuning_router):
-        api.include_router(
-            openai, dependencies=[Depends(require_user), Depends(refuse_unknown_parameters)]
-        )
+        api.include_router(openai, dependencies=[Depends(require_user), Depends(refuse_unknown_parameters)])
     return api
 
 

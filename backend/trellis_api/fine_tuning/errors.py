@@ -18,9 +18,7 @@ class FineTuningJobNotFound(NotFound):
     code = "fine_tuning_job_not_found"
 
     def __init__(self, job_id: str) -> None:
-        super().__init__(
-            f"There is no fine-tuning job '{job_id[:64]}'.", {"param": "fine_tuning_job_id"}
-        )
+        super().__init__(f"There is no fine-tuning job '{job_id[:64]}'.", {"param": "fine_tuning_job_id"})
 
 
 class PurposeUnsupported(InvalidRequest):

@@ -1,5 +1,7 @@
 """Files for fine-tuning: each is an upload that is kept, and a dataset that a worker makes of it."""
 
+from contextlib import suppress
+
 from sqlmodel import Session
 from trellis_contracts.data_tasks import UploadSource
 
@@ -76,10 +78,8 @@ def delete(session: Session, settings: Settings, *, file_id: str) -> None:
     row = get_file(session, file_id=file_id)
     if users := repository.list_uses(session, file_id=file_id):
         raise DatasetInUse(f"The file is used by {', '.join(users)}.", {"jobs": users})
-    try:
+    with suppress(DatasetNotFound):  # a person may have deleted the rows already
         datasets_service.delete(session, settings, dataset_id=row.dataset_id)
-    except DatasetNotFound:
-        pass  # a person has deleted the rows already
     repository.forget_file(session, row)
     remove_after_commit(session, storage.locate(settings, row.upload_id))
 

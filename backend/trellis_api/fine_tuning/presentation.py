@@ -39,7 +39,9 @@ def list_page(session: Session, *, after: FineTuningJob | None, limit: int) -> J
     return JobList(data=data, has_more=len(rows) > limit)
 
 
-def list_checkpoints(session: Session, row: FineTuningJob, *, after: str | None, limit: int) -> CheckpointList:
+def list_checkpoints(
+    session: Session, row: FineTuningJob, *, after: str | None, limit: int
+) -> CheckpointList:
     """Those that are still there, newest first; any of them answers requests under its name."""
     job = find_job(session, job_id=row.job_id) if row.job_id else None
     found = [] if job is None else _describe_checkpoints(session, row, job)

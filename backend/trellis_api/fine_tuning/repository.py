@@ -101,6 +101,4 @@ def forget_file(session: Session, row: OpenAiFile) -> None:
 
 def note_hyperparameters(session: Session, *, job_id: str, chosen: dict[str, object]) -> None:
     """Keep what was chosen."""
-    session.exec(
-        update(FineTuningJob).where(col(FineTuningJob.id) == job_id).values(hyperparameters=chosen)
-    )
+    session.exec(update(FineTuningJob).where(col(FineTuningJob.id) == job_id).values(hyperparameters=chosen))

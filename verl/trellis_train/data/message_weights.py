@@ -10,9 +10,7 @@ import pyarrow as pa
 from trellis_recipes.data.reading import WEIGHT
 
 #: The type of prepared conversations of which some turns have a weight.
-WEIGHED_MESSAGES = pa.list_(
-    pa.struct([("role", pa.string()), ("content", pa.string()), (WEIGHT, pa.int8())])
-)
+WEIGHED_MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string()), (WEIGHT, pa.int8())]))
 
 
 def weigh(dataset_class: type[Any]) -> type[Any]:

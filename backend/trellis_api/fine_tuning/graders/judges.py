@@ -23,7 +23,9 @@ def build_judge(grader: ScoreModel, settings: Settings, *, weight: float, place:
         known = ", ".join(sorted(settings.judges)) or "none is set up (TRELLIS_JUDGES)"
         raise _refuse(f"{place}.model", f"there is no judge '{grader.model}'; judges: {known}")
     if grader.sampling_params:
-        raise _refuse(f"{place}.sampling_params", "'sampling_params' are not supported: judges answer at temperature 0")
+        raise _refuse(
+            f"{place}.sampling_params", "'sampling_params' are not supported: judges answer at temperature 0"
+        )
     lowest, highest = grader.range or (0.0, 1.0)
     if lowest >= highest or not (float(lowest).is_integer() and float(highest).is_integer()):
         raise _refuse(f"{place}.range", "the range must be two whole numbers, the lower one first")

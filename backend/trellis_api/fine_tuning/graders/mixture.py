@@ -1,4 +1,4 @@
-"""Turns a grader into a mixture of rewards: one reward file for what is computed, one judge for what is asked.
+"""Turns a grader into a mixture of rewards: a file for what is computed, a judge for what is asked.
 
 The reward file is Python that anybody can read, try in a dry run and use elsewhere. A judge is no code and
 has no place in the sandbox, so a formula that weighs one must be a weighted sum.
@@ -51,9 +51,7 @@ def build_rewards(grader: Single | Multi, settings: Settings) -> Rewards:
     return _build(grader.graders, grader.calculate_output, settings, places)
 
 
-def _build(
-    graders: dict[str, Single], formula: str, settings: Settings, places: dict[str, str]
-) -> Rewards:
+def _build(graders: dict[str, Single], formula: str, settings: Settings, places: dict[str, str]) -> Rewards:
     try:
         tree = runtime.parse_formula(formula, list(graders))
     except ValueError as error:
@@ -88,7 +86,9 @@ def _check(grader: Single, place: str) -> None:
                 )
         case PythonGrader():
             if grader.image_tag is not None:
-                raise _refuse(f"{place}.image_tag", "'image_tag' is not supported: the platform has one sandbox")
+                raise _refuse(
+                    f"{place}.image_tag", "'image_tag' is not supported: the platform has one sandbox"
+                )
             _check_source(grader.source, f"{place}.source")
 
 

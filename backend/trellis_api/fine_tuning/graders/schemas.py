@@ -68,9 +68,7 @@ class ScoreModel(Strict):
     sampling_params: dict[str, Any] | None = None
 
 
-Single = Annotated[
-    StringCheck | TextSimilarity | PythonGrader | ScoreModel, Field(discriminator="type")
-]
+Single = Annotated[StringCheck | TextSimilarity | PythonGrader | ScoreModel, Field(discriminator="type")]
 
 
 def _by_name(graders: Any) -> Any:

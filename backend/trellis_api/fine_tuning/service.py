@@ -52,7 +52,7 @@ def create(session: Session, settings: Settings, request: FineTuningCreate) -> F
     job_id = new_id("ftjob").replace("_", "-")
     row = FineTuningJob(
         id=job_id,
-        request=request.model_dump(mode="json", exclude_none=True),
+        request=request.model_dump(mode="json", exclude_none=True, exclude={"hyperparameters"}),
         model_id=model.id,
         tuned_name=translation.name_model(request, model, job_id),
         seed=secrets.randbelow(2**31) if request.seed is None else request.seed,

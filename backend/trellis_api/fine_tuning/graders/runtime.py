@@ -30,7 +30,6 @@ _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Mult: lambda left, right: left * right,
     ast.Div: lambda left, right: left / right,
     ast.Pow: lambda left, right: left**right,
-    ast.BitXor: lambda left, right: left**right,
 }
 
 
@@ -87,7 +86,8 @@ SIMILARITIES = ("fuzzy_match", "bleu", "gleu", *(f"rouge_{order}" for order in r
 def parse_formula(text: str, names: Sequence[str]) -> ast.expr:
     """A formula over the names of graders. Raises ``ValueError`` that says what is not allowed."""
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        # "^" is a power here, as in the formulas of arithmetic.
+        tree = ast.parse(text.strip().replace("^", "**"), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ValueError(f"the formula cannot be read: {error}") from None
     for node in ast.walk(tree):

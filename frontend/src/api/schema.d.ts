@@ -2665,6 +2665,218 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List files
+         * @description Files for fine-tuning; there are none for other purposes.
+         */
+        get: operations["list_files_v1_files_get"];
+        put?: never;
+        /**
+         * Upload a file for fine-tuning
+         * @description A worker reads its lines into a dataset; `status` is `processed` then, or `error` with the line.
+         */
+        post: operations["create_file_v1_files_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/files/{file_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a file's state
+         * @description Whether its lines could be read.
+         */
+        get: operations["read_file_v1_files__file_id__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a file and its rows
+         * @description Refused while a job that is not finished learns from it.
+         */
+        delete: operations["delete_file_v1_files__file_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/files/{file_id}/content": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a file's content
+         * @description The bytes as they were uploaded.
+         */
+        get: operations["read_file_content_v1_files__file_id__content_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/fine_tuning/jobs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List fine-tuning jobs
+         * @description Newest first.
+         */
+        get: operations["list_fine_tuning_jobs_v1_fine_tuning_jobs_get"];
+        put?: never;
+        /**
+         * Create a fine-tuning job
+         * @description A job of the platform with a recipe; its end is a model `ft:<base>:<suffix>:<id>`.
+         */
+        post: operations["create_fine_tuning_job_v1_fine_tuning_jobs_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/fine_tuning/jobs/{fine_tuning_job_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a fine-tuning job
+         * @description Its status, and its model once it has succeeded.
+         */
+        get: operations["read_fine_tuning_job_v1_fine_tuning_jobs__fine_tuning_job_id__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/fine_tuning/jobs/{fine_tuning_job_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel a fine-tuning job
+         * @description End it for good; checkpoints stay.
+         */
+        post: operations["cancel_fine_tuning_job_v1_fine_tuning_jobs__fine_tuning_job_id__cancel_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/fine_tuning/jobs/{fine_tuning_job_id}/checkpoints": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List checkpoints of a job
+         * @description Newest first; `fine_tuned_model_checkpoint` may be the `model` of a request.
+         */
+        get: operations["list_fine_tuning_checkpoints_v1_fine_tuning_jobs__fine_tuning_job_id__checkpoints_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/fine_tuning/jobs/{fine_tuning_job_id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List events of a job
+         * @description Newest first: states, checkpoints, and the figures of each step.
+         */
+        get: operations["list_fine_tuning_events_v1_fine_tuning_jobs__fine_tuning_job_id__events_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/fine_tuning/jobs/{fine_tuning_job_id}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pause a fine-tuning job
+         * @description It writes a checkpoint and gives its slot back.
+         */
+        post: operations["pause_fine_tuning_job_v1_fine_tuning_jobs__fine_tuning_job_id__pause_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/fine_tuning/jobs/{fine_tuning_job_id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resume a fine-tuning job
+         * @description From its last checkpoint.
+         */
+        post: operations["resume_fine_tuning_job_v1_fine_tuning_jobs__fine_tuning_job_id__resume_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/models": {
         parameters: {
             query?: never;
@@ -3222,6 +3434,52 @@ export interface components {
              * Format: date-time
              */
             time: string;
+        };
+        /**
+         * CheckpointList
+         * @description Checkpoints, newest first.
+         */
+        CheckpointList: {
+            /** Data */
+            data: components["schemas"]["CheckpointObject"][];
+            /** First Id */
+            first_id: string | null;
+            /** Has More */
+            has_more: boolean;
+            /** Last Id */
+            last_id: string | null;
+            /**
+             * Object
+             * @default list
+             * @constant
+             */
+            object: "list";
+        };
+        /**
+         * CheckpointObject
+         * @description A checkpoint that answers requests under its name.
+         */
+        CheckpointObject: {
+            /** Created At */
+            created_at: number;
+            /** Fine Tuned Model Checkpoint */
+            fine_tuned_model_checkpoint: string;
+            /** Fine Tuning Job Id */
+            fine_tuning_job_id: string;
+            /** Id */
+            id: string;
+            /** Metrics */
+            metrics: {
+                [key: string]: number;
+            };
+            /**
+             * Object
+             * @default fine_tuning.job.checkpoint
+             * @constant
+             */
+            object: "fine_tuning.job.checkpoint";
+            /** Step Number */
+            step_number: number;
         };
         /**
          * CheckpointPage
@@ -4507,6 +4765,39 @@ export interface components {
             message: string;
         };
         /**
+         * Dpo
+         * @description Learn from pairs.
+         */
+        Dpo: {
+            hyperparameters?: components["schemas"]["DpoHyperparameters"];
+        };
+        /**
+         * DpoHyperparameters
+         * @description Of preferences.
+         */
+        DpoHyperparameters: {
+            /**
+             * Batch Size
+             * @default auto
+             */
+            batch_size?: "auto" | number;
+            /**
+             * Beta
+             * @default auto
+             */
+            beta?: "auto" | number;
+            /**
+             * Learning Rate Multiplier
+             * @default auto
+             */
+            learning_rate_multiplier?: "auto" | number;
+            /**
+             * N Epochs
+             * @default auto
+             */
+            n_epochs?: "auto" | number;
+        };
+        /**
          * DroppedRow
          * @description A row that a step dropped, and why.
          */
@@ -5372,6 +5663,54 @@ export interface components {
             items: components["schemas"]["EvaluationRead"][];
         };
         /**
+         * EventList
+         * @description Events, newest first.
+         */
+        EventList: {
+            /** Data */
+            data: components["schemas"]["EventObject"][];
+            /** Has More */
+            has_more: boolean;
+            /**
+             * Object
+             * @default list
+             * @constant
+             */
+            object: "list";
+        };
+        /**
+         * EventObject
+         * @description Something that happened to a job.
+         */
+        EventObject: {
+            /** Created At */
+            created_at: number;
+            /** Data */
+            data?: {
+                [key: string]: unknown;
+            } | null;
+            /** Id */
+            id: string;
+            /**
+             * Level
+             * @enum {string}
+             */
+            level: "info" | "warn" | "error";
+            /** Message */
+            message: string;
+            /**
+             * Object
+             * @default fine_tuning.job.event
+             * @constant
+             */
+            object: "fine_tuning.job.event";
+            /**
+             * Type
+             * @enum {string}
+             */
+            type: "message" | "metrics";
+        };
+        /**
          * ExactScorer
          * @description The answer is the reference, white space aside.
          */
@@ -5567,6 +5906,103 @@ export interface components {
          * @enum {string}
          */
         FetchStage: "downloading" | "converting" | "inspecting";
+        /**
+         * FileDeleted
+         * @description A file is gone.
+         */
+        FileDeleted: {
+            /**
+             * Deleted
+             * @default true
+             */
+            deleted: boolean;
+            /** Id */
+            id: string;
+            /**
+             * Object
+             * @default file
+             * @constant
+             */
+            object: "file";
+        };
+        /**
+         * FileList
+         * @description Files.
+         */
+        FileList: {
+            /** Data */
+            data: components["schemas"]["FileObject"][];
+            /** First Id */
+            first_id: string | null;
+            /** Has More */
+            has_more: boolean;
+            /** Last Id */
+            last_id: string | null;
+            /**
+             * Object
+             * @default list
+             * @constant
+             */
+            object: "list";
+        };
+        /**
+         * FileObject
+         * @description A file.
+         */
+        FileObject: {
+            /** Bytes */
+            bytes: number;
+            /** Created At */
+            created_at: number;
+            /** Expires At */
+            expires_at?: number | null;
+            /** Filename */
+            filename: string;
+            /** Id */
+            id: string;
+            /**
+             * Object
+             * @default file
+             * @constant
+             */
+            object: "file";
+            /** Purpose */
+            purpose: string;
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "uploaded" | "processed" | "error";
+            /**
+             * Status Details
+             * @description Why its rows cannot be learned from.
+             */
+            status_details?: string | null;
+        };
+        /**
+         * FineTuningCreate
+         * @description ``POST /v1/fine_tuning/jobs``.
+         */
+        FineTuningCreate: {
+            hyperparameters?: components["schemas"]["Hyperparameters"] | null;
+            /** Integrations */
+            integrations?: components["schemas"]["Integration"][] | null;
+            /** Metadata */
+            metadata?: {
+                [key: string]: string;
+            } | null;
+            method?: components["schemas"]["Method"];
+            /** Model */
+            model: string;
+            /** Seed */
+            seed?: number | null;
+            /** Suffix */
+            suffix?: string | null;
+            /** Training File */
+            training_file: string;
+            /** Validation File */
+            validation_file?: string | null;
+        };
         /**
          * FoundRows
          * @description Rows that fit. A call looks for about a second; ``next_cursor`` says where the next one goes on.
@@ -6053,6 +6489,27 @@ export interface components {
             timeout_s: number;
         };
         /**
+         * Hyperparameters
+         * @description What all methods have in common.
+         */
+        Hyperparameters: {
+            /**
+             * Batch Size
+             * @default auto
+             */
+            batch_size?: "auto" | number;
+            /**
+             * Learning Rate Multiplier
+             * @default auto
+             */
+            learning_rate_multiplier?: "auto" | number;
+            /**
+             * N Epochs
+             * @default auto
+             */
+            n_epochs?: "auto" | number;
+        };
+        /**
          * ImportCreate
          * @description A dataset to make of rows that lie elsewhere.
          */
@@ -6181,11 +6638,33 @@ export interface components {
             expected: number;
         };
         /**
+         * InputText
+         * @description A part of a message.
+         */
+        InputText: {
+            /** Text */
+            text: string;
+            /**
+             * Type
+             * @enum {string}
+             */
+            type: "input_text" | "output_text" | "text";
+        };
+        /**
          * InstallState
          * @description Whether the files of a benchmark are here.
          * @enum {string}
          */
         InstallState: "absent" | "pending" | "installing" | "ready" | "failed";
+        /**
+         * Integration
+         * @description A service that is told of the job.
+         */
+        Integration: {
+            /** Type */
+            type: string;
+            wandb?: components["schemas"]["WandbSettings"] | null;
+        };
         /**
          * Issue
          * @description One error or warning; ``field`` is a path into the request (``params.group_size``).
@@ -6363,6 +6842,102 @@ export interface components {
              * @description Of the validation dataset; without one, of the training dataset, by default the version that is trained on.
              */
             validation_version?: string | null;
+        };
+        /**
+         * JobError
+         * @description Why a job failed.
+         */
+        JobError: {
+            /** Code */
+            code: string;
+            /** Message */
+            message: string;
+            /** Param */
+            param?: string | null;
+        };
+        /**
+         * JobList
+         * @description Fine-tuning jobs.
+         */
+        JobList: {
+            /** Data */
+            data: components["schemas"]["JobObject"][];
+            /** Has More */
+            has_more: boolean;
+            /**
+             * Object
+             * @default list
+             * @constant
+             */
+            object: "list";
+        };
+        /**
+         * JobObject
+         * @description A fine-tuning job.
+         */
+        JobObject: {
+            /** Created At */
+            created_at: number;
+            error: components["schemas"]["JobError"] | null;
+            /** Estimated Finish */
+            estimated_finish: number | null;
+            /** Fine Tuned Model */
+            fine_tuned_model: string | null;
+            /** Finished At */
+            finished_at: number | null;
+            /** Hyperparameters */
+            hyperparameters: {
+                [key: string]: unknown;
+            };
+            /** Id */
+            id: string;
+            /** Integrations */
+            integrations?: {
+                [key: string]: unknown;
+            }[];
+            /** Metadata */
+            metadata: {
+                [key: string]: string;
+            } | null;
+            /** Method */
+            method: {
+                [key: string]: unknown;
+            };
+            /** Model */
+            model: string;
+            /**
+             * Object
+             * @default fine_tuning.job
+             * @constant
+             */
+            object: "fine_tuning.job";
+            /**
+             * Organization Id
+             * @default trellis
+             */
+            organization_id: string;
+            /** Result Files */
+            result_files: string[];
+            /** Seed */
+            seed: number;
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "validating_files" | "queued" | "running" | "paused" | "succeeded" | "failed" | "cancelled";
+            /** Suffix */
+            suffix: string | null;
+            /** Trained Tokens */
+            trained_tokens: number | null;
+            /** Training File */
+            training_file: string;
+            /**
+             * Trellis Job Id
+             * @description The job of the platform that carries it out.
+             */
+            trellis_job_id: string | null;
+            /** Validation File */
+            validation_file: string | null;
         };
         /**
          * JobPipelineChecked
@@ -6798,6 +7373,25 @@ export interface components {
             kind: "json";
             /** Schema Text */
             schema_text?: string | null;
+        };
+        /**
+         * JudgeMessage
+         * @description What a judge is told.
+         */
+        JudgeMessage: {
+            /** Content */
+            content: string | components["schemas"]["InputText"] | components["schemas"]["InputText"][];
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "user" | "assistant" | "system" | "developer";
+            /**
+             * Type
+             * @default message
+             * @constant
+             */
+            type: "message";
         };
         /**
          * JudgeScorer
@@ -7439,6 +8033,20 @@ export interface components {
             tool_calls?: components["schemas"]["ChatToolCall"][] | null;
         };
         /**
+         * Method
+         * @description How to learn.
+         */
+        Method: {
+            dpo?: components["schemas"]["Dpo"] | null;
+            reinforcement?: components["schemas"]["Reinforcement"] | null;
+            supervised?: components["schemas"]["Supervised"] | null;
+            /**
+             * Type
+             * @enum {string}
+             */
+            type: "supervised" | "dpo" | "reinforcement";
+        };
+        /**
          * MetricChoice
          * @description A metric that can be compared.
          */
@@ -7753,6 +8361,25 @@ export interface components {
             code: string;
             /** Message */
             message: string;
+        };
+        /**
+         * Multi
+         * @description Several graders, and a formula over their names.
+         */
+        Multi: {
+            /** Calculate Output */
+            calculate_output: string;
+            /** Graders */
+            graders: {
+                [key: string]: components["schemas"]["StringCheck"] | components["schemas"]["TextSimilarity"] | components["schemas"]["PythonGrader"] | components["schemas"]["ScoreModel"];
+            };
+            /** Name */
+            name: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "multi";
         };
         /**
          * NamedFunction
@@ -8523,6 +9150,23 @@ export interface components {
             };
         };
         /**
+         * PythonGrader
+         * @description ``grade(sample, item)`` of a file of one's own, in the sandbox.
+         */
+        PythonGrader: {
+            /** Image Tag */
+            image_tag?: string | null;
+            /** Name */
+            name: string;
+            /** Source */
+            source: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "python";
+        };
+        /**
          * QuarantineRead
          * @description A window of the rows that imports did not take.
          */
@@ -8699,6 +9343,53 @@ export interface components {
             kind: "regex";
             /** Pattern */
             pattern: string;
+        };
+        /**
+         * Reinforcement
+         * @description Learn from what a grader gives to sampled answers.
+         */
+        Reinforcement: {
+            /** Grader */
+            grader: components["schemas"]["StringCheck"] | components["schemas"]["TextSimilarity"] | components["schemas"]["PythonGrader"] | components["schemas"]["ScoreModel"] | components["schemas"]["Multi"];
+            hyperparameters?: components["schemas"]["ReinforcementHyperparameters"];
+        };
+        /**
+         * ReinforcementHyperparameters
+         * @description Of reinforcement. ``reasoning_effort`` but the default is refused.
+         */
+        ReinforcementHyperparameters: {
+            /**
+             * Batch Size
+             * @default auto
+             */
+            batch_size?: "auto" | number;
+            /**
+             * Compute Multiplier
+             * @default auto
+             */
+            compute_multiplier?: "auto" | number;
+            /**
+             * Eval Interval
+             * @default auto
+             */
+            eval_interval?: "auto" | number;
+            /**
+             * Eval Samples
+             * @default auto
+             */
+            eval_samples?: "auto" | number;
+            /**
+             * Learning Rate Multiplier
+             * @default auto
+             */
+            learning_rate_multiplier?: "auto" | number;
+            /**
+             * N Epochs
+             * @default auto
+             */
+            n_epochs?: "auto" | number;
+            /** Reasoning Effort */
+            reasoning_effort?: "default" | null;
         };
         /**
          * RejectionSampling
@@ -9654,6 +10345,29 @@ export interface components {
             value: number;
         };
         /**
+         * ScoreModel
+         * @description The score that a judge gives; ``model`` names one that is set up on the platform.
+         */
+        ScoreModel: {
+            /** Input */
+            input: components["schemas"]["JudgeMessage"][];
+            /** Model */
+            model: string;
+            /** Name */
+            name: string;
+            /** Range */
+            range?: number[] | null;
+            /** Sampling Params */
+            sampling_params?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "score_model";
+        };
+        /**
          * ScoredExample
          * @description A response and what it earned.
          */
@@ -10165,6 +10879,35 @@ export interface components {
             at: string;
         };
         /**
+         * StringCheck
+         * @description Compares two texts: 1 or 0.
+         */
+        StringCheck: {
+            /** Input */
+            input: string;
+            /** Name */
+            name: string;
+            /**
+             * Operation
+             * @enum {string}
+             */
+            operation: "eq" | "ne" | "like" | "ilike";
+            /** Reference */
+            reference: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "string_check";
+        };
+        /**
+         * Supervised
+         * @description Learn what the assistant says.
+         */
+        Supervised: {
+            hyperparameters?: components["schemas"]["Hyperparameters"];
+        };
+        /**
          * SupervisedService
          * @description One service, as the supervisor sees it.
          */
@@ -10287,6 +11030,25 @@ export interface components {
              * @constant
              */
             type: "text";
+        };
+        /**
+         * TextSimilarity
+         * @description How alike two texts are, 0 to 1. Metrics that take a model or a dictionary are refused by name.
+         */
+        TextSimilarity: {
+            /** Evaluation Metric */
+            evaluation_metric: string;
+            /** Input */
+            input: string;
+            /** Name */
+            name: string;
+            /** Reference */
+            reference: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "text_similarity";
         };
         /**
          * ThinkingOptions
@@ -10926,6 +11688,20 @@ export interface components {
             name: string | null;
             /** State */
             state: string | null;
+        };
+        /**
+         * WandbSettings
+         * @description Where a run would be shown.
+         */
+        WandbSettings: {
+            /** Entity */
+            entity?: string | null;
+            /** Name */
+            name?: string | null;
+            /** Project */
+            project: string;
+            /** Tags */
+            tags?: string[] | null;
         };
         /**
          * WorkflowCreate
@@ -21995,6 +22771,1144 @@ export interface operations {
                 content: {
                     "application/json": unknown;
                     "text/event-stream": unknown;
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    list_files_v1_files_get: {
+        parameters: {
+            query?: {
+                /** @description Id of the last one of the page before. */
+                after?: string | null;
+                limit?: number;
+                order?: "asc" | "desc";
+                purpose?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileList"];
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    create_file_v1_files_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "multipart/form-data": {
+                    /**
+                     * Format: binary
+                     * @description JSON lines.
+                     */
+                    file: string;
+                    /** @enum {string} */
+                    purpose: "fine-tune";
+                };
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileObject"];
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    read_file_v1_files__file_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of a file (file-...). */
+                file_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileObject"];
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    delete_file_v1_files__file_id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of a file (file-...). */
+                file_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileDeleted"];
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    read_file_content_v1_files__file_id__content_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of a file (file-...). */
+                file_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    list_fine_tuning_jobs_v1_fine_tuning_jobs_get: {
+        parameters: {
+            query?: {
+                /** @description Id of the last one of the page before. */
+                after?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobList"];
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    create_fine_tuning_job_v1_fine_tuning_jobs_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FineTuningCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobObject"];
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    read_fine_tuning_job_v1_fine_tuning_jobs__fine_tuning_job_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of a fine-tuning job (ftjob-...). */
+                fine_tuning_job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobObject"];
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    cancel_fine_tuning_job_v1_fine_tuning_jobs__fine_tuning_job_id__cancel_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of a fine-tuning job (ftjob-...). */
+                fine_tuning_job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobObject"];
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    list_fine_tuning_checkpoints_v1_fine_tuning_jobs__fine_tuning_job_id__checkpoints_get: {
+        parameters: {
+            query?: {
+                /** @description Id of the last one of the page before. */
+                after?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Id of a fine-tuning job (ftjob-...). */
+                fine_tuning_job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CheckpointList"];
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    list_fine_tuning_events_v1_fine_tuning_jobs__fine_tuning_job_id__events_get: {
+        parameters: {
+            query?: {
+                /** @description Id of the last one of the page before. */
+                after?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Id of a fine-tuning job (ftjob-...). */
+                fine_tuning_job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EventList"];
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    pause_fine_tuning_job_v1_fine_tuning_jobs__fine_tuning_job_id__pause_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of a fine-tuning job (ftjob-...). */
+                fine_tuning_job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobObject"];
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    resume_fine_tuning_job_v1_fine_tuning_jobs__fine_tuning_job_id__resume_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of a fine-tuning job (ftjob-...). */
+                fine_tuning_job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobObject"];
                 };
             };
             /** @description The request has something that is not supported, or is malformed */

@@ -1,4 +1,4 @@
-"""A script for OpenAI's client trains here and talks to its model; so do checkpoints, and a grader teaches."""
+"""A script for OpenAI's client trains and talks to its model; checkpoints talk, too; a grader teaches."""
 
 import json
 import os

@@ -249,6 +249,7 @@ def test_an_endpoint_without_steps_is_no_stalled_training(
 
     reconcile_with(monkeypatch, ray_job(job, RayStatus.RUNNING))
     training = platform.add_job()
+    platform.attempt_dir(training).mkdir(parents=True)
     with platform.write() as session:
         assert jobs.claim_for_launch(session, job_id=training.id) is not None
     reconcile_with(monkeypatch, ray_job(training, RayStatus.RUNNING))

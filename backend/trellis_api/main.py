@@ -13,6 +13,7 @@ from trellis_api.auth.admin_token import ensure_admin_token
 from trellis_api.auth.dependencies import require_user
 from trellis_api.auth.router import router as auth_router
 from trellis_api.benchmarks.router import router as benchmarks_router
+from trellis_api.cards.router import router as cards_router
 from trellis_api.core.database import Database
 from trellis_api.core.errors import ERROR_RESPONSES, install_error_handlers
 from trellis_api.core.frontend import mount_frontend
@@ -27,6 +28,7 @@ from trellis_api.data_tasks.router import router as data_tasks_router
 from trellis_api.datasets.router import router as datasets_router
 from trellis_api.datasets.versions_router import router as versions_router
 from trellis_api.datasets.warm_up import read_a_page
+from trellis_api.downloads.router import router as downloads_router
 from trellis_api.endpoints.openai.engines import Engines
 from trellis_api.endpoints.openai.router import router as openai_router
 from trellis_api.endpoints.router import router as endpoints_router
@@ -81,6 +83,8 @@ ROUTERS: list[APIRouter] = [
     job_pipelines_router,
     generations_router,
     models_router,
+    cards_router,
+    downloads_router,
     endpoints_router,
     benchmarks_router,
     compare_router,

@@ -51,7 +51,7 @@ def trained(
     with database.write() as session:
         job = repository.lock_job(session, job_id=job_id)
         assert job is not None
-        metric_store.append(session, job=job, points=points())
+        metric_store.write(session, job=job, metrics=metrics())
         session.add(Attempt(job_id=job_id, number=1, manifest={"b": 1, "a": {"c": [1.5]}}))
         session.add(
             Checkpoint(job_id=job_id, step=2, attempt=1, path="x", size_bytes=1, created_at=utc_now())
@@ -102,8 +102,11 @@ def trained(
     return made
 
 
-def points() -> Any:
-    return {1: {"train/loss": 2.0, "val/loss": 1.5}, 2: {"train/loss": 1.0, "val/loss": 1.25}}
+def metrics() -> list[metric_store.StepMetrics]:
+    return [
+        (1, {"train/loss": 2.0, "val/loss": 1.5}),
+        (2, {"train/loss": 1.0, "val/loss": 1.25}),
+    ]
 
 
 def read(client: TestClient, model: Model) -> str:

@@ -1,4 +1,5 @@
 /** Files of a split, streamed by the platform: the browser saves them as they come. */
+import { fetchFile } from '@/api/fetchFile'
 import type { DropdownOption } from 'naive-ui'
 
 export const FORMS = ['jsonl', 'csv', 'parquet'] as const
@@ -30,10 +31,6 @@ export function downloadUrl({ dataset, version, split, form }: Download): string
   return `/api/v1/datasets/${encodeURIComponent(dataset)}/download?${query.toString()}`
 }
 
-/** The server names the file. */
 export function download(wanted: Download): void {
-  const link = document.createElement('a')
-  link.href = downloadUrl(wanted)
-  link.download = ''
-  link.click()
+  fetchFile(downloadUrl(wanted))
 }

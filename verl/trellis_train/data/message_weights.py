@@ -16,7 +16,7 @@ WEIGHED_MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.str
 def weigh(dataset_class: type[Any]) -> type[Any]:
     """The dataset's class, heeding weights."""
 
-    class Weighed(dataset_class):  # type: ignore[misc]
+    class Weighed(dataset_class):
         def _process_single_message(
             self, index: int, message: dict[str, Any], *more: Any, **named: Any
         ) -> Any:

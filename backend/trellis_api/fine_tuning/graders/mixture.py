@@ -150,10 +150,10 @@ def _sum_of(tree: ast.expr) -> dict[str, float]:
             return total
         case ast.BinOp(left=left, op=ast.Mult(), right=right):
             first, second = _sum_of(left), _sum_of(right)
-            sums, number = (second, first) if set(first) == {""} else (first, second)
-            if set(number) != {""}:
+            sums, scale = (second, first) if set(first) == {""} else (first, second)
+            if set(scale) != {""}:
                 raise ValueError
-            return {name: each * number[""] for name, each in sums.items()}
+            return {name: each * scale[""] for name, each in sums.items()}
         case ast.BinOp(left=left, op=ast.Div(), right=right):
             divisor = _sum_of(right)
             if set(divisor) != {""} or not divisor[""]:

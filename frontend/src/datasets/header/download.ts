@@ -1,6 +1,7 @@
 /** Files of a split, streamed by the platform: the browser saves them as they come. */
-import { fetchFile } from '@/api/fetchFile'
 import type { DropdownOption } from 'naive-ui'
+
+import { fetchFile } from '@/api/fetchFile'
 
 export const FORMS = ['jsonl', 'csv', 'parquet'] as const
 export type FileForm = (typeof FORMS)[number]

@@ -159,7 +159,7 @@ def test_a_judge_alone_needs_no_file(judged: Settings) -> None:
         ({**PYTHON, "image_tag": "2025-05-08"}, "image_tag", "one sandbox"),
         ({**JUDGE, "model": "gpt-4o"}, "model", "no judge 'gpt-4o'; judges: strict"),
         ({**JUDGE, "range": [0, 0.5]}, "range", "whole numbers"),
-        ({**JUDGE, "sampling_params": {"temperature": 1}}, "sampling_params", "not supported"),
+        ({**JUDGE, "sampling_params": {"temperature": 1}}, "sampling_params.temperature", "cannot be chosen"),
         ({**JUDGE, "input": [{"role": "user", "content": "{{item.level}}"}]}, "input.0", "not supported"),
     ],
 )

@@ -22,9 +22,10 @@ def build_judge(grader: ScoreModel, settings: Settings, *, weight: float, place:
     if grader.model not in settings.judges:
         known = ", ".join(sorted(settings.judges)) or "none is set up (TRELLIS_JUDGES)"
         raise _refuse(f"{place}.model", f"there is no judge '{grader.model}'; judges: {known}")
-    if grader.sampling_params:
+    chosen = grader.sampling_params.model_dump(exclude_none=True) if grader.sampling_params else {}
+    for name in chosen:
         raise _refuse(
-            f"{place}.sampling_params", "'sampling_params' are not supported: judges answer at temperature 0"
+            f"{place}.sampling_params.{name}", f"'{name}' cannot be chosen: judges answer at temperature 0"
         )
     lowest, highest = grader.range or (0.0, 1.0)
     if lowest >= highest or not (float(lowest).is_integer() and float(highest).is_integer()):

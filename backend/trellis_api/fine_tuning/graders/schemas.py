@@ -57,6 +57,16 @@ class JudgeMessage(Strict):
     type: Literal["message"] = "message"
 
 
+class Sampling(Strict):
+    """How a judge would sample. None of it can be chosen here, and each is refused by its name."""
+
+    max_completions_tokens: int | None = None
+    reasoning_effort: str | None = Field(default=None, max_length=32)
+    seed: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+
+
 class ScoreModel(Strict):
     """The score that a judge gives; ``model`` names one that is set up on the platform."""
 
@@ -65,7 +75,7 @@ class ScoreModel(Strict):
     model: str = Field(max_length=200)
     input: list[JudgeMessage] = Field(min_length=1, max_length=32)
     range: list[float] | None = Field(default=None, min_length=2, max_length=2)
-    sampling_params: dict[str, Any] | None = None
+    sampling_params: Sampling | None = None
 
 
 Single = Annotated[StringCheck | TextSimilarity | PythonGrader | ScoreModel, Field(discriminator="type")]

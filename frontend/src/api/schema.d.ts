@@ -6323,7 +6323,7 @@ export interface components {
              * @description A version of the dataset holds the rows that were written, and those alone.
              */
             output: components["schemas"]["ToVersion"] | components["schemas"]["ToDataset"];
-            sampling?: components["schemas"]["Sampling"];
+            sampling?: components["schemas"]["trellis_contracts__generation__Sampling"];
             /**
              * Seed
              * @default 0
@@ -10512,27 +10512,6 @@ export interface components {
             sample: components["schemas"]["Sample"];
         };
         /**
-         * Sampling
-         * @description How the model draws what it says.
-         */
-        Sampling: {
-            /**
-             * Max Tokens
-             * @default 1024
-             */
-            max_tokens: number;
-            /**
-             * Temperature
-             * @default 0.7
-             */
-            temperature: number;
-            /**
-             * Top P
-             * @default 1
-             */
-            top_p: number;
-        };
-        /**
          * Score
          * @description A measured number with its uncertainty.
          */
@@ -10569,10 +10548,7 @@ export interface components {
             name: string;
             /** Range */
             range?: number[] | null;
-            /** Sampling Params */
-            sampling_params?: {
-                [key: string]: unknown;
-            } | null;
+            sampling_params?: components["schemas"]["trellis_api__fine_tuning__graders__schemas__Sampling"] | null;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -12014,6 +11990,22 @@ export interface components {
             size_bytes: number;
         };
         /**
+         * Sampling
+         * @description How a judge would sample. None of it can be chosen here, and each is refused by its name.
+         */
+        trellis_api__fine_tuning__graders__schemas__Sampling: {
+            /** Max Completions Tokens */
+            max_completions_tokens?: number | null;
+            /** Reasoning Effort */
+            reasoning_effort?: string | null;
+            /** Seed */
+            seed?: number | null;
+            /** Temperature */
+            temperature?: number | null;
+            /** Top P */
+            top_p?: number | null;
+        };
+        /**
          * ResourcesRead
          * @description What a job occupies while it runs.
          */
@@ -12105,6 +12097,27 @@ export interface components {
              * @default
              */
             under: string;
+        };
+        /**
+         * Sampling
+         * @description How the model draws what it says.
+         */
+        trellis_contracts__generation__Sampling: {
+            /**
+             * Max Tokens
+             * @default 1024
+             */
+            max_tokens: number;
+            /**
+             * Temperature
+             * @default 0.7
+             */
+            temperature: number;
+            /**
+             * Top P
+             * @default 1
+             */
+            top_p: number;
         };
     };
     responses: never;

@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
-from fastapi.responses import PlainTextResponse
+from starlette.responses import Response
 
 from trellis_api.cards import service
 from trellis_api.cards.schemas import CardCheck, CardChecked
@@ -21,13 +21,13 @@ ModelId = Annotated[str, Path(description="Id of the model.", pattern=id_pattern
 @router.get(
     "/models/{model_id}/card",
     summary="A model's card",
-    response_class=PlainTextResponse,
+    response_class=Response,
     responses=MARKDOWN,
 )
-def read_model_card(model_id: ModelId, session: ReadSession, settings: SettingsDep) -> PlainTextResponse:
+def read_model_card(model_id: ModelId, session: ReadSession, settings: SettingsDep) -> Response:
     """Markdown with front matter as hubs read it: base, data, parameters, metrics, scores."""
     text = service.read_card(session, settings, model_id=model_id)
-    return PlainTextResponse(text, media_type="text/markdown; charset=utf-8")
+    return Response(text, media_type="text/markdown; charset=utf-8")
 
 
 @router.post(

@@ -54,6 +54,7 @@ from trellis_api.monitoring.router import router as monitoring_router
 from trellis_api.openapi_contracts import describe_contracts
 from trellis_api.pipelines.router import router as pipelines_router
 from trellis_api.recipes.router import router as recipes_router
+from trellis_api.registry.router import router as registry_router
 from trellis_api.reports.router import router as reports_router
 from trellis_api.rewards.router import router as rewards_router
 from trellis_api.uploads.router import router as uploads_router
@@ -85,6 +86,7 @@ ROUTERS: list[APIRouter] = [
     models_router,
     cards_router,
     downloads_router,
+    registry_router,
     endpoints_router,
     benchmarks_router,
     compare_router,

@@ -17,6 +17,7 @@ import trellis_api.jobs.metric_tables
 import trellis_api.jobs.models
 import trellis_api.models.models
 import trellis_api.pipelines.models
+import trellis_api.registry.models
 import trellis_api.reports.models
 import trellis_api.rewards.models
 import trellis_api.workflows.models  # noqa: F401

@@ -174,6 +174,7 @@ def _make_known_things(platform: TestClient, finished_run: str) -> dict[str, str
         **_finished_evaluation(platform),
         **_environment_and_job_pipeline(platform, busy_id),
         **_openai_file_and_job(platform, model["id"]),
+        **_named_model(platform, model["id"]),
         "workflow_id": workflow["id"],
         "rollout_id": _rollout(platform, job_id),
         "dataset_id": dataset_id,
@@ -265,6 +266,15 @@ def _openai_file_and_job(platform: TestClient, model_id: str) -> dict[str, str |
     request = {"model": model_id, "training_file": read}
     job = platform.post(f"{OPENAI_PREFIX}/fine_tuning/jobs", json=request).raise_for_status()
     return {"openai_file_id": kept, "fine_tuning_job_id": job.json()["id"]}
+
+
+def _named_model(platform: TestClient, model_id: str) -> dict[str, str | int]:
+    """With an alias that stood on another version before."""
+    name, place = new_id("named"), f"{API_PREFIX}/registry"
+    for version in (1, 2):
+        platform.post(place, json={"name": name, "model": model_id}).raise_for_status()
+        platform.put(f"{place}/{name}/aliases/production", json={"version": version}).raise_for_status()
+    return {"registry_name": name, "alias": "production"}
 
 
 def _rollout(platform: TestClient, job_id: str) -> int:
@@ -424,7 +434,7 @@ def test_nothing_but_health_and_login_answers_without_a_login(
         report_id=new_id("rep"), workflow_id=new_id("wfl"), environment_id=new_id("env"),
         call_id=new_id("ecl"), rollout_id=1,
         endpoint_id=new_id("ep"), job_pipeline_id=new_id("jpl"), stage_id="only",
-        fine_tuning_job_id=new_id("ftjob"),
+        fine_tuning_job_id=new_id("ftjob"), registry_name="bot", alias="production",
     )  # fmt: skip
 
     status = call(operation.method, path)

@@ -2397,6 +2397,114 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/registry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List named models
+         * @description Each with its versions and aliases.
+         */
+        get: operations["list_named_models_api_v1_registry_get"];
+        put?: never;
+        /**
+         * Add a version
+         * @description A model becomes the next version of a name, which is made at its first.
+         */
+        post: operations["add_version_api_v1_registry_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/registry/{registry_name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a named model
+         * @description Versions, newest first, and where aliases stand.
+         */
+        get: operations["read_named_model_api_v1_registry__registry_name__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Forget a named model
+         * @description With its versions and its history; the models stay.
+         */
+        delete: operations["delete_named_model_api_v1_registry__registry_name__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/registry/{registry_name}/aliases/{alias}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Promote a version
+         * @description Let the alias stand on it. With a gate: only if it is not worse than what stands there.
+         */
+        put: operations["promote_version_api_v1_registry__registry_name__aliases__alias__put"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/registry/{registry_name}/aliases/{alias}/rollback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Roll an alias back
+         * @description To the version that it stood on before.
+         */
+        post: operations["roll_back_alias_api_v1_registry__registry_name__aliases__alias__rollback_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/registry/{registry_name}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Promotions and rollbacks, newest first
+         * @description Who stood where, with notes and what gates found.
+         */
+        get: operations["read_registry_history_api_v1_registry__registry_name__history_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/reports": {
         parameters: {
             query?: never;
@@ -6278,6 +6386,47 @@ export interface components {
             step: string | null;
         };
         /**
+         * Gate
+         * @description Only if it is not worse than the version that the alias stands on, by a paired test (5 %).
+         */
+        Gate: {
+            /**
+             * Benchmark
+             * @description Label of a benchmark on which both were measured in the same way, e.g. gsm8k.
+             */
+            benchmark: string;
+        };
+        /**
+         * GateResult
+         * @description What the condition found.
+         */
+        GateResult: {
+            /**
+             * Against
+             * @description Of the version that the alias stood on.
+             */
+            against: number;
+            /** Against Evaluation */
+            against_evaluation: string;
+            /** Benchmark */
+            benchmark: string;
+            /** Difference */
+            difference: number;
+            /** Evaluation */
+            evaluation: string;
+            /** Metric */
+            metric: string;
+            /** P Value */
+            p_value: number | null;
+            /** Pairs */
+            pairs: number;
+            /**
+             * Value
+             * @description Of the version that is promoted.
+             */
+            value: number;
+        };
+        /**
          * GenerationCreate
          * @description Rows to generate from the rows of a version, by a model of the platform or an endpoint by name.
          */
@@ -6603,14 +6752,6 @@ export interface components {
             label: string;
             score: components["schemas"]["Score"];
             target: components["schemas"]["EvaluationTarget"];
-        };
-        /**
-         * HistoryRead
-         * @description Scores of a model and those it descends from, or of a job's checkpoints; oldest first.
-         */
-        HistoryRead: {
-            /** Items */
-            items: components["schemas"]["HistoryPoint"][];
         };
         /**
          * HubOrigin
@@ -8602,6 +8743,36 @@ export interface components {
             name: string;
         };
         /**
+         * NamedModelList
+         * @description All names.
+         */
+        NamedModelList: {
+            /** Items */
+            items: components["schemas"]["NamedModelRead"][];
+        };
+        /**
+         * NamedModelRead
+         * @description A name with its versions, newest first.
+         */
+        NamedModelRead: {
+            /**
+             * Aliases
+             * @description Alias → version; requests to /v1 may name `name:alias`.
+             */
+            aliases: {
+                [key: string]: number;
+            };
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Name */
+            name: string;
+            /** Versions */
+            versions: components["schemas"]["trellis_api__registry__schemas__VersionRead"][];
+        };
+        /**
          * NamedReference
          * @description Another thing, by id and name.
          */
@@ -8917,7 +9088,7 @@ export interface components {
         /** Page[VersionRead] */
         Page_VersionRead_: {
             /** Items */
-            items: components["schemas"]["VersionRead"][];
+            items: components["schemas"]["trellis_api__datasets__schemas__VersionRead"][];
             /**
              * Next Cursor
              * @description Give as `cursor` for the next page; null at the end.
@@ -9348,6 +9519,47 @@ export interface components {
             step: number;
             /** Total Steps */
             total_steps: number | null;
+        };
+        /**
+         * PromotionCreate
+         * @description Let an alias stand on a version.
+         */
+        PromotionCreate: {
+            gate?: components["schemas"]["Gate"] | null;
+            /**
+             * Note
+             * @default
+             */
+            note: string;
+            /** Version */
+            version: number;
+        };
+        /**
+         * PromotionRead
+         * @description A step of the history.
+         */
+        PromotionRead: {
+            /** Alias */
+            alias: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** From Version */
+            from_version: number | null;
+            gate: components["schemas"]["GateResult"] | null;
+            /** Id */
+            id: number;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "promote" | "rollback";
+            /** Note */
+            note: string;
+            /** To Version */
+            to_version: number;
         };
         /**
          * PromptResponses
@@ -9927,28 +10139,6 @@ export interface components {
              * @default 1
              */
             weight: number;
-        };
-        /**
-         * RollBack
-         * @description A version whose rows are to be those of a branch again; what lies between stays in the history.
-         */
-        RollBack: {
-            /**
-             * Branch
-             * @description Letters, digits, . _ -
-             * @default main
-             */
-            branch: string;
-            /**
-             * Message
-             * @default
-             */
-            message: string;
-            /**
-             * Version
-             * @description A version's id (its first eight digits will do), branch or tag.
-             */
-            version: string;
         };
         /**
          * Rollout
@@ -11734,6 +11924,24 @@ export interface components {
             wrong: number;
         };
         /**
+         * VersionCreate
+         * @description A model as the next version of a name.
+         */
+        VersionCreate: {
+            /** Model */
+            model: string;
+            /**
+             * Name
+             * @description Made at its first version.
+             */
+            name: string;
+            /**
+             * Note
+             * @default
+             */
+            note: string;
+        };
+        /**
          * VersionDetail
          * @description A version with what it holds and where it came from.
          */
@@ -11801,62 +12009,6 @@ export interface components {
             tree: string;
             /** Uses */
             uses: components["schemas"]["VersionUse"][];
-        };
-        /**
-         * VersionRead
-         * @description A version, as a history lists it.
-         */
-        VersionRead: {
-            /** Author */
-            author: string;
-            /**
-             * Branches
-             * @description Branches whose tip it is.
-             */
-            branches: string[];
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Dataset */
-            dataset: string;
-            /** Id */
-            id: string;
-            /** Message */
-            message: string;
-            /**
-             * Number
-             * @description 1, 2, 3 ... over all branches.
-             */
-            number: number;
-            /**
-             * Origin
-             * @enum {string}
-             */
-            origin: "import" | "pipeline" | "generate" | "rollback";
-            /** Parents */
-            parents: string[];
-            /** Row Count */
-            row_count: number;
-            /** Size Bytes */
-            size_bytes: number;
-            /** Splits */
-            splits: {
-                [key: string]: number;
-            };
-            /** Tags */
-            tags: string[];
-            /**
-             * Task
-             * @description The task that made it.
-             */
-            task: string | null;
-            /**
-             * Tree
-             * @description Hash of the rows: the same rows, the same hash.
-             */
-            tree: string;
         };
         /**
          * VersionUse
@@ -11990,6 +12142,92 @@ export interface components {
             size_bytes: number;
         };
         /**
+         * RollBack
+         * @description A version whose rows are to be those of a branch again; what lies between stays in the history.
+         */
+        trellis_api__datasets__schemas__RollBack: {
+            /**
+             * Branch
+             * @description Letters, digits, . _ -
+             * @default main
+             */
+            branch: string;
+            /**
+             * Message
+             * @default
+             */
+            message: string;
+            /**
+             * Version
+             * @description A version's id (its first eight digits will do), branch or tag.
+             */
+            version: string;
+        };
+        /**
+         * VersionRead
+         * @description A version, as a history lists it.
+         */
+        trellis_api__datasets__schemas__VersionRead: {
+            /** Author */
+            author: string;
+            /**
+             * Branches
+             * @description Branches whose tip it is.
+             */
+            branches: string[];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Dataset */
+            dataset: string;
+            /** Id */
+            id: string;
+            /** Message */
+            message: string;
+            /**
+             * Number
+             * @description 1, 2, 3 ... over all branches.
+             */
+            number: number;
+            /**
+             * Origin
+             * @enum {string}
+             */
+            origin: "import" | "pipeline" | "generate" | "rollback";
+            /** Parents */
+            parents: string[];
+            /** Row Count */
+            row_count: number;
+            /** Size Bytes */
+            size_bytes: number;
+            /** Splits */
+            splits: {
+                [key: string]: number;
+            };
+            /** Tags */
+            tags: string[];
+            /**
+             * Task
+             * @description The task that made it.
+             */
+            task: string | null;
+            /**
+             * Tree
+             * @description Hash of the rows: the same rows, the same hash.
+             */
+            tree: string;
+        };
+        /**
+         * HistoryRead
+         * @description Scores of a model and those it descends from, or of a job's checkpoints; oldest first.
+         */
+        trellis_api__evaluations__schemas__HistoryRead: {
+            /** Items */
+            items: components["schemas"]["HistoryPoint"][];
+        };
+        /**
          * Sampling
          * @description How a judge would sample. None of it can be chosen here, and each is refused by its name.
          */
@@ -12069,6 +12307,51 @@ export interface components {
             memory_total_bytes: number | null;
             /** Memory Used Bytes */
             memory_used_bytes: number | null;
+        };
+        /**
+         * HistoryRead
+         * @description Promotions and rollbacks, newest first.
+         */
+        trellis_api__registry__schemas__HistoryRead: {
+            /** Items */
+            items: components["schemas"]["PromotionRead"][];
+        };
+        /**
+         * RollBack
+         * @description Let an alias stand where it stood before.
+         */
+        trellis_api__registry__schemas__RollBack: {
+            /**
+             * Note
+             * @default
+             */
+            note: string;
+        };
+        /**
+         * VersionRead
+         * @description A version.
+         */
+        trellis_api__registry__schemas__VersionRead: {
+            /** Aliases */
+            aliases: string[];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Exists
+             * @description False where the model was deleted.
+             */
+            exists: boolean;
+            /** Model */
+            model: string;
+            /** Model Name */
+            model_name: string;
+            /** Note */
+            note: string;
+            /** Number */
+            number: number;
         };
         /**
          * HubSource
@@ -14028,7 +14311,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["RollBack"];
+                "application/json": components["schemas"]["trellis_api__datasets__schemas__RollBack"];
             };
         };
         responses: {
@@ -14038,7 +14321,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["VersionRead"];
+                    "application/json": components["schemas"]["trellis_api__datasets__schemas__VersionRead"];
                 };
             };
             /** @description Not logged in */
@@ -15886,7 +16169,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HistoryRead"];
+                    "application/json": components["schemas"]["trellis_api__evaluations__schemas__HistoryRead"];
                 };
             };
             /** @description Not logged in */
@@ -21524,6 +21807,490 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_named_models_api_v1_registry_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NamedModelList"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    add_version_api_v1_registry_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["VersionCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NamedModelRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_named_model_api_v1_registry__registry_name__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Of the named model. */
+                registry_name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NamedModelRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_named_model_api_v1_registry__registry_name__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Of the named model. */
+                registry_name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    promote_version_api_v1_registry__registry_name__aliases__alias__put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Of the named model. */
+                registry_name: string;
+                /** @description For example production or candidate. */
+                alias: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PromotionCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NamedModelRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    roll_back_alias_api_v1_registry__registry_name__aliases__alias__rollback_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Of the named model. */
+                registry_name: string;
+                /** @description For example production or candidate. */
+                alias: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["trellis_api__registry__schemas__RollBack"] | null;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NamedModelRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_registry_history_api_v1_registry__registry_name__history_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Of the named model. */
+                registry_name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["trellis_api__registry__schemas__HistoryRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

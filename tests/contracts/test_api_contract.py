@@ -406,6 +406,8 @@ def call_with_examples(
             case.query = _with_known_rows(case.query or {}, known_ids)
             if isinstance(case.body, dict):
                 case.body = _with_known_rows(case.body, known_ids)
+                if operation.path.endswith("/registry"):
+                    case.body["model"] = known_ids["model_id"]
         answer = case.call(headers={"Authorization": platform.headers["Authorization"]})
         statuses.add(answer.status_code)
         case.validate_response(answer, checks=CHECKS)

@@ -46,19 +46,19 @@ def model_name(rig: Any) -> str:
     return str(rig.client.get(f"/models/{rig.starter()['model']}")["name"])
 
 
-def read_sums(rig: Any, name: str) -> list[dict[str, Any]]:
-    """Rows of the starter's data."""
-    dataset = rig.starter()[name]
-    rows = rig.client.get(f"/datasets/{dataset}/rows", limit=200)["rows"]
-    return [row.get("values", row) for row in rows]
-
-
 def write_chats(rig: Any, folder: Path) -> Path:
     """Sums as chats, as many as make a few steps."""
-    lines = [json.dumps({"messages": row["messages"]}) for row in read_sums(rig, "sft")]
+    rows = rig.client.get(f"/datasets/{rig.starter()['sft']}/rows", limit=200)["rows"]
     path = folder / "chats.jsonl"
-    path.write_text("\n".join(lines))
+    path.write_text("\n".join(json.dumps(as_chat(row.get("values", row))) for row in rows))
     return path
+
+
+def as_chat(row: dict[str, Any]) -> dict[str, Any]:
+    """A question and its answer as OpenAI's files have them: of two answers one is learned."""
+    question = {"role": "user", "content": row["prompt"]}
+    turns = [question, {"role": "assistant", "content": "Again?", "weight": 0}, question]
+    return {"messages": [*turns, {"role": "assistant", "content": row["answer"]}]}
 
 
 def test_the_script_of_the_page_trains_and_talks_to_its_model(

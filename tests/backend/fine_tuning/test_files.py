@@ -41,6 +41,18 @@ def test_a_file_is_kept_as_it_came_and_read_by_a_worker(
     assert official.files.content(file.id).content == as_lines(chats())
 
 
+@pytest.mark.slow
+def test_a_real_child_process_reads_it_alike(
+    official: openai.OpenAI, upload: Upload, settings: Settings, database: Database, client: TestClient
+) -> None:
+    file = upload(pairs(), is_read=False)
+
+    finish_data_tasks(settings, database, in_child=True)
+
+    assert official.files.retrieve(file.id).status == "processed"
+    assert dataset_of(client, file.id)["format"] == "preference"
+
+
 def test_files_are_listed_page_by_page(official: openai.OpenAI, upload: Upload) -> None:
     ids = [upload(chats(), is_read=False).id for _ in range(3)]
 

@@ -7,12 +7,18 @@ _KEYS = {
     "train_loss": ("train/loss", "loss", "actor/pg_loss"),
     "valid_loss": ("val/loss", "eval_loss"),
     "train_mean_reward": ("critic/score/mean",),
-    "valid_mean_reward": ("val-core/openai/score/mean@1", "val-core/openai/acc/mean@1"),
+    "valid_mean_reward": ("val-core/dataset/score/mean@1", "val-core/dataset/acc/mean@1"),
     "train_accuracy": ("rewards/accuracies",),
     "valid_accuracy": ("eval_rewards/accuracies",),
 }
+NAMES = tuple(_KEYS)
 #: Tokens of one step.
 TOKENS = "train/global_tokens"
+
+
+def names_by_key() -> dict[str, str]:
+    """The engine's keys, and what each is called."""
+    return {key: name for name, keys in _KEYS.items() for key in keys}
 
 
 def rename(values: Mapping[str, float | None]) -> dict[str, float]:

@@ -9,7 +9,7 @@ from sqlmodel import Session
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.errors import InvalidRequest
-from trellis_api.fine_tuning import figures, repository
+from trellis_api.fine_tuning import figures, repository, results
 from trellis_api.fine_tuning.models import FineTuningJob
 from trellis_api.fine_tuning.requests import FineTuningCreate
 from trellis_api.fine_tuning.schemas import CheckpointList, CheckpointObject, JobList, JobObject
@@ -90,7 +90,7 @@ def _present(session: Session, row: FineTuningJob, job: Job | None) -> JobObject
         finished_at=_instant(_find_end(row, job, export)) if status in _OVER else None,
         hyperparameters=settled if request.method.type == "supervised" else {},
         model=request.model,
-        result_files=[],
+        result_files=[results.name_file(row)] if job and status in _OVER else [],
         seed=row.seed,
         status=status,
         trained_tokens=_count_tokens(session, job) if job and status == "succeeded" else None,

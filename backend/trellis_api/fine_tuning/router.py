@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, BackgroundTasks, Depends, Path, Query
 from fastapi.responses import FileResponse
+from starlette.responses import Response
 from trellis_contracts import tasks as task_names
 
 from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep, TasksDep, WriteSession
@@ -12,7 +13,7 @@ from trellis_api.core.texts import NO_NUL
 from trellis_api.data_tasks.service import message_for
 from trellis_api.datasets.download import disposition
 from trellis_api.datasets.upload import ReceivedForm, receive_form
-from trellis_api.fine_tuning import events, files, presentation, repository, service
+from trellis_api.fine_tuning import events, files, presentation, repository, results, service
 from trellis_api.fine_tuning.models import OpenAiFile
 from trellis_api.fine_tuning.requests import FineTuningCreate
 from trellis_api.fine_tuning.schemas import (
@@ -96,13 +97,18 @@ def list_files(
 
 @router.get("/files/{file_id}", summary="Read a file's state")
 def read_file(file_id: FileId, session: ReadSession) -> FileObject:
-    """Whether its lines could be read."""
+    """Whether its lines could be read. Also of the result file that a job names."""
+    if found := results.find(session, file_id=file_id):
+        return results.present(session, *found)
     return files.present(session, files.get_file(session, file_id=file_id))
 
 
-@router.get("/files/{file_id}/content", summary="Read a file's content", response_class=FileResponse)
-def read_file_content(file_id: FileId, session: ReadSession, settings: SettingsDep) -> FileResponse:
-    """The bytes as they were uploaded."""
+@router.get("/files/{file_id}/content", summary="Read a file's content", response_class=Response)
+def read_file_content(file_id: FileId, session: ReadSession, settings: SettingsDep) -> Response:
+    """The bytes as they were uploaded; of a result file, the figures of each step as CSV."""
+    if found := results.find(session, file_id=file_id):
+        headers = {"Content-Disposition": disposition(results.FILENAME)}
+        return Response(results.write(session, found[1]), media_type="text/csv", headers=headers)
     row = files.get_file(session, file_id=file_id)
     upload = storage.find(settings, row.upload_id)
     headers = {"Content-Disposition": disposition(row.filename)}

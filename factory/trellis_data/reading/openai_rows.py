@@ -18,7 +18,8 @@ from trellis_data.reading.sources import LocalSource, SourceFile
 #: Column of the files that are written, and what graders look fields up in.
 ITEM = "item"
 ANSWER = "reference_answer"
-_SOURCE = "openai"
+#: Metrics of the validation bear it; rows of other formats have the same (``trellis_recipes``).
+_SOURCE = "dataset"
 _CHAT = frozenset({"messages", "tools", "parallel_tool_calls", "functions"})
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 

@@ -2966,7 +2966,7 @@ export interface paths {
         };
         /**
          * Read a file's state
-         * @description Whether its lines could be read.
+         * @description Whether its lines could be read. Also of the result file that a job names.
          */
         get: operations["read_file_v1_files__file_id__get"];
         put?: never;
@@ -2990,7 +2990,7 @@ export interface paths {
         };
         /**
          * Read a file's content
-         * @description The bytes as they were uploaded.
+         * @description The bytes as they were uploaded; of a result file, the figures of each step as CSV.
          */
         get: operations["read_file_content_v1_files__file_id__content_get"];
         put?: never;

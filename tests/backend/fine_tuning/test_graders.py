@@ -1,15 +1,17 @@
 """Graders as rewards: what the reward file computes, what a judge is asked, and what is refused by name."""
 
 import math
+import re
 from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
-from trellis_api.core.settings import Settings
+from trellis_api.core.settings import REPOSITORY_ROOT, Settings
 from trellis_api.fine_tuning.errors import GraderUnsupported
 from trellis_api.fine_tuning.graders import runtime
 from trellis_api.fine_tuning.graders.mixture import Rewards, build_rewards
 from trellis_api.fine_tuning.graders.schemas import Grader
+from trellis_api.fine_tuning.requests import Method
 from trellis_api.rewards.source_check import find_problem
 from trellis_contracts.endpoints import JudgeEndpoint
 from trellis_recipes.rewards import check_mixture
@@ -191,6 +193,19 @@ def test_a_formula_is_arithmetic_and_nothing_else(settings: Settings, formula: s
         build(multi(formula, CHECK), settings)
 
     assert said in refused.value.message
+
+
+def test_the_grader_of_the_page_is_one(settings: Settings) -> None:
+    page = (REPOSITORY_ROOT / "docs" / "fine-tuning-api.md").read_text()
+    names: dict[str, Any] = {}
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(block, names)
+
+    method = Method.model_validate(names["method"])
+
+    assert method.reinforcement is not None
+    found = score(build_rewards(method.reinforcement.grader, settings), "4", reference_answer="4")
+    assert found == {"score": 1.0, "right": 1.0, "short": 1.0}
 
 
 def test_a_judge_in_a_product_is_refused(judged: Settings) -> None:

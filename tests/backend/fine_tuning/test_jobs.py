@@ -364,6 +364,26 @@ def test_a_failed_run_is_a_failed_job_with_its_reason(
     assert (newest.level, newest.message) == ("error", "The job failed: The loss is no number.")
 
 
+def test_the_figures_of_a_finished_job_are_a_file(
+    official: openai.OpenAI, job: FineTuningJob, trained: str, database: Database
+) -> None:
+    assert official.fine_tuning.jobs.retrieve(job.id).result_files == []
+    settle(database, trained, JobState.FAILED)
+
+    (file_id,) = official.fine_tuning.jobs.retrieve(job.id).result_files
+
+    content = official.files.content(file_id).text
+    assert content == "step,train_loss\n1,1.0\n2,0.5\n"
+    file = official.files.retrieve(file_id)
+    assert (file.filename, file.purpose, file.bytes) == (
+        "step_metrics.csv",
+        "fine-tune-results",
+        len(content),
+    )
+    with pytest.raises(openai.NotFoundError):
+        official.files.content("file-aaaaaaaaaaaa-results")
+
+
 def test_a_job_runs_until_its_model_is_there(
     official: openai.OpenAI, job: FineTuningJob, trained: str, database: Database
 ) -> None:

@@ -13,6 +13,7 @@ from trellis_api.auth.admin_token import ensure_admin_token
 from trellis_api.auth.dependencies import require_user
 from trellis_api.auth.router import router as auth_router
 from trellis_api.benchmarks.router import router as benchmarks_router
+from trellis_api.cards.router import router as cards_router
 from trellis_api.core.database import Database
 from trellis_api.core.errors import ERROR_RESPONSES, install_error_handlers
 from trellis_api.core.frontend import mount_frontend
@@ -27,12 +28,14 @@ from trellis_api.data_tasks.router import router as data_tasks_router
 from trellis_api.datasets.router import router as datasets_router
 from trellis_api.datasets.versions_router import router as versions_router
 from trellis_api.datasets.warm_up import read_a_page
+from trellis_api.downloads.router import router as downloads_router
 from trellis_api.endpoints.openai.engines import Engines
 from trellis_api.endpoints.openai.router import router as openai_router
 from trellis_api.endpoints.router import router as endpoints_router
 from trellis_api.environments.router import router as environments_router
 from trellis_api.evaluations.compare_router import router as compare_router
 from trellis_api.evaluations.router import router as evaluations_router
+from trellis_api.fine_tuning.router import router as fine_tuning_router
 from trellis_api.generations.router import router as generations_router
 from trellis_api.ingest.router import router as ingest_router
 from trellis_api.job_comparison.router import router as job_comparison_router
@@ -51,6 +54,7 @@ from trellis_api.monitoring.router import router as monitoring_router
 from trellis_api.openapi_contracts import describe_contracts
 from trellis_api.pipelines.router import router as pipelines_router
 from trellis_api.recipes.router import router as recipes_router
+from trellis_api.registry.router import router as registry_router
 from trellis_api.reports.router import router as reports_router
 from trellis_api.rewards.router import router as rewards_router
 from trellis_api.uploads.router import router as uploads_router
@@ -80,6 +84,9 @@ ROUTERS: list[APIRouter] = [
     job_pipelines_router,
     generations_router,
     models_router,
+    cards_router,
+    downloads_router,
+    registry_router,
     endpoints_router,
     benchmarks_router,
     compare_router,
@@ -134,9 +141,8 @@ def _assemble() -> APIRouter:
             dependencies=[Depends(require_user), Depends(refuse_unknown_parameters)],
             responses={403: ERROR_RESPONSES[403]},
         )
-    api.include_router(
-        openai_router, dependencies=[Depends(require_user), Depends(refuse_unknown_parameters)]
-    )
+    for openai in (openai_router, fine_tuning_router):
+        api.include_router(openai, dependencies=[Depends(require_user), Depends(refuse_unknown_parameters)])
     return api
 
 

@@ -9,6 +9,7 @@ import trellis_api.datasets.models
 import trellis_api.endpoints.models
 import trellis_api.environments.models
 import trellis_api.evaluations.models
+import trellis_api.fine_tuning.models
 import trellis_api.job_pipelines.models
 import trellis_api.jobs.alarms.models
 import trellis_api.jobs.evaluating.models
@@ -16,6 +17,7 @@ import trellis_api.jobs.metric_tables
 import trellis_api.jobs.models
 import trellis_api.models.models
 import trellis_api.pipelines.models
+import trellis_api.registry.models
 import trellis_api.reports.models
 import trellis_api.rewards.models
 import trellis_api.workflows.models  # noqa: F401

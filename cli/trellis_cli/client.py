@@ -61,11 +61,17 @@ class ApiClient:
     def stream(self, path: str, **params: Any) -> Iterator[Iterator[bytes]]:
         """The pieces of an answer that may be too large for memory."""
         wanted = {name: each for name, each in params.items() if each is not None}
-        with self._reaching(), self._http.stream("GET", f"{API}{path}", params=wanted) as answer:
+        with self.open(path, params=wanted) as answer:
+            yield answer.iter_bytes()
+
+    @contextmanager
+    def open(self, path: str, **options: Any) -> Iterator[httpx.Response]:
+        """An answer whose body is still to come."""
+        with self._reaching(), self._http.stream("GET", f"{API}{path}", **options) as answer:
             if answer.is_error:
                 answer.read()
                 raise Refusal(describe_error(answer), status=answer.status_code)
-            yield answer.iter_bytes()
+            yield answer
 
     @contextmanager
     def events(self, address: str, body: Any) -> Iterator[Iterator[str]]:

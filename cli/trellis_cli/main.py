@@ -27,6 +27,7 @@ from trellis_cli import (
     platform_commands,
     quality,
     recipes,
+    registry,
     reports,
     rewards,
     tune,
@@ -89,6 +90,7 @@ app.add_typer(datasets.app, name="datasets", help="Rows on the platform: upload,
 app.add_typer(pipelines.app, name="pipelines", help="Clean, deduplicate and split datasets of the platform.")
 app.add_typer(data.app, name="data", help="The same on files of this machine, without a platform.")
 app.add_typer(models.app, name="models", help="Register and look at models.")
+app.add_typer(registry.app, name="registry", help="Versions of named models, aliases and promotions.")
 app.add_typer(endpoints.app, name="endpoints", help="Let models and checkpoints answer requests.")
 app.add_typer(recipes.app, name="recipes", help="What can be trained, and with which knobs.")
 app.add_typer(rewards.app, name="rewards", help="What responses can earn, and dry runs of it.")

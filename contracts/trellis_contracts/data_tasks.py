@@ -16,6 +16,8 @@ from trellis_contracts.pipeline import Pipeline
 from trellis_contracts.recipe import Strict
 
 Mixed = Literal["quarantine", "text"]
+#: "openai": a file for fine-tuning as OpenAI's API takes it, converted while it is read.
+ImportForm = Literal["plain", "openai"]
 
 
 class DataTaskState(StrEnum):
@@ -106,6 +108,7 @@ class ImportTask(Strict):
     split: str = "train"
     #: Every file is a split of its own, called as the file is.
     is_split_by_file: bool = False
+    form: ImportForm = "plain"
 
 
 class VersionOutput(Strict):

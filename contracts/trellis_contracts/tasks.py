@@ -42,3 +42,5 @@ MAKE_ENVIRONMENTS = "trellis.environments.make"
 CALL_TOOLS = "trellis.environments.call_tools"
 #: Begin stages of job pipelines whose needs are met, and take in those that are over. Args: none.
 ADVANCE_JOB_PIPELINES = "trellis.jobs.advance_pipelines"
+#: Begin fine-tuning jobs whose files have been read. Args: none.
+ADVANCE_FINE_TUNING = "trellis.fine_tuning.advance"

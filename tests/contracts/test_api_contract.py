@@ -56,6 +56,7 @@ FEW_EXAMPLES, MANY_EXAMPLES = 6, 60
 #: Also a step of the pipeline: both are path parameters of this name.
 CHECKPOINT_STEP = 1
 BRANCH, TAG = "other", "release"
+CHECKPOINT_FILE = "huggingface/model.safetensors"
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -172,6 +173,8 @@ def _make_known_things(platform: TestClient, finished_run: str) -> dict[str, str
         **_pipeline_and_run(platform, name, busy_id),
         **_finished_evaluation(platform),
         **_environment_and_job_pipeline(platform, busy_id),
+        **_openai_file_and_job(platform, model["id"]),
+        **_named_model(platform, model["id"]),
         "workflow_id": workflow["id"],
         "rollout_id": _rollout(platform, job_id),
         "dataset_id": dataset_id,
@@ -251,6 +254,27 @@ def _environment_and_job_pipeline(platform: TestClient, dataset_id: str) -> dict
         "job_pipeline_id": pipeline_id,
         "stage_id": "only",
     }
+
+
+def _openai_file_and_job(platform: TestClient, model_id: str) -> dict[str, str | int]:
+    """A file, and a job that waits for another one to be read."""
+    files = [
+        platform.post(f"{OPENAI_PREFIX}/files", files={"file": b"{}"}, data={"purpose": "fine-tune"})
+        for _ in range(2)
+    ]
+    kept, read = (file.raise_for_status().json()["id"] for file in files)
+    request = {"model": model_id, "training_file": read}
+    job = platform.post(f"{OPENAI_PREFIX}/fine_tuning/jobs", json=request).raise_for_status()
+    return {"openai_file_id": kept, "fine_tuning_job_id": job.json()["id"]}
+
+
+def _named_model(platform: TestClient, model_id: str) -> dict[str, str | int]:
+    """With an alias that stood on another version before."""
+    name, place = new_id("named"), f"{API_PREFIX}/registry"
+    for version in (1, 2):
+        platform.post(place, json={"name": name, "model": model_id}).raise_for_status()
+        platform.put(f"{place}/{name}/aliases/production", json={"version": version}).raise_for_status()
+    return {"registry_name": name, "alias": "production"}
 
 
 def _rollout(platform: TestClient, job_id: str) -> int:
@@ -358,8 +382,10 @@ def call_with_examples(
     """Call an operation with generated input and check every answer against the schema; the statuses."""
     operation.app = SCHEMA.app = platform.app
     known_ids["name"] = TAG if "/tags/" in operation.path else BRANCH
+    if "/checkpoints/{step}/files/" in operation.path:
+        known_ids["name"] = CHECKPOINT_FILE
     if operation.path.startswith(OPENAI_PREFIX):
-        known_ids["name"] = known_ids["model_id"]
+        known_ids |= {"name": known_ids["model_id"], "file_id": known_ids["openai_file_id"]}
     if "/steps/" in operation.path:
         known_ids |= {"task_id": known_ids["finished_run"], "step": 0}
     statuses: set[int] = set()
@@ -380,6 +406,8 @@ def call_with_examples(
             case.query = _with_known_rows(case.query or {}, known_ids)
             if isinstance(case.body, dict):
                 case.body = _with_known_rows(case.body, known_ids)
+                if operation.path.endswith("/registry"):
+                    case.body["model"] = known_ids["model_id"]
         answer = case.call(headers={"Authorization": platform.headers["Authorization"]})
         statuses.add(answer.status_code)
         case.validate_response(answer, checks=CHECKS)
@@ -408,6 +436,7 @@ def test_nothing_but_health_and_login_answers_without_a_login(
         report_id=new_id("rep"), workflow_id=new_id("wfl"), environment_id=new_id("env"),
         call_id=new_id("ecl"), rollout_id=1,
         endpoint_id=new_id("ep"), job_pipeline_id=new_id("jpl"), stage_id="only",
+        fine_tuning_job_id=new_id("ftjob"), registry_name="bot", alias="production",
     )  # fmt: skip
 
     status = call(operation.method, path)

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from sqlmodel import Session
 from trellis_contracts.data_tasks import (
     HubSource,
+    ImportForm,
     ImportSource,
     ImportTask,
     Mixed,
@@ -47,7 +48,9 @@ def import_form(session: Session, settings: Settings, form: ReceivedForm) -> tup
     return import_new(session, request, find_origin(settings, request.source))
 
 
-def import_new(session: Session, request: ImportCreate, origin: DatasetOrigin) -> tuple[Dataset, DataTask]:
+def import_new(
+    session: Session, request: ImportCreate, origin: DatasetOrigin, *, form: ImportForm = "plain"
+) -> tuple[Dataset, DataTask]:
     """A dataset that a worker fills."""
     name = request.name or _default_name(origin)
     dataset = service.add_creating(
@@ -57,7 +60,8 @@ def import_new(session: Session, request: ImportCreate, origin: DatasetOrigin) -
         source=origin,
         is_default_name=request.name is None,
     )
-    task = tasks_service.create(session, request=_task(request.source, request.mixed), dataset_id=dataset.id)
+    order = _task(request.source, request.mixed).model_copy(update={"form": form})
+    task = tasks_service.create(session, request=order, dataset_id=dataset.id)
     dataset.task_id = task.id
     repository.add_dataset(session, dataset)
     return dataset, task

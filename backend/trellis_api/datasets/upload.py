@@ -22,6 +22,8 @@ from trellis_api.uploads.errors import UploadMalformed, explain_disk_error, too_
 from trellis_api.uploads.storage import StoredUpload, UploadRecord
 
 _FIELDS = frozenset({"name", "description"})
+#: A dependency that receives a form.
+Receiver = Callable[..., AsyncIterator["ReceivedForm"]]
 _MAX_FIELD_BYTES = 16 * 1024
 #: Boundaries, headers and the text fields around the file.
 _FORM_OVERHEAD_BYTES = 64 * 1024
@@ -42,8 +44,9 @@ class ReceivedForm:
 class _FormReceiver:
     """Callbacks of the multipart parser: the part ``file`` goes to disk, known fields to memory."""
 
-    def __init__(self, form: ReceivedForm, output: BinaryIO, max_bytes: int) -> None:
+    def __init__(self, form: ReceivedForm, output: BinaryIO, max_bytes: int, fields: frozenset[str]) -> None:
         self._form = form
+        self._fields = fields
         self.sha256 = hashlib.sha256()
         self._output = output
         self._max_bytes = max_bytes
@@ -88,10 +91,9 @@ class _FormReceiver:
             self._form.filename = storage.clean_filename(
                 options.get(b"filename", b"").decode(errors="replace")
             )
-        elif self._part not in _FIELDS:
-            raise UploadMalformed(
-                f"Unknown form field '{self._part[:80]}'; known are file, name, description."
-            )
+        elif self._part not in self._fields:
+            known = ", ".join(["file", *sorted(self._fields)])
+            raise UploadMalformed(f"Unknown form field '{self._part[:80]}'; known are {known}.")
 
     def _add_data(self, data: bytes, start: int, end: int) -> None:
         if self._part == "file":
@@ -107,7 +109,7 @@ class _FormReceiver:
             self._data += data[start:end]
 
     def _end_part(self) -> None:
-        if self._part in _FIELDS:
+        if self._part in self._fields:
             try:
                 self._form.fields[self._part] = self._data.decode()
             except UnicodeDecodeError as error:
@@ -121,22 +123,27 @@ class _FormReceiver:
             raise UploadMalformed("The form has no part called 'file'.")
 
 
-async def receive_form(request: Request, settings: SettingsDep) -> AsyncIterator[ReceivedForm]:
-    """Receive the form; the file is a complete upload then, which goes unless something was made of it."""
-    boundary = _boundary_of(request)
-    _check_announced_size(request, settings)
-    form = ReceivedForm(await run_in_threadpool(storage.reserve, settings))
-    try:
-        with form.upload.path.open("wb") as output:
-            receiver = _FormReceiver(form, output, settings.max_upload_bytes)
-            await _receive(request, receiver, boundary)
-        await run_in_threadpool(_record, form, receiver.sha256.hexdigest())
-        yield form
-    except OSError as error:
-        raise explain_disk_error(error) from error
-    finally:
-        if not form.is_kept:
-            await run_in_threadpool(form.upload.remove)
+def receive_form(fields: frozenset[str]) -> Receiver:
+    """A dependency that receives a form with a file and these texts beside it."""
+
+    async def receive(request: Request, settings: SettingsDep) -> AsyncIterator[ReceivedForm]:
+        """The file is a complete upload then, which goes unless something was made of it."""
+        boundary = _boundary_of(request)
+        _check_announced_size(request, settings)
+        form = ReceivedForm(await run_in_threadpool(storage.reserve, settings))
+        try:
+            with form.upload.path.open("wb") as output:
+                receiver = _FormReceiver(form, output, settings.max_upload_bytes, fields)
+                await _receive(request, receiver, boundary)
+            await run_in_threadpool(_record, form, receiver.sha256.hexdigest())
+            yield form
+        except OSError as error:
+            raise explain_disk_error(error) from error
+        finally:
+            if not form.is_kept:
+                await run_in_threadpool(form.upload.remove)
+
+    return receive
 
 
 def _record(form: ReceivedForm, sha256: str) -> None:
@@ -205,4 +212,4 @@ UPLOAD_FORM: dict[str, Any] = {
     }
 }
 
-FormDep = Annotated[ReceivedForm, Depends(receive_form)]
+FormDep = Annotated[ReceivedForm, Depends(receive_form(_FIELDS))]

@@ -56,6 +56,7 @@ from trellis_api.models.schemas import (
     ModelRead,
     ModelState,
 )
+from trellis_api.registry.repository import names_using
 from trellis_api.rewards.resources import uses_of
 
 log = logging.getLogger(__name__)
@@ -217,6 +218,10 @@ def delete(session: Session, settings: Settings, *, model_id: str) -> None:
     if jobs:
         raise ModelInUse(
             f"The model is used by {len(jobs)} unfinished job{'s' if len(jobs) > 1 else ''}.", {"jobs": jobs}
+        )
+    if aliases := names_using(session, model_id=model_id):
+        raise ModelInUse(
+            f"The model is {', '.join(aliases)}; promote another version first.", {"aliases": aliases}
         )
     repository.delete_model(session, model)
     remove_after_commit(session, model_folder(settings, model_id))

@@ -8,6 +8,7 @@ from trellis_contracts.data_tasks import DATA_TASK_FINISHED, DataTaskKind
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.data_tasks.models import DataTask
+from trellis_api.fine_tuning.repository import list_uploads
 from trellis_api.uploads import storage
 from trellis_api.uploads.errors import UploadInUse
 from trellis_api.uploads.storage import StoredUpload
@@ -30,7 +31,7 @@ def delete(session: Session, settings: Settings, *, upload_id: str) -> None:
     """Forget an upload; refused while something reads it or writes to it."""
     upload = storage.find(settings, upload_id)
     if upload_id in list_in_use(session):
-        raise UploadInUse("An import that is not finished reads this upload.")
+        raise UploadInUse("An import that is not finished reads this upload, or it is kept as a file.")
     with upload.locked():
         upload.remove()
 
@@ -43,10 +44,10 @@ def remove_expired(database: Database, settings: Settings) -> int:
 
 
 def list_in_use(session: Session) -> set[str]:
-    """Ids of the uploads that unfinished imports read."""
+    """Ids of the uploads that unfinished imports read, and of those that are kept as files."""
     requests = session.exec(
         select(DataTask.request).where(
             col(DataTask.state).not_in(DATA_TASK_FINISHED), col(DataTask.kind) == DataTaskKind.IMPORT
         )
     )
-    return {str(request.get("source", {}).get("upload", "")) for request in requests}
+    return {str(request.get("source", {}).get("upload", "")) for request in requests} | list_uploads(session)

@@ -234,6 +234,11 @@ def require_complete(settings: Settings, upload_id: str) -> CompleteUpload:
     return found
 
 
+def locate(settings: Settings, upload_id: str) -> Path:
+    """The folder of an upload, of whose id the platform itself made sure."""
+    return _folder(settings) / upload_id
+
+
 def remove(settings: Settings, upload_id: str) -> None:
     """Forget an upload and its file; nothing where there is none."""
     if is_id(upload_id, prefix="up"):

@@ -1526,6 +1526,26 @@ export interface paths {
         patch: operations["update_checkpoint_api_v1_jobs__job_id__checkpoints__step__patch"];
         trace?: never;
     };
+    "/api/v1/jobs/{job_id}/checkpoints/{step}/download": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download a checkpoint as a tar archive
+         * @description All of its files. A range of bytes may be asked for.
+         */
+        get: operations["download_checkpoint_api_v1_jobs__job_id__checkpoints__step__download_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/{job_id}/checkpoints/{step}/endpoint": {
         parameters: {
             query?: never;
@@ -1560,6 +1580,46 @@ export interface paths {
          * @description A job of kind export, which needs no slot. When it has succeeded, the model is registered.
          */
         post: operations["export_checkpoint_api_v1_jobs__job_id__checkpoints__step__export_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{job_id}/checkpoints/{step}/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List a checkpoint's files
+         * @description As the trainer left them, optimiser and all; an export makes a model of it.
+         */
+        get: operations["list_checkpoint_files_api_v1_jobs__job_id__checkpoints__step__files_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{job_id}/checkpoints/{step}/files/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download a file of a checkpoint
+         * @description With ranges, as of a model.
+         */
+        get: operations["download_checkpoint_file_api_v1_jobs__job_id__checkpoints__step__files__name__get"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1881,6 +1941,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/models/{model_id}/card": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A model's card
+         * @description Markdown with front matter as hubs read it: base, data, parameters, metrics, scores.
+         */
+        get: operations["read_model_card_api_v1_models__model_id__card_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/models/{model_id}/card/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Whether a card is still right
+         * @description 409 where a number of it is no longer that of its run, with each difference.
+         */
+        post: operations["check_model_card_api_v1_models__model_id__card_check_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/models/{model_id}/download": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download a model as a tar archive
+         * @description All files, and the model card as README.md where there is none. A range of bytes may be asked for.
+         */
+        get: operations["download_model_api_v1_models__model_id__download_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/models/{model_id}/endpoint": {
         parameters: {
             query?: never;
@@ -1895,6 +2015,46 @@ export interface paths {
          * @description Start its endpoint; one that starts or is ready already is answered as it is.
          */
         post: operations["serve_model_api_v1_models__model_id__endpoint_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/models/{model_id}/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List a model's files
+         * @description Weights, tokenizer and configuration.
+         */
+        get: operations["list_model_files_api_v1_models__model_id__files_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/models/{model_id}/files/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download a file of a model
+         * @description Ranges of bytes are answered, so that a download that broke off goes on (`If-Range` with the ETag).
+         */
+        get: operations["download_model_file_api_v1_models__model_id__files__name__get"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -2229,6 +2389,114 @@ export interface paths {
          * @description One recipe.
          */
         get: operations["read_recipe_api_v1_recipes__recipe_id__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/registry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List named models
+         * @description Each with its versions and aliases.
+         */
+        get: operations["list_named_models_api_v1_registry_get"];
+        put?: never;
+        /**
+         * Add a version
+         * @description A model becomes the next version of a name, which is made at its first.
+         */
+        post: operations["add_version_api_v1_registry_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/registry/{registry_name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a named model
+         * @description Versions, newest first, and where aliases stand.
+         */
+        get: operations["read_named_model_api_v1_registry__registry_name__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Forget a named model
+         * @description With its versions and its history; the models stay.
+         */
+        delete: operations["delete_named_model_api_v1_registry__registry_name__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/registry/{registry_name}/aliases/{alias}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Promote a version
+         * @description Let the alias stand on it. With a gate: only if it is not worse than what stands there.
+         */
+        put: operations["promote_version_api_v1_registry__registry_name__aliases__alias__put"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/registry/{registry_name}/aliases/{alias}/rollback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Roll an alias back
+         * @description To the version that it stood on before.
+         */
+        post: operations["roll_back_alias_api_v1_registry__registry_name__aliases__alias__rollback_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/registry/{registry_name}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Promotions and rollbacks, newest first
+         * @description Who stood where, with notes and what gates found.
+         */
+        get: operations["read_registry_history_api_v1_registry__registry_name__history_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2665,6 +2933,218 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List files
+         * @description Files for fine-tuning; there are none for other purposes.
+         */
+        get: operations["list_files_v1_files_get"];
+        put?: never;
+        /**
+         * Upload a file for fine-tuning
+         * @description A worker reads its lines into a dataset; `status` is `processed` then, or `error` with the line.
+         */
+        post: operations["create_file_v1_files_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/files/{file_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a file's state
+         * @description Whether its lines could be read. Also of the result file that a job names.
+         */
+        get: operations["read_file_v1_files__file_id__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a file and its rows
+         * @description Refused while a job that is not finished learns from it.
+         */
+        delete: operations["delete_file_v1_files__file_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/files/{file_id}/content": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a file's content
+         * @description The bytes as they were uploaded; of a result file, the figures of each step as CSV.
+         */
+        get: operations["read_file_content_v1_files__file_id__content_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/fine_tuning/jobs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List fine-tuning jobs
+         * @description Newest first.
+         */
+        get: operations["list_fine_tuning_jobs_v1_fine_tuning_jobs_get"];
+        put?: never;
+        /**
+         * Create a fine-tuning job
+         * @description A job of the platform with a recipe; its end is a model `ft:<base>:<suffix>:<id>`.
+         */
+        post: operations["create_fine_tuning_job_v1_fine_tuning_jobs_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/fine_tuning/jobs/{fine_tuning_job_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a fine-tuning job
+         * @description Its status, and its model once it has succeeded.
+         */
+        get: operations["read_fine_tuning_job_v1_fine_tuning_jobs__fine_tuning_job_id__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/fine_tuning/jobs/{fine_tuning_job_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel a fine-tuning job
+         * @description End it for good; checkpoints stay.
+         */
+        post: operations["cancel_fine_tuning_job_v1_fine_tuning_jobs__fine_tuning_job_id__cancel_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/fine_tuning/jobs/{fine_tuning_job_id}/checkpoints": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List checkpoints of a job
+         * @description Newest first; `fine_tuned_model_checkpoint` may be the `model` of a request.
+         */
+        get: operations["list_fine_tuning_checkpoints_v1_fine_tuning_jobs__fine_tuning_job_id__checkpoints_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/fine_tuning/jobs/{fine_tuning_job_id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List events of a job
+         * @description Newest first: states, checkpoints, and the figures of each step.
+         */
+        get: operations["list_fine_tuning_events_v1_fine_tuning_jobs__fine_tuning_job_id__events_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/fine_tuning/jobs/{fine_tuning_job_id}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pause a fine-tuning job
+         * @description It writes a checkpoint and gives its slot back.
+         */
+        post: operations["pause_fine_tuning_job_v1_fine_tuning_jobs__fine_tuning_job_id__pause_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/fine_tuning/jobs/{fine_tuning_job_id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resume a fine-tuning job
+         * @description From its last checkpoint.
+         */
+        post: operations["resume_fine_tuning_job_v1_fine_tuning_jobs__fine_tuning_job_id__resume_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/models": {
         parameters: {
             query?: never;
@@ -3017,6 +3497,30 @@ export interface components {
             name: string;
         };
         /**
+         * CardCheck
+         * @description A card to compare with what is known now.
+         */
+        CardCheck: {
+            /**
+             * Card
+             * @description The whole text.
+             */
+            card: string;
+        };
+        /**
+         * CardChecked
+         * @description The card is right.
+         */
+        CardChecked: {
+            /** Model Id */
+            model_id: string;
+            /**
+             * Statements
+             * @description How many were compared.
+             */
+            statements: number;
+        };
+        /**
          * Catalogue
          * @description All entries.
          */
@@ -3222,6 +3726,52 @@ export interface components {
              * Format: date-time
              */
             time: string;
+        };
+        /**
+         * CheckpointList
+         * @description Checkpoints, newest first.
+         */
+        CheckpointList: {
+            /** Data */
+            data: components["schemas"]["CheckpointObject"][];
+            /** First Id */
+            first_id: string | null;
+            /** Has More */
+            has_more: boolean;
+            /** Last Id */
+            last_id: string | null;
+            /**
+             * Object
+             * @default list
+             * @constant
+             */
+            object: "list";
+        };
+        /**
+         * CheckpointObject
+         * @description A checkpoint that answers requests under its name.
+         */
+        CheckpointObject: {
+            /** Created At */
+            created_at: number;
+            /** Fine Tuned Model Checkpoint */
+            fine_tuned_model_checkpoint: string;
+            /** Fine Tuning Job Id */
+            fine_tuning_job_id: string;
+            /** Id */
+            id: string;
+            /** Metrics */
+            metrics: {
+                [key: string]: number;
+            };
+            /**
+             * Object
+             * @default fine_tuning.job.checkpoint
+             * @constant
+             */
+            object: "fine_tuning.job.checkpoint";
+            /** Step Number */
+            step_number: number;
         };
         /**
          * CheckpointPage
@@ -4507,6 +5057,39 @@ export interface components {
             message: string;
         };
         /**
+         * Dpo
+         * @description Learn from pairs.
+         */
+        Dpo: {
+            hyperparameters?: components["schemas"]["DpoHyperparameters"];
+        };
+        /**
+         * DpoHyperparameters
+         * @description Of preferences.
+         */
+        DpoHyperparameters: {
+            /**
+             * Batch Size
+             * @default auto
+             */
+            batch_size?: "auto" | number;
+            /**
+             * Beta
+             * @default auto
+             */
+            beta?: "auto" | number;
+            /**
+             * Learning Rate Multiplier
+             * @default auto
+             */
+            learning_rate_multiplier?: "auto" | number;
+            /**
+             * N Epochs
+             * @default auto
+             */
+            n_epochs?: "auto" | number;
+        };
+        /**
          * DroppedRow
          * @description A row that a step dropped, and why.
          */
@@ -5372,6 +5955,54 @@ export interface components {
             items: components["schemas"]["EvaluationRead"][];
         };
         /**
+         * EventList
+         * @description Events, newest first.
+         */
+        EventList: {
+            /** Data */
+            data: components["schemas"]["EventObject"][];
+            /** Has More */
+            has_more: boolean;
+            /**
+             * Object
+             * @default list
+             * @constant
+             */
+            object: "list";
+        };
+        /**
+         * EventObject
+         * @description Something that happened to a job.
+         */
+        EventObject: {
+            /** Created At */
+            created_at: number;
+            /** Data */
+            data?: {
+                [key: string]: unknown;
+            } | null;
+            /** Id */
+            id: string;
+            /**
+             * Level
+             * @enum {string}
+             */
+            level: "info" | "warn" | "error";
+            /** Message */
+            message: string;
+            /**
+             * Object
+             * @default fine_tuning.job.event
+             * @constant
+             */
+            object: "fine_tuning.job.event";
+            /**
+             * Type
+             * @enum {string}
+             */
+            type: "message" | "metrics";
+        };
+        /**
          * ExactScorer
          * @description The answer is the reference, white space aside.
          */
@@ -5568,6 +6199,131 @@ export interface components {
          */
         FetchStage: "downloading" | "converting" | "inspecting";
         /**
+         * FileDeleted
+         * @description A file is gone.
+         */
+        FileDeleted: {
+            /**
+             * Deleted
+             * @default true
+             */
+            deleted: boolean;
+            /** Id */
+            id: string;
+            /**
+             * Object
+             * @default file
+             * @constant
+             */
+            object: "file";
+        };
+        /**
+         * FileList
+         * @description Files.
+         */
+        FileList: {
+            /** Data */
+            data: components["schemas"]["FileObject"][];
+            /** First Id */
+            first_id: string | null;
+            /** Has More */
+            has_more: boolean;
+            /** Last Id */
+            last_id: string | null;
+            /**
+             * Object
+             * @default list
+             * @constant
+             */
+            object: "list";
+        };
+        /**
+         * FileObject
+         * @description A file.
+         */
+        FileObject: {
+            /** Bytes */
+            bytes: number;
+            /** Created At */
+            created_at: number;
+            /** Expires At */
+            expires_at?: number | null;
+            /** Filename */
+            filename: string;
+            /** Id */
+            id: string;
+            /**
+             * Object
+             * @default file
+             * @constant
+             */
+            object: "file";
+            /** Purpose */
+            purpose: string;
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "uploaded" | "processed" | "error";
+            /**
+             * Status Details
+             * @description Why its rows cannot be learned from.
+             */
+            status_details?: string | null;
+        };
+        /**
+         * FileRead
+         * @description A file of a model or checkpoint.
+         */
+        FileRead: {
+            /**
+             * Name
+             * @description Relative to its folder; part of the address of its download.
+             */
+            name: string;
+            /** Size Bytes */
+            size_bytes: number;
+        };
+        /**
+         * FilesRead
+         * @description All files, in the order of the archive.
+         */
+        FilesRead: {
+            /**
+             * Archive Bytes
+             * @description Of the tar archive.
+             */
+            archive_bytes: number;
+            /** Items */
+            items: components["schemas"]["FileRead"][];
+            /** Size Bytes */
+            size_bytes: number;
+        };
+        /**
+         * FineTuningCreate
+         * @description ``POST /v1/fine_tuning/jobs``.
+         */
+        FineTuningCreate: {
+            hyperparameters?: components["schemas"]["Hyperparameters"] | null;
+            /** Integrations */
+            integrations?: components["schemas"]["Integration"][] | null;
+            /** Metadata */
+            metadata?: {
+                [key: string]: string;
+            } | null;
+            method?: components["schemas"]["Method"];
+            /** Model */
+            model: string;
+            /** Seed */
+            seed?: number | null;
+            /** Suffix */
+            suffix?: string | null;
+            /** Training File */
+            training_file: string;
+            /** Validation File */
+            validation_file?: string | null;
+        };
+        /**
          * FoundRows
          * @description Rows that fit. A call looks for about a second; ``next_cursor`` says where the next one goes on.
          */
@@ -5630,6 +6386,47 @@ export interface components {
             step: string | null;
         };
         /**
+         * Gate
+         * @description Only if it is not worse than the version that the alias stands on, by a paired test (5 %).
+         */
+        Gate: {
+            /**
+             * Benchmark
+             * @description Label of a benchmark on which both were measured in the same way, e.g. gsm8k.
+             */
+            benchmark: string;
+        };
+        /**
+         * GateResult
+         * @description What the condition found.
+         */
+        GateResult: {
+            /**
+             * Against
+             * @description Of the version that the alias stood on.
+             */
+            against: number;
+            /** Against Evaluation */
+            against_evaluation: string;
+            /** Benchmark */
+            benchmark: string;
+            /** Difference */
+            difference: number;
+            /** Evaluation */
+            evaluation: string;
+            /** Metric */
+            metric: string;
+            /** P Value */
+            p_value: number | null;
+            /** Pairs */
+            pairs: number;
+            /**
+             * Value
+             * @description Of the version that is promoted.
+             */
+            value: number;
+        };
+        /**
          * GenerationCreate
          * @description Rows to generate from the rows of a version, by a model of the platform or an endpoint by name.
          */
@@ -5675,7 +6472,7 @@ export interface components {
              * @description A version of the dataset holds the rows that were written, and those alone.
              */
             output: components["schemas"]["ToVersion"] | components["schemas"]["ToDataset"];
-            sampling?: components["schemas"]["Sampling"];
+            sampling?: components["schemas"]["trellis_contracts__generation__Sampling"];
             /**
              * Seed
              * @default 0
@@ -5957,14 +6754,6 @@ export interface components {
             target: components["schemas"]["EvaluationTarget"];
         };
         /**
-         * HistoryRead
-         * @description Scores of a model and those it descends from, or of a job's checkpoints; oldest first.
-         */
-        HistoryRead: {
-            /** Items */
-            items: components["schemas"]["HistoryPoint"][];
-        };
-        /**
          * HubOrigin
          * @description A repository of the Hugging Face hub, pinned to a commit.
          */
@@ -6051,6 +6840,27 @@ export interface components {
              * @default 5
              */
             timeout_s: number;
+        };
+        /**
+         * Hyperparameters
+         * @description What all methods have in common.
+         */
+        Hyperparameters: {
+            /**
+             * Batch Size
+             * @default auto
+             */
+            batch_size?: "auto" | number;
+            /**
+             * Learning Rate Multiplier
+             * @default auto
+             */
+            learning_rate_multiplier?: "auto" | number;
+            /**
+             * N Epochs
+             * @default auto
+             */
+            n_epochs?: "auto" | number;
         };
         /**
          * ImportCreate
@@ -6181,11 +6991,33 @@ export interface components {
             expected: number;
         };
         /**
+         * InputText
+         * @description A part of a message.
+         */
+        InputText: {
+            /** Text */
+            text: string;
+            /**
+             * Type
+             * @enum {string}
+             */
+            type: "input_text" | "output_text" | "text";
+        };
+        /**
          * InstallState
          * @description Whether the files of a benchmark are here.
          * @enum {string}
          */
         InstallState: "absent" | "pending" | "installing" | "ready" | "failed";
+        /**
+         * Integration
+         * @description A service that is told of the job.
+         */
+        Integration: {
+            /** Type */
+            type: string;
+            wandb?: components["schemas"]["WandbSettings"] | null;
+        };
         /**
          * Issue
          * @description One error or warning; ``field`` is a path into the request (``params.group_size``).
@@ -6363,6 +7195,102 @@ export interface components {
              * @description Of the validation dataset; without one, of the training dataset, by default the version that is trained on.
              */
             validation_version?: string | null;
+        };
+        /**
+         * JobError
+         * @description Why a job failed.
+         */
+        JobError: {
+            /** Code */
+            code: string;
+            /** Message */
+            message: string;
+            /** Param */
+            param?: string | null;
+        };
+        /**
+         * JobList
+         * @description Fine-tuning jobs.
+         */
+        JobList: {
+            /** Data */
+            data: components["schemas"]["JobObject"][];
+            /** Has More */
+            has_more: boolean;
+            /**
+             * Object
+             * @default list
+             * @constant
+             */
+            object: "list";
+        };
+        /**
+         * JobObject
+         * @description A fine-tuning job.
+         */
+        JobObject: {
+            /** Created At */
+            created_at: number;
+            error: components["schemas"]["JobError"] | null;
+            /** Estimated Finish */
+            estimated_finish: number | null;
+            /** Fine Tuned Model */
+            fine_tuned_model: string | null;
+            /** Finished At */
+            finished_at: number | null;
+            /** Hyperparameters */
+            hyperparameters: {
+                [key: string]: unknown;
+            };
+            /** Id */
+            id: string;
+            /** Integrations */
+            integrations?: {
+                [key: string]: unknown;
+            }[];
+            /** Metadata */
+            metadata: {
+                [key: string]: string;
+            } | null;
+            /** Method */
+            method: {
+                [key: string]: unknown;
+            };
+            /** Model */
+            model: string;
+            /**
+             * Object
+             * @default fine_tuning.job
+             * @constant
+             */
+            object: "fine_tuning.job";
+            /**
+             * Organization Id
+             * @default trellis
+             */
+            organization_id: string;
+            /** Result Files */
+            result_files: string[];
+            /** Seed */
+            seed: number;
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "validating_files" | "queued" | "running" | "paused" | "succeeded" | "failed" | "cancelled";
+            /** Suffix */
+            suffix: string | null;
+            /** Trained Tokens */
+            trained_tokens: number | null;
+            /** Training File */
+            training_file: string;
+            /**
+             * Trellis Job Id
+             * @description The job of the platform that carries it out.
+             */
+            trellis_job_id: string | null;
+            /** Validation File */
+            validation_file: string | null;
         };
         /**
          * JobPipelineChecked
@@ -6798,6 +7726,25 @@ export interface components {
             kind: "json";
             /** Schema Text */
             schema_text?: string | null;
+        };
+        /**
+         * JudgeMessage
+         * @description What a judge is told.
+         */
+        JudgeMessage: {
+            /** Content */
+            content: string | components["schemas"]["InputText"] | components["schemas"]["InputText"][];
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "user" | "assistant" | "system" | "developer";
+            /**
+             * Type
+             * @default message
+             * @constant
+             */
+            type: "message";
         };
         /**
          * JudgeScorer
@@ -7439,6 +8386,20 @@ export interface components {
             tool_calls?: components["schemas"]["ChatToolCall"][] | null;
         };
         /**
+         * Method
+         * @description How to learn.
+         */
+        Method: {
+            dpo?: components["schemas"]["Dpo"] | null;
+            reinforcement?: components["schemas"]["Reinforcement"] | null;
+            supervised?: components["schemas"]["Supervised"] | null;
+            /**
+             * Type
+             * @enum {string}
+             */
+            type: "supervised" | "dpo" | "reinforcement";
+        };
+        /**
          * MetricChoice
          * @description A metric that can be compared.
          */
@@ -7755,12 +8716,61 @@ export interface components {
             message: string;
         };
         /**
+         * Multi
+         * @description Several graders, and a formula over their names.
+         */
+        Multi: {
+            /** Calculate Output */
+            calculate_output: string;
+            /** Graders */
+            graders: {
+                [key: string]: components["schemas"]["StringCheck"] | components["schemas"]["TextSimilarity"] | components["schemas"]["PythonGrader"] | components["schemas"]["ScoreModel"];
+            };
+            /** Name */
+            name: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "multi";
+        };
+        /**
          * NamedFunction
          * @description A function by its name.
          */
         NamedFunction: {
             /** Name */
             name: string;
+        };
+        /**
+         * NamedModelList
+         * @description All names.
+         */
+        NamedModelList: {
+            /** Items */
+            items: components["schemas"]["NamedModelRead"][];
+        };
+        /**
+         * NamedModelRead
+         * @description A name with its versions, newest first.
+         */
+        NamedModelRead: {
+            /**
+             * Aliases
+             * @description Alias → version; requests to /v1 may name `name:alias`.
+             */
+            aliases: {
+                [key: string]: number;
+            };
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Name */
+            name: string;
+            /** Versions */
+            versions: components["schemas"]["trellis_api__registry__schemas__VersionRead"][];
         };
         /**
          * NamedReference
@@ -8078,7 +9088,7 @@ export interface components {
         /** Page[VersionRead] */
         Page_VersionRead_: {
             /** Items */
-            items: components["schemas"]["VersionRead"][];
+            items: components["schemas"]["trellis_api__datasets__schemas__VersionRead"][];
             /**
              * Next Cursor
              * @description Give as `cursor` for the next page; null at the end.
@@ -8511,6 +9521,47 @@ export interface components {
             total_steps: number | null;
         };
         /**
+         * PromotionCreate
+         * @description Let an alias stand on a version.
+         */
+        PromotionCreate: {
+            gate?: components["schemas"]["Gate"] | null;
+            /**
+             * Note
+             * @default
+             */
+            note: string;
+            /** Version */
+            version: number;
+        };
+        /**
+         * PromotionRead
+         * @description A step of the history.
+         */
+        PromotionRead: {
+            /** Alias */
+            alias: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** From Version */
+            from_version: number | null;
+            gate: components["schemas"]["GateResult"] | null;
+            /** Id */
+            id: number;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "promote" | "rollback";
+            /** Note */
+            note: string;
+            /** To Version */
+            to_version: number;
+        };
+        /**
          * PromptResponses
          * @description What the jobs answered to one prompt.
          */
@@ -8521,6 +9572,23 @@ export interface components {
             responses: {
                 [key: string]: components["schemas"]["RolloutRead"][];
             };
+        };
+        /**
+         * PythonGrader
+         * @description ``grade(sample, item)`` of a file of one's own, in the sandbox.
+         */
+        PythonGrader: {
+            /** Image Tag */
+            image_tag?: string | null;
+            /** Name */
+            name: string;
+            /** Source */
+            source: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "python";
         };
         /**
          * QuarantineRead
@@ -8699,6 +9767,53 @@ export interface components {
             kind: "regex";
             /** Pattern */
             pattern: string;
+        };
+        /**
+         * Reinforcement
+         * @description Learn from what a grader gives to sampled answers.
+         */
+        Reinforcement: {
+            /** Grader */
+            grader: components["schemas"]["StringCheck"] | components["schemas"]["TextSimilarity"] | components["schemas"]["PythonGrader"] | components["schemas"]["ScoreModel"] | components["schemas"]["Multi"];
+            hyperparameters?: components["schemas"]["ReinforcementHyperparameters"];
+        };
+        /**
+         * ReinforcementHyperparameters
+         * @description Of reinforcement. ``reasoning_effort`` but the default is refused.
+         */
+        ReinforcementHyperparameters: {
+            /**
+             * Batch Size
+             * @default auto
+             */
+            batch_size?: "auto" | number;
+            /**
+             * Compute Multiplier
+             * @default auto
+             */
+            compute_multiplier?: "auto" | number;
+            /**
+             * Eval Interval
+             * @default auto
+             */
+            eval_interval?: "auto" | number;
+            /**
+             * Eval Samples
+             * @default auto
+             */
+            eval_samples?: "auto" | number;
+            /**
+             * Learning Rate Multiplier
+             * @default auto
+             */
+            learning_rate_multiplier?: "auto" | number;
+            /**
+             * N Epochs
+             * @default auto
+             */
+            n_epochs?: "auto" | number;
+            /** Reasoning Effort */
+            reasoning_effort?: "default" | null;
         };
         /**
          * RejectionSampling
@@ -9024,28 +10139,6 @@ export interface components {
              * @default 1
              */
             weight: number;
-        };
-        /**
-         * RollBack
-         * @description A version whose rows are to be those of a branch again; what lies between stays in the history.
-         */
-        RollBack: {
-            /**
-             * Branch
-             * @description Letters, digits, . _ -
-             * @default main
-             */
-            branch: string;
-            /**
-             * Message
-             * @default
-             */
-            message: string;
-            /**
-             * Version
-             * @description A version's id (its first eight digits will do), branch or tag.
-             */
-            version: string;
         };
         /**
          * Rollout
@@ -9609,27 +10702,6 @@ export interface components {
             sample: components["schemas"]["Sample"];
         };
         /**
-         * Sampling
-         * @description How the model draws what it says.
-         */
-        Sampling: {
-            /**
-             * Max Tokens
-             * @default 1024
-             */
-            max_tokens: number;
-            /**
-             * Temperature
-             * @default 0.7
-             */
-            temperature: number;
-            /**
-             * Top P
-             * @default 1
-             */
-            top_p: number;
-        };
-        /**
          * Score
          * @description A measured number with its uncertainty.
          */
@@ -9652,6 +10724,26 @@ export interface components {
             stderr?: number | null;
             /** Value */
             value: number;
+        };
+        /**
+         * ScoreModel
+         * @description The score that a judge gives; ``model`` names one that is set up on the platform.
+         */
+        ScoreModel: {
+            /** Input */
+            input: components["schemas"]["JudgeMessage"][];
+            /** Model */
+            model: string;
+            /** Name */
+            name: string;
+            /** Range */
+            range?: number[] | null;
+            sampling_params?: components["schemas"]["trellis_api__fine_tuning__graders__schemas__Sampling"] | null;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "score_model";
         };
         /**
          * ScoredExample
@@ -10165,6 +11257,35 @@ export interface components {
             at: string;
         };
         /**
+         * StringCheck
+         * @description Compares two texts: 1 or 0.
+         */
+        StringCheck: {
+            /** Input */
+            input: string;
+            /** Name */
+            name: string;
+            /**
+             * Operation
+             * @enum {string}
+             */
+            operation: "eq" | "ne" | "like" | "ilike";
+            /** Reference */
+            reference: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "string_check";
+        };
+        /**
+         * Supervised
+         * @description Learn what the assistant says.
+         */
+        Supervised: {
+            hyperparameters?: components["schemas"]["Hyperparameters"];
+        };
+        /**
          * SupervisedService
          * @description One service, as the supervisor sees it.
          */
@@ -10287,6 +11408,25 @@ export interface components {
              * @constant
              */
             type: "text";
+        };
+        /**
+         * TextSimilarity
+         * @description How alike two texts are, 0 to 1. Metrics that take a model or a dictionary are refused by name.
+         */
+        TextSimilarity: {
+            /** Evaluation Metric */
+            evaluation_metric: string;
+            /** Input */
+            input: string;
+            /** Name */
+            name: string;
+            /** Reference */
+            reference: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "text_similarity";
         };
         /**
          * ThinkingOptions
@@ -10784,6 +11924,24 @@ export interface components {
             wrong: number;
         };
         /**
+         * VersionCreate
+         * @description A model as the next version of a name.
+         */
+        VersionCreate: {
+            /** Model */
+            model: string;
+            /**
+             * Name
+             * @description Made at its first version.
+             */
+            name: string;
+            /**
+             * Note
+             * @default
+             */
+            note: string;
+        };
+        /**
          * VersionDetail
          * @description A version with what it holds and where it came from.
          */
@@ -10853,62 +12011,6 @@ export interface components {
             uses: components["schemas"]["VersionUse"][];
         };
         /**
-         * VersionRead
-         * @description A version, as a history lists it.
-         */
-        VersionRead: {
-            /** Author */
-            author: string;
-            /**
-             * Branches
-             * @description Branches whose tip it is.
-             */
-            branches: string[];
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Dataset */
-            dataset: string;
-            /** Id */
-            id: string;
-            /** Message */
-            message: string;
-            /**
-             * Number
-             * @description 1, 2, 3 ... over all branches.
-             */
-            number: number;
-            /**
-             * Origin
-             * @enum {string}
-             */
-            origin: "import" | "pipeline" | "generate" | "rollback";
-            /** Parents */
-            parents: string[];
-            /** Row Count */
-            row_count: number;
-            /** Size Bytes */
-            size_bytes: number;
-            /** Splits */
-            splits: {
-                [key: string]: number;
-            };
-            /** Tags */
-            tags: string[];
-            /**
-             * Task
-             * @description The task that made it.
-             */
-            task: string | null;
-            /**
-             * Tree
-             * @description Hash of the rows: the same rows, the same hash.
-             */
-            tree: string;
-        };
-        /**
          * VersionUse
          * @description Something that reads or read a version.
          */
@@ -10926,6 +12028,20 @@ export interface components {
             name: string | null;
             /** State */
             state: string | null;
+        };
+        /**
+         * WandbSettings
+         * @description Where a run would be shown.
+         */
+        WandbSettings: {
+            /** Entity */
+            entity?: string | null;
+            /** Name */
+            name?: string | null;
+            /** Project */
+            project: string;
+            /** Tags */
+            tags?: string[] | null;
         };
         /**
          * WorkflowCreate
@@ -11026,6 +12142,108 @@ export interface components {
             size_bytes: number;
         };
         /**
+         * RollBack
+         * @description A version whose rows are to be those of a branch again; what lies between stays in the history.
+         */
+        trellis_api__datasets__schemas__RollBack: {
+            /**
+             * Branch
+             * @description Letters, digits, . _ -
+             * @default main
+             */
+            branch: string;
+            /**
+             * Message
+             * @default
+             */
+            message: string;
+            /**
+             * Version
+             * @description A version's id (its first eight digits will do), branch or tag.
+             */
+            version: string;
+        };
+        /**
+         * VersionRead
+         * @description A version, as a history lists it.
+         */
+        trellis_api__datasets__schemas__VersionRead: {
+            /** Author */
+            author: string;
+            /**
+             * Branches
+             * @description Branches whose tip it is.
+             */
+            branches: string[];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Dataset */
+            dataset: string;
+            /** Id */
+            id: string;
+            /** Message */
+            message: string;
+            /**
+             * Number
+             * @description 1, 2, 3 ... over all branches.
+             */
+            number: number;
+            /**
+             * Origin
+             * @enum {string}
+             */
+            origin: "import" | "pipeline" | "generate" | "rollback";
+            /** Parents */
+            parents: string[];
+            /** Row Count */
+            row_count: number;
+            /** Size Bytes */
+            size_bytes: number;
+            /** Splits */
+            splits: {
+                [key: string]: number;
+            };
+            /** Tags */
+            tags: string[];
+            /**
+             * Task
+             * @description The task that made it.
+             */
+            task: string | null;
+            /**
+             * Tree
+             * @description Hash of the rows: the same rows, the same hash.
+             */
+            tree: string;
+        };
+        /**
+         * HistoryRead
+         * @description Scores of a model and those it descends from, or of a job's checkpoints; oldest first.
+         */
+        trellis_api__evaluations__schemas__HistoryRead: {
+            /** Items */
+            items: components["schemas"]["HistoryPoint"][];
+        };
+        /**
+         * Sampling
+         * @description How a judge would sample. None of it can be chosen here, and each is refused by its name.
+         */
+        trellis_api__fine_tuning__graders__schemas__Sampling: {
+            /** Max Completions Tokens */
+            max_completions_tokens?: number | null;
+            /** Reasoning Effort */
+            reasoning_effort?: string | null;
+            /** Seed */
+            seed?: number | null;
+            /** Temperature */
+            temperature?: number | null;
+            /** Top P */
+            top_p?: number | null;
+        };
+        /**
          * ResourcesRead
          * @description What a job occupies while it runs.
          */
@@ -11091,6 +12309,51 @@ export interface components {
             memory_used_bytes: number | null;
         };
         /**
+         * HistoryRead
+         * @description Promotions and rollbacks, newest first.
+         */
+        trellis_api__registry__schemas__HistoryRead: {
+            /** Items */
+            items: components["schemas"]["PromotionRead"][];
+        };
+        /**
+         * RollBack
+         * @description Let an alias stand where it stood before.
+         */
+        trellis_api__registry__schemas__RollBack: {
+            /**
+             * Note
+             * @default
+             */
+            note: string;
+        };
+        /**
+         * VersionRead
+         * @description A version.
+         */
+        trellis_api__registry__schemas__VersionRead: {
+            /** Aliases */
+            aliases: string[];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Exists
+             * @description False where the model was deleted.
+             */
+            exists: boolean;
+            /** Model */
+            model: string;
+            /** Model Name */
+            model_name: string;
+            /** Note */
+            note: string;
+            /** Number */
+            number: number;
+        };
+        /**
          * HubSource
          * @description A dataset of a hub, at one commit.
          */
@@ -11117,6 +12380,27 @@ export interface components {
              * @default
              */
             under: string;
+        };
+        /**
+         * Sampling
+         * @description How the model draws what it says.
+         */
+        trellis_contracts__generation__Sampling: {
+            /**
+             * Max Tokens
+             * @default 1024
+             */
+            max_tokens: number;
+            /**
+             * Temperature
+             * @default 0.7
+             */
+            temperature: number;
+            /**
+             * Top P
+             * @default 1
+             */
+            top_p: number;
         };
     };
     responses: never;
@@ -13027,7 +14311,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["RollBack"];
+                "application/json": components["schemas"]["trellis_api__datasets__schemas__RollBack"];
             };
         };
         responses: {
@@ -13037,7 +14321,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["VersionRead"];
+                    "application/json": components["schemas"]["trellis_api__datasets__schemas__VersionRead"];
                 };
             };
             /** @description Not logged in */
@@ -14885,7 +16169,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HistoryRead"];
+                    "application/json": components["schemas"]["trellis_api__evaluations__schemas__HistoryRead"];
                 };
             };
             /** @description Not logged in */
@@ -17263,6 +18547,90 @@ export interface operations {
             };
         };
     };
+    download_checkpoint_api_v1_jobs__job_id__checkpoints__step__download_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the job. */
+                job_id: string;
+                /** @description Step of the checkpoint. */
+                step: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The part that was asked for */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The range begins behind the end */
+            416: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     serve_checkpoint_api_v1_jobs__job_id__checkpoints__step__endpoint_post: {
         parameters: {
             query?: never;
@@ -17399,6 +18767,162 @@ export interface operations {
             };
             /** @description Not possible in this state */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_checkpoint_files_api_v1_jobs__job_id__checkpoints__step__files_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the job. */
+                job_id: string;
+                /** @description Step of the checkpoint. */
+                step: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FilesRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    download_checkpoint_file_api_v1_jobs__job_id__checkpoints__step__files__name__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the job. */
+                job_id: string;
+                /** @description Step of the checkpoint. */
+                step: number;
+                /** @description A name that the list of files has. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The part that was asked for */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The range begins behind the end */
+            416: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -18547,6 +20071,219 @@ export interface operations {
             };
         };
     };
+    read_model_card_api_v1_models__model_id__card_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the model. */
+                model_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The card. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/markdown": string;
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    check_model_card_api_v1_models__model_id__card_check_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the model. */
+                model_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CardCheck"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CardChecked"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    download_model_api_v1_models__model_id__download_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the model. */
+                model_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The part that was asked for */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The range begins behind the end */
+            416: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     serve_model_api_v1_models__model_id__endpoint_post: {
         parameters: {
             query?: never;
@@ -18601,6 +20338,158 @@ export interface operations {
             };
             /** @description Not possible in this state */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_model_files_api_v1_models__model_id__files_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the model. */
+                model_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FilesRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    download_model_file_api_v1_models__model_id__files__name__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the model. */
+                model_id: string;
+                /** @description A name that the list of files has. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The part that was asked for */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The range begins behind the end */
+            416: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -19918,6 +21807,490 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_named_models_api_v1_registry_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NamedModelList"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    add_version_api_v1_registry_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["VersionCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NamedModelRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_named_model_api_v1_registry__registry_name__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Of the named model. */
+                registry_name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NamedModelRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_named_model_api_v1_registry__registry_name__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Of the named model. */
+                registry_name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    promote_version_api_v1_registry__registry_name__aliases__alias__put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Of the named model. */
+                registry_name: string;
+                /** @description For example production or candidate. */
+                alias: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PromotionCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NamedModelRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    roll_back_alias_api_v1_registry__registry_name__aliases__alias__rollback_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Of the named model. */
+                registry_name: string;
+                /** @description For example production or candidate. */
+                alias: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["trellis_api__registry__schemas__RollBack"] | null;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NamedModelRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_registry_history_api_v1_registry__registry_name__history_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Of the named model. */
+                registry_name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["trellis_api__registry__schemas__HistoryRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -21995,6 +24368,1144 @@ export interface operations {
                 content: {
                     "application/json": unknown;
                     "text/event-stream": unknown;
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    list_files_v1_files_get: {
+        parameters: {
+            query?: {
+                /** @description Id of the last one of the page before. */
+                after?: string | null;
+                limit?: number;
+                order?: "asc" | "desc";
+                purpose?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileList"];
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    create_file_v1_files_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "multipart/form-data": {
+                    /**
+                     * Format: binary
+                     * @description JSON lines.
+                     */
+                    file: string;
+                    /** @enum {string} */
+                    purpose: "fine-tune";
+                };
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileObject"];
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    read_file_v1_files__file_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of a file (file-...). */
+                file_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileObject"];
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    delete_file_v1_files__file_id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of a file (file-...). */
+                file_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileDeleted"];
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    read_file_content_v1_files__file_id__content_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of a file (file-...). */
+                file_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    list_fine_tuning_jobs_v1_fine_tuning_jobs_get: {
+        parameters: {
+            query?: {
+                /** @description Id of the last one of the page before. */
+                after?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobList"];
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    create_fine_tuning_job_v1_fine_tuning_jobs_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FineTuningCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobObject"];
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    read_fine_tuning_job_v1_fine_tuning_jobs__fine_tuning_job_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of a fine-tuning job (ftjob-...). */
+                fine_tuning_job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobObject"];
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    cancel_fine_tuning_job_v1_fine_tuning_jobs__fine_tuning_job_id__cancel_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of a fine-tuning job (ftjob-...). */
+                fine_tuning_job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobObject"];
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    list_fine_tuning_checkpoints_v1_fine_tuning_jobs__fine_tuning_job_id__checkpoints_get: {
+        parameters: {
+            query?: {
+                /** @description Id of the last one of the page before. */
+                after?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Id of a fine-tuning job (ftjob-...). */
+                fine_tuning_job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CheckpointList"];
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    list_fine_tuning_events_v1_fine_tuning_jobs__fine_tuning_job_id__events_get: {
+        parameters: {
+            query?: {
+                /** @description Id of the last one of the page before. */
+                after?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Id of a fine-tuning job (ftjob-...). */
+                fine_tuning_job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EventList"];
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    pause_fine_tuning_job_v1_fine_tuning_jobs__fine_tuning_job_id__pause_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of a fine-tuning job (ftjob-...). */
+                fine_tuning_job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobObject"];
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    resume_fine_tuning_job_v1_fine_tuning_jobs__fine_tuning_job_id__resume_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of a fine-tuning job (ftjob-...). */
+                fine_tuning_job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobObject"];
                 };
             };
             /** @description The request has something that is not supported, or is malformed */

@@ -13,7 +13,9 @@ from trellis_contracts.rows import ROLES, role_of
 from trellis_recipes.data.tool_calls import BadCalls, offer_tools, write_calls
 
 Row = Mapping[str, Any]
-Message = dict[str, str]
+#: Role and content; ``weight`` 0 where the assistant said what is not to be learned.
+Message = dict[str, Any]
+WEIGHT = "weight"
 #: Beside a conversation: the functions that its assistant may call.
 TOOLS_COLUMN = "tools"
 _TRUE, _FALSE = ("true", "1"), ("false", "0")
@@ -111,6 +113,8 @@ class RowReader:
         messages = self._messages_in(cell)
         if not any(message["role"] == "assistant" for message in messages):
             raise BadRow(f"'{cell.column}' has no turn of the assistant", "no_answer")
+        if not any(message["role"] == "assistant" and message.get(WEIGHT) != 0 for message in messages):
+            raise BadRow(f"'{cell.column}' has no turn to learn: each has the weight 0", "no_answer")
         return self._with_tools(row, messages)
 
     def _with_tools(self, row: Row, messages: list[Message]) -> list[Message]:
@@ -200,5 +204,16 @@ def messages_in(cell: Cell) -> list[Message]:
                 raise BadRow(f"message {number} of '{cell.column}': {error}", "bad_tool_call") from error
         if not isinstance(content, str):
             raise BadRow(f"message {number} of '{cell.column}' has no text in 'content'", "no_text")
-        messages.append({"role": role, "content": content})
+        place = f"message {number} of '{cell.column}'"
+        messages.append({"role": role, "content": content, **_weight_in(message, place)})
     return messages
+
+
+def _weight_in(message: Mapping[str, Any], place: str) -> dict[str, int]:
+    """The weight of a turn that is not to be learned; others have none, as by far the most rows."""
+    weight = message.get(WEIGHT)
+    if weight is None or message["role"] != "assistant" or weight == 1:
+        return {}
+    if weight != 0:
+        raise BadRow(f"{place} has the weight {weight!r}, which must be 0 or 1", "bad_weight")
+    return {WEIGHT: 0}

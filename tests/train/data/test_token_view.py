@@ -123,6 +123,28 @@ def test_what_is_shaded_is_what_verl_masks(viewer: Viewer, tmp_path: Path, model
     assert shown.rows[1].problem_code
 
 
+def test_a_turn_of_weight_0_is_read_and_not_learned(viewer: Viewer, tmp_path: Path, model: Path) -> None:
+    from transformers import AutoTokenizer
+    from trellis_train.data.message_weights import WEIGHED_MESSAGES, weigh
+    from verl.utils.dataset.multiturn_sft_dataset import MultiTurnSFTDataset
+
+    plain = TALK[0]["messages"]
+    talk = {"messages": [*plain[:2], {**plain[2], "weight": 0}, plain[3], {**plain[4], "weight": 1}]}
+
+    (shown,) = viewer.view(tmp_path / "task", model, [talk]).rows
+
+    said = "".join(each.text for each in shown.segments if each.is_trained)
+    assert "4" in said
+    assert "It is 3" not in said
+    schema = pa.schema([("messages", WEIGHED_MESSAGES)])
+    pq.write_table(pa.Table.from_pylist([talk], schema), tmp_path / "train.parquet")
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    config = {"pad_mode": "no_padding", "max_length": 4096, "truncation": "right"}
+    (item,) = weigh(MultiTurnSFTDataset)([str(tmp_path / "train.parquet")], tokenizer, config)
+    assert tokenizer.decode(item["input_ids"][item["loss_mask"] == 1]) == said
+    assert shown.token_count == len(item["input_ids"])
+
+
 def test_a_window_of_rows_is_numbered_by_the_split(viewer: Viewer, tmp_path: Path, model: Path) -> None:
     rows = [{"question": f"q{n}", "answer": f"a{n}"} for n in range(9)]
 

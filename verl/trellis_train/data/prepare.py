@@ -17,7 +17,7 @@ from trellis_contracts.attempt import PREPARED_FOLDER, TRAIN_FILE, VALIDATION_FI
 from trellis_contracts.recipe import DataFormat
 from trellis_contracts.spec import DataSource, JobSpec
 from trellis_recipes.data.conversion import Convert, NoConversion, Place, choose_conversion, rename
-from trellis_recipes.data.reading import BadRow
+from trellis_recipes.data.reading import WEIGHT, BadRow
 
 from trellis_train.agents.tooluse.training.rows import (
     MIX_FILE,
@@ -27,6 +27,7 @@ from trellis_train.agents.tooluse.training.rows import (
     describe_row,
 )
 from trellis_train.agents.tooluse.training.rows import RECIPE as CHOOSING_RECIPE
+from trellis_train.data.message_weights import WEIGHED_MESSAGES
 from trellis_train.data.sources import list_groups, read_rows, unite_schemas
 
 BATCH_ROWS = 2048
@@ -162,12 +163,24 @@ def _convert(form: DataFormat, source: DataSource, target: Path, split: str, sta
 
 def _choose_schema(form: DataFormat, source: DataSource) -> pa.Schema:
     """The columns to write; rows in verl's own form keep those that they have."""
+    if form is DataFormat.MESSAGES and source.format is DataFormat.MESSAGES and _has_weights(source):
+        return pa.schema([("messages", WEIGHED_MESSAGES)])
     if form is not DataFormat.VERL_RL or source.format is not DataFormat.VERL_RL:
         return SCHEMAS[form]
     with _reading(source):
         schema = unite_schemas(source)
     fields = rename({field.name: field for field in schema}, source.columns)
     return pa.schema([field.with_name(name) for name, field in fields.items()])
+
+
+def _has_weights(source: DataSource) -> bool:
+    """Whether turns of the rows say how much they count."""
+    with _reading(source):
+        schema = unite_schemas(source)
+    column = source.columns.get("messages", "messages")
+    kind = schema.field(column).type if column in schema.names else pa.null()
+    is_turns = pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)
+    return is_turns and kind.value_type.get_field_index(WEIGHT) >= 0
 
 
 def _read(source: DataSource, start: int, stop: int) -> Iterator[tuple[int, list[dict[str, Any]]]]:

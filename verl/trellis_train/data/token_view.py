@@ -32,8 +32,9 @@ from trellis_data.warm_process import serve
 from trellis_recipes.data.conversion import Place, choose_conversion
 from trellis_recipes.data.reading import BadRow
 
+from trellis_train.data.message_weights import WEIGHED_MESSAGES, weigh
+
 _FILE = "rows.parquet"
-_MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
 #: Nothing is cut before it is shown.
 _UNBOUNDED = 2**31 - 1
 #: Tokens of a row whose text is shown; all are counted.
@@ -138,7 +139,7 @@ class _Conversations:
     def _open(self, conversations: list[dict[str, Any]]) -> Any:
         """verl's dataset of the conversations, which remembers where their turns end."""
 
-        class Watched(self._dataset_class):  # type: ignore[name-defined]
+        class Watched(weigh(self._dataset_class)):  # type: ignore[misc]
             turns: list[tuple[str, int]]
 
             def _process_single_message(
@@ -148,7 +149,9 @@ class _Conversations:
                 self.turns.append((message["role"], len(made[0])))
                 return made
 
-        pq.write_table(pa.Table.from_pylist(conversations, pa.schema([("messages", _MESSAGES)])), self._file)
+        pq.write_table(
+            pa.Table.from_pylist(conversations, pa.schema([("messages", WEIGHED_MESSAGES)])), self._file
+        )
         config = {
             **self._settings,
             "messages_key": "messages",

@@ -65,10 +65,12 @@ def _train(config: Any, spool: Spool | None) -> bool:
     from verl.utils.device import auto_set_device
     from verl.utils.distributed import destroy_global_process_group, initialize_global_process_group
 
+    from trellis_train.data.message_weights import weigh_messages
     from trellis_train.engines.sft_trainer import ReportingSFTTrainer, perplexity_of
     from trellis_train.hooks.metrics import report_metrics
 
     load_layer().change_models()
+    weigh_messages()
     auto_set_device(config)
     initialize_global_process_group()
     if spool is not None:

@@ -193,7 +193,9 @@ class Lane:
 
     def _forget_upload(self, task: DataTask) -> None:
         request = service.request_of(task)
-        if isinstance(request, ImportTask) and isinstance(request.source, UploadSource):
+        if not isinstance(request, ImportTask) or request.form == "openai":
+            return  # what came as a file for fine-tuning stays one, until somebody deletes it
+        if isinstance(request.source, UploadSource):
             uploads.remove(self.settings, request.source.upload)
 
     def _fail(self, task: DataTask, failure: TaskFailure) -> None:

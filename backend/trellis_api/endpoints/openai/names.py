@@ -1,4 +1,5 @@
-"""What the ``model`` of a request names: a model by name or id, a checkpoint as ``job_...:200``."""
+"""What the ``model`` of a request names: a model by name or id, a checkpoint as ``job_...:200``, an alias or
+version of a named model as ``support-bot:production`` or ``support-bot:3``."""
 
 import re
 
@@ -10,13 +11,16 @@ from trellis_api.endpoints.openai.schemas import ModelCard
 from trellis_api.endpoints.repository import list_states
 from trellis_api.evaluations.schemas import CheckpointTarget, ModelTarget, Target
 from trellis_api.jobs.repository import find_checkpoint
+from trellis_api.models.models import Model
 from trellis_api.models.repository import find_model, find_model_named, list_models
 from trellis_api.models.schemas import ModelState
+from trellis_api.registry.repository import find_alias, find_version, list_aliases
 from trellis_api.rewards.resources import CLASSIFIER_SUFFIX
 
 _CHECKPOINT = re.compile(rf"(job_[a-z2-7]{{{ID_LENGTH}}}):(\d{{1,15}})")
 #: More models than a client's list has use for.
 _MAX_LISTED = 1000
+_MAX_NAME = 64
 
 
 def find_target(session: Session, name: str) -> Target:
@@ -29,12 +33,28 @@ def find_target(session: Session, name: str) -> Target:
         raise ModelUnknown(f"The job '{job_id}' has no checkpoint of step {step}.", {"param": "model"})
     # An id goes before a name: nobody takes a model's place by calling theirs as its id.
     model = find_model(session, model_id=name) or find_model_named(session, name=name)
+    model = model or _find_registered(session, name)
     if model is None:
         raise ModelUnknown(
-            f"There is no model '{name}'. Name one by its name or id, or a checkpoint as job_...:STEP.",
+            f"There is no model '{name}'. Name one by its name or id, a checkpoint as job_...:STEP, or what "
+            "is registered as NAME:ALIAS.",
             {"param": "model"},
         )
     return ModelTarget(model=model.id)
+
+
+def _find_registered(session: Session, name: str) -> Model | None:
+    """The model that an alias stands on, or that is a version."""
+    named, _, word = name.rpartition(":")
+    if not named or len(named) > _MAX_NAME or len(word) > _MAX_NAME:
+        return None
+    alias = find_alias(session, name=named, alias=word)
+    number = alias.version if alias else int(word) if word.isascii() and word.isdigit() else None
+    # Larger numbers than a column holds are no versions.
+    version = None
+    if number is not None and number < 2**31:
+        version = find_version(session, name=named, number=number)
+    return find_model(session, model_id=version.model_id) if version else None
 
 
 def list_cards(session: Session) -> list[ModelCard]:
@@ -45,6 +65,10 @@ def list_cards(session: Session) -> list[ModelCard]:
         for model in models
         if model.lineage.get("form") != "adapter"
         and not (model.architecture or "").endswith(CLASSIFIER_SUFFIX)
+    ]
+    cards += [
+        ModelCard(id=f"{row.name}:{row.alias}", created=int(row.moved_at.timestamp()))
+        for row in list_aliases(session)
     ]
     served = [row for row, _ in list_states(session) if row.target_job_id is not None]
     return cards + [ModelCard(id=row.name, created=int(row.created_at.timestamp())) for row in served]

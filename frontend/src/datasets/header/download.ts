@@ -1,6 +1,8 @@
 /** Files of a split, streamed by the platform: the browser saves them as they come. */
 import type { DropdownOption } from 'naive-ui'
 
+import { fetchFile } from '@/api/fetchFile'
+
 export const FORMS = ['jsonl', 'csv', 'parquet'] as const
 export type FileForm = (typeof FORMS)[number]
 
@@ -30,10 +32,6 @@ export function downloadUrl({ dataset, version, split, form }: Download): string
   return `/api/v1/datasets/${encodeURIComponent(dataset)}/download?${query.toString()}`
 }
 
-/** The server names the file. */
 export function download(wanted: Download): void {
-  const link = document.createElement('a')
-  link.href = downloadUrl(wanted)
-  link.download = ''
-  link.click()
+  fetchFile(downloadUrl(wanted))
 }

@@ -48,6 +48,13 @@ export default {
     parent: 'Trained from',
     parentLink: 'the model that the job started from',
   },
+  card: {
+    title: 'Model card',
+    text: 'Base, data, parameters, metrics and scores as they are known now, in the form that model hubs read. Numbers link to their runs.',
+    show: 'Show',
+    hide: 'Hide',
+    download: 'All files and the model card as a tar archive',
+  },
   lineage: {
     title: 'Lineage',
     alone: 'Nothing on this platform went into this model, and nothing was made from it yet.',

@@ -10,6 +10,7 @@ from trellis_contracts import data_tasks as contracts
 from trellis_data.layout import Layout
 from trellis_data.pipeline.units import schema_of
 from trellis_data.reading.importing import FileReport, ImportReport, Progress, import_rows
+from trellis_data.reading.openai_rows import OpenAiSource
 from trellis_data.reading.quarantine import QUARANTINE_FILE
 from trellis_data.reading.sources import HubSource, LocalSource, S3Source, Source
 from trellis_data.versions.records import Provenance, SourceFile
@@ -64,7 +65,8 @@ def open_source(task: ChildTask) -> Source:
         return S3Source(source.url)
     if task.source is None:
         raise ValueError("an import of this machine needs a place")
-    return LocalSource(Path(task.source.path), name=task.source.name)
+    kind = OpenAiSource if _request_of(task).form == "openai" else LocalSource
+    return kind(Path(task.source.path), name=task.source.name)
 
 
 def _request_of(task: ChildTask) -> contracts.ImportTask:

@@ -1,0 +1,148 @@
+"""Gathers what a card states: the model's row, the trainings behind it, and the scores of it."""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from sqlmodel import Session, col, or_, select
+
+from trellis_api.cards.schemas import CardFacts, Figure, ScoreFacts, TrainingFacts
+from trellis_api.core.redaction import redact_tree
+from trellis_api.evaluations.models import EvaluationScore
+from trellis_api.jobs import checkpoint_metrics, headline
+from trellis_api.jobs.models import Job
+from trellis_api.jobs.repository import find_checkpoint, find_job, list_attempts
+from trellis_api.models.catalogue import find_entry
+from trellis_api.models.models import Model
+from trellis_api.models.repository import find_model
+from trellis_api.models.schemas import Lineage, Training
+
+_DIGITS = 6
+#: More scores than a reader has use for.
+_MAX_SCORES = 200
+
+
+def gather(session: Session, *, model: Model) -> CardFacts:
+    """What is known of a model now. Things that were deleted keep the names that lineages have of them."""
+    lineage = Lineage.model_validate(model.lineage)
+    trainings = [each for each in (lineage, *lineage.ancestors) if each.job_id is not None]
+    return CardFacts(
+        model=model.id,
+        name=model.name,
+        weights_sha256=model.sha256,
+        weights_sha256_kind=model.sha256_kind,
+        architecture=model.architecture,
+        parameters=model.parameter_count,
+        dtype=model.dtype,
+        context_length=model.context_length,
+        form=lineage.form,
+        base=_find_base(model, trainings),
+        licence=_find_licence(session, model, trainings),
+        trainings=[_describe(session, each) for each in trainings],
+        scores=list(_list_scores(session, model, lineage)),
+    )
+
+
+def _find_base(model: Model, trainings: list[Training]) -> str | None:
+    """What the model was trained from; None for weights that came from elsewhere."""
+    if trainings:
+        return trainings[0].model_name
+    return str(model.source["repo_id"]) if model.source.get("kind") == "hub" else None
+
+
+def _find_licence(session: Session, model: Model, trainings: list[Training]) -> str | None:
+    """That of the weights at the beginning, where the catalogue names it."""
+    root_id = trainings[-1].model_id if trainings else model.id
+    root = find_model(session, model_id=root_id or "")
+    if root is None or root.source.get("kind") != "catalogue":
+        return None
+    entry = find_entry(str(root.source["name"]))
+    return entry.licence if entry else None
+
+
+def _describe(session: Session, training: Training) -> TrainingFacts:
+    facts = TrainingFacts(
+        job=training.job_id,
+        name=training.job_name,
+        recipe=training.recipe,
+        step=training.step,
+        base=training.model_name,
+        dataset=training.dataset_id,
+        dataset_name=training.dataset_name,
+        dataset_version=training.dataset_version,
+        dataset_split=training.dataset_split,
+        dataset_sha256=training.dataset_sha256,
+        environment=training.environment_name,
+        environment_sha256=training.environment_sha256,
+    )
+    job = find_job(session, job_id=training.job_id or "")
+    if job is not None:
+        _add_run(session, facts, job)
+    return facts
+
+
+def _add_run(session: Session, facts: TrainingFacts, job: Job) -> None:
+    """What only the job itself tells, as long as it is there."""
+    facts.preset, facts.seed = job.preset, job.seed
+    facts.parameters = redact_tree(dict(sorted(job.params.items())))
+    found = headline.summarise(session, jobs=[job]).get(job.id)
+    if found is not None:
+        facts.figure = Figure(
+            key=found.key,
+            last=_round(found.last),
+            last_step=found.last_step,
+            best=_round(found.best),
+            best_step=found.best_step,
+        )
+    checkpoint = find_checkpoint(session, job_id=job.id, step=facts.step or 0)
+    if checkpoint is not None:
+        values = checkpoint_metrics.read(session, job=job, checkpoints=[checkpoint])[checkpoint.step]
+        rounded = {key: _round(value) for key, value in sorted(values.items())}
+        facts.checkpoint_metrics = {key: value for key, value in rounded.items() if value is not None}
+    for attempt in reversed(list_attempts(session, job_id=job.id)):
+        if attempt.manifest is not None:
+            facts.manifest_attempt = attempt.number
+            facts.manifest_sha256 = _hash(attempt.manifest)
+            break
+
+
+def _list_scores(session: Session, model: Model, lineage: Lineage) -> Iterator[ScoreFacts]:
+    """Of the model, and of the checkpoint that it was made of: the same weights."""
+    of_model = col(EvaluationScore.target_model_id) == model.id
+    of_checkpoint = (col(EvaluationScore.target_job_id) == lineage.job_id) & (
+        col(EvaluationScore.target_step) == lineage.step
+    )
+    is_its = or_(of_model, of_checkpoint) if lineage.job_id else of_model
+    query = select(EvaluationScore).where(is_its, col(EvaluationScore.group_kind).is_(None))
+    order = (col(EvaluationScore.created_at), col(EvaluationScore.id))
+    for row in session.exec(query.order_by(*order).limit(_MAX_SCORES)):
+        value = _round(row.value)
+        if value is None:
+            continue
+        yield ScoreFacts(
+            evaluation=row.evaluation_id,
+            benchmark=row.benchmark,
+            label=row.label,
+            metric=row.metric,
+            value=value,
+            low=_round(row.low),
+            high=_round(row.high),
+            method=row.method,
+            problems=row.n,
+            of=model.id if row.target_model_id else f"{row.target_job_id}:{row.target_step}",
+        )
+
+
+def _round(value: float | None) -> float | None:
+    """To the digits that a card shows; None for what is no finite number."""
+    if value is None or not math.isfinite(value):
+        return None
+    return float(f"{value:.{_DIGITS}g}")
+
+
+def _hash(manifest: dict[str, Any]) -> str:
+    """Of the manifest as JSON with sorted keys: databases keep no order."""
+    text = json.dumps(manifest, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,90 @@
+"""What a card states, number by number, and the check of one."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MAX_CARD_CHARACTERS = 512 * 1024
+
+
+class CardCheck(BaseModel):
+    """A card to compare with what is known now."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    card: str = Field(min_length=1, max_length=MAX_CARD_CHARACTERS, description="The whole text.")
+
+
+class CardChecked(BaseModel):
+    """The card is right."""
+
+    model_id: str
+    statements: int = Field(description="How many were compared.")
+
+
+class Figure(BaseModel):
+    """A metric of a training: its last value, and the best with its step."""
+
+    key: str
+    last: float | None
+    last_step: int
+    best: float | None
+    best_step: int | None
+
+
+class TrainingFacts(BaseModel):
+    """One training on the way to the model."""
+
+    job: str | None
+    name: str | None
+    recipe: str | None
+    preset: str | None = None
+    seed: int | None = None
+    step: int | None
+    base: str | None
+    dataset: str | None
+    dataset_name: str | None
+    dataset_version: str | None
+    dataset_split: str | None
+    dataset_sha256: str | None
+    environment: str | None
+    environment_sha256: str | None
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    figure: Figure | None = None
+    checkpoint_metrics: dict[str, float] = Field(default_factory=dict)
+    manifest_attempt: int | None = None
+    manifest_sha256: str | None = None
+
+
+class ScoreFacts(BaseModel):
+    """A score over all problems of a benchmark."""
+
+    evaluation: str
+    benchmark: str
+    label: str
+    metric: str
+    value: float
+    low: float | None
+    high: float | None
+    method: str
+    problems: int
+    #: The model itself, or the checkpoint that it was made of.
+    of: str
+
+
+class CardFacts(BaseModel):
+    """All that a card states. Numbers are rounded to what the card shows."""
+
+    model: str
+    name: str
+    weights_sha256: str | None
+    weights_sha256_kind: str | None
+    architecture: str | None
+    parameters: int | None
+    dtype: str | None
+    context_length: int | None
+    form: str | None
+    base: str | None
+    licence: str | None
+    trainings: list[TrainingFacts]
+    scores: list[ScoreFacts]

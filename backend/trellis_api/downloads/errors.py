@@ -1,0 +1,25 @@
+"""What can go wrong with downloads."""
+
+from trellis_api.core.errors import Conflict, DomainError, NotFound
+
+
+class FileNotInFolder(NotFound):
+    """The model or checkpoint has no file of this name."""
+
+    code = "file_not_in_folder"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"There is no file '{name[:200]}'; /files lists those that there are.")
+
+
+class FolderNotDownloadable(Conflict):
+    """The files are not here, or one of them cannot be given away."""
+
+    code = "folder_not_downloadable"
+
+
+class RangeNotSatisfiable(DomainError):
+    """The archive ends before the range begins."""
+
+    status = 416
+    code = "range_not_satisfiable"

@@ -1,0 +1,1 @@
+"""Graders of OpenAI's reinforcement fine-tuning as rewards of ours."""

@@ -1,0 +1,104 @@
+"""Queries on files and fine-tuning jobs."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from sqlalchemy import update
+from sqlmodel import Session, col, select, tuple_
+
+from trellis_api.core.ids import ID_LENGTH
+from trellis_api.fine_tuning.models import FineTuningJob, OpenAiFile
+from trellis_api.jobs.models import Job, JobEvent
+
+Row = TypeVar("Row", OpenAiFile, FineTuningJob)
+#: Kinds of a job's events that say something to those who wait for it.
+_TOLD = ("state", "metrics", "checkpoint")
+_LONGEST_ID = len("ftjob-") + ID_LENGTH
+
+
+def find_file(session: Session, *, file_id: str) -> OpenAiFile | None:
+    """The file of this id."""
+    return session.get(OpenAiFile, file_id) if len(file_id) <= _LONGEST_ID else None
+
+
+def find_job(session: Session, *, job_id: str) -> FineTuningJob | None:
+    """The fine-tuning job of this id."""
+    if len(job_id) > _LONGEST_ID:
+        return None
+    return session.get(FineTuningJob, job_id, populate_existing=True)
+
+
+def lock_job(session: Session, *, job_id: str) -> FineTuningJob | None:
+    """The same, kept until the transaction ends."""
+    if len(job_id) > _LONGEST_ID:
+        return None
+    return session.get(FineTuningJob, job_id, with_for_update=True, populate_existing=True)
+
+
+def list_rows(
+    session: Session, table: type[Row], *, after: Row | None, limit: int, is_ascending: bool = False
+) -> list[Row]:
+    """Newest first (or oldest), behind a row."""
+    position = tuple_(col(table.created_at), col(table.id))
+    query = select(table)
+    if after is not None:
+        place: tuple[datetime, str] = (after.created_at, after.id)
+        query = query.where(position > place if is_ascending else position < place)
+    columns = (col(table.created_at), col(table.id))
+    order = [each.asc() if is_ascending else each.desc() for each in columns]
+    return list(session.exec(query.order_by(*order).limit(limit)))
+
+
+def list_waiting(session: Session) -> Sequence[str]:
+    """Ids of jobs that wait for their files to be read."""
+    query = select(FineTuningJob.id).where(
+        col(FineTuningJob.job_id).is_(None), col(FineTuningJob.finished_at).is_(None)
+    )
+    return session.exec(query.order_by(col(FineTuningJob.created_at))).all()
+
+
+def list_uses(session: Session, *, file_id: str) -> list[str]:
+    """Ids of jobs that wait for this file to be read."""
+    waiting = (session.get(FineTuningJob, each) for each in list_waiting(session))
+    return [
+        row.id
+        for row in waiting
+        if row and file_id in (row.request["training_file"], row.request.get("validation_file"))
+    ]
+
+
+def list_uploads(session: Session) -> set[str]:
+    """Uploads that are kept as files."""
+    return set(session.exec(select(OpenAiFile.upload_id)).all())
+
+
+def map_platform_jobs(session: Session, rows: Sequence[FineTuningJob]) -> dict[str, Job]:
+    """The jobs that carry them out, by id."""
+    ids = [row.job_id for row in rows if row.job_id]
+    return {job.id: job for job in session.exec(select(Job).where(col(Job.id).in_(ids)))}
+
+
+def list_told(session: Session, *, job_id: str, before: int | None, limit: int) -> Sequence[JobEvent]:
+    """Events of a job's stream that are worth a sentence, newest first."""
+    query = select(JobEvent).where(JobEvent.job_id == job_id, col(JobEvent.kind).in_(_TOLD))
+    if before is not None:
+        query = query.where(JobEvent.sequence < before)
+    return session.exec(query.order_by(col(JobEvent.sequence).desc()).limit(limit)).all()
+
+
+def add(session: Session, row: OpenAiFile | FineTuningJob) -> None:
+    """Write a row."""
+    session.add(row)
+    session.flush()
+
+
+def forget_file(session: Session, row: OpenAiFile) -> None:
+    """Delete a row."""
+    session.delete(row)
+    session.flush()
+
+
+def note_hyperparameters(session: Session, *, job_id: str, chosen: dict[str, object]) -> None:
+    """Keep what was chosen."""
+    session.exec(update(FineTuningJob).where(col(FineTuningJob.id) == job_id).values(hyperparameters=chosen))

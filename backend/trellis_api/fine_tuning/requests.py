@@ -1,0 +1,133 @@
+"""Bodies of requests for fine-tuning. What is not among the fields is refused by name."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints, model_validator
+
+from trellis_api.core.redaction import has_secret
+from trellis_api.core.texts import NO_NUL
+from trellis_api.endpoints.openai.messages import Strict
+from trellis_api.fine_tuning.graders.schemas import Grader
+
+MAX_SUFFIX = 64
+Auto = Literal["auto"]
+Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Epochs = Annotated[int, Field(ge=1, le=1000)]
+Multiplier = Annotated[float, Field(gt=0, le=10_000)]
+FileId = Annotated[str, StringConstraints(max_length=64, pattern=NO_NUL)]
+Suffix = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SUFFIX, pattern=r"^[A-Za-z0-9._-]+$")]
+MetadataKey = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=NO_NUL)]
+MetadataValue = Annotated[str, StringConstraints(max_length=512, pattern=NO_NUL)]
+
+
+class Hyperparameters(Strict):
+    """What all methods have in common."""
+
+    n_epochs: Auto | Epochs = "auto"
+    batch_size: Auto | Count = "auto"
+    learning_rate_multiplier: Auto | Multiplier = "auto"
+
+
+class DpoHyperparameters(Hyperparameters):
+    """Of preferences."""
+
+    beta: Auto | Annotated[float, Field(gt=0, le=100)] = "auto"
+
+
+class ReinforcementHyperparameters(Hyperparameters):
+    """Of reinforcement. ``reasoning_effort`` but the default is refused."""
+
+    compute_multiplier: Auto | Annotated[float, Field(gt=0, le=64)] = "auto"
+    eval_interval: Auto | Count = "auto"
+    eval_samples: Auto | Annotated[int, Field(ge=1, le=64)] = "auto"
+    reasoning_effort: Literal["default"] | None = None
+
+
+class Supervised(Strict):
+    """Learn what the assistant says."""
+
+    hyperparameters: Hyperparameters = Field(default_factory=Hyperparameters)
+
+
+class Dpo(Strict):
+    """Learn from pairs."""
+
+    hyperparameters: DpoHyperparameters = Field(default_factory=DpoHyperparameters)
+
+
+class Reinforcement(Strict):
+    """Learn from what a grader gives to sampled answers."""
+
+    grader: Grader
+    hyperparameters: ReinforcementHyperparameters = Field(default_factory=ReinforcementHyperparameters)
+
+
+class Method(Strict):
+    """How to learn."""
+
+    type: Literal["supervised", "dpo", "reinforcement"]
+    supervised: Supervised | None = None
+    dpo: Dpo | None = None
+    reinforcement: Reinforcement | None = None
+
+    @model_validator(mode="after")
+    def _check_type(self) -> "Method":
+        for name in ("supervised", "dpo", "reinforcement"):
+            if name != self.type and getattr(self, name) is not None:
+                raise ValueError(f"'{name}' is given, and the type is '{self.type}'")
+        if self.type == "reinforcement" and self.reinforcement is None:
+            raise ValueError("'reinforcement' with its grader is needed")
+        self.supervised = self.supervised or (Supervised() if self.type == "supervised" else None)
+        self.dpo = self.dpo or (Dpo() if self.type == "dpo" else None)
+        return self
+
+    @property
+    def hyperparameters(self) -> Hyperparameters:
+        """Those of the method."""
+        chosen = {"supervised": self.supervised, "dpo": self.dpo, "reinforcement": self.reinforcement}
+        part = chosen[self.type]
+        assert part is not None  # noqa: S101 - the validator above saw to it
+        return part.hyperparameters
+
+
+class WandbSettings(Strict):
+    """Where a run would be shown."""
+
+    project: str = Field(max_length=200)
+    entity: str | None = Field(default=None, max_length=200)
+    name: str | None = Field(default=None, max_length=200)
+    tags: list[str] | None = Field(default=None, max_length=64)
+
+
+class Integration(Strict):
+    """A service that is told of the job."""
+
+    type: str = Field(max_length=64)
+    wandb: WandbSettings | None = None
+
+
+class FineTuningCreate(Strict):
+    """``POST /v1/fine_tuning/jobs``."""
+
+    model: str = Field(min_length=1, max_length=200, pattern=NO_NUL)
+    training_file: FileId
+    validation_file: FileId | None = None
+    method: Method = Field(default_factory=lambda: Method(type="supervised"))
+    #: The older place of a supervised job's hyperparameters.
+    hyperparameters: Hyperparameters | None = None
+    suffix: Suffix | None = None
+    seed: int | None = Field(default=None, ge=0, lt=2**31)
+    metadata: dict[MetadataKey, MetadataValue] | None = Field(default=None, max_length=16)
+    integrations: list[Integration] | None = Field(default=None, max_length=16)
+
+    @model_validator(mode="after")
+    def _settle(self) -> "FineTuningCreate":
+        if self.hyperparameters is not None:
+            if "method" in self.model_fields_set:
+                raise ValueError("give 'hyperparameters' within 'method'")
+            self.method = Method(
+                type="supervised", supervised=Supervised(hyperparameters=self.hyperparameters)
+            )
+        if has_secret(self.metadata or {}):
+            raise ValueError("'metadata' holds what looks like a token or password")
+        return self

@@ -1,0 +1,62 @@
+"""The result file of a fine-tuning job: its figures step by step, written when somebody asks for it."""
+
+import csv
+import io
+
+from sqlmodel import Session
+
+from trellis_api.fine_tuning import figures, repository
+from trellis_api.fine_tuning.models import FineTuningJob
+from trellis_api.fine_tuning.schemas import FileObject
+from trellis_api.jobs.metric_query import read_curves
+from trellis_api.jobs.models import Job
+from trellis_api.jobs.repository import find_job
+
+PURPOSE = "fine-tune-results"
+FILENAME = "step_metrics.csv"
+_BEGIN, _END = "file-", "-results"
+#: Steps of a curve; longer ones are thinned to their extremes, as on the page.
+_MAX_POINTS = 5_000
+
+
+def name_file(row: FineTuningJob) -> str:
+    """The id of a job's result file."""
+    return f"{_BEGIN}{row.id.removeprefix('ftjob-')}{_END}"
+
+
+def find(session: Session, *, file_id: str) -> tuple[FineTuningJob, Job] | None:
+    """The job whose results a file is; None where the id is that of another file, or nothing has run."""
+    if not (file_id.startswith(_BEGIN) and file_id.endswith(_END)):
+        return None
+    row = repository.find_job(session, job_id=f"ftjob-{file_id[len(_BEGIN) : -len(_END)]}")
+    job = find_job(session, job_id=row.job_id) if row is not None and row.job_id else None
+    return (row, job) if row is not None and job is not None else None
+
+
+def write(session: Session, job: Job) -> bytes:
+    """One line a step, with the figures that were measured there."""
+    names = figures.names_by_key()
+    steps: dict[int, dict[str, float | None]] = {}
+    for curve in read_curves(session, job=job, keys=list(names), max_points=_MAX_POINTS):
+        for step, value in curve.points:
+            steps.setdefault(step, {})[curve.key] = value
+    rows = {step: figures.rename(values) for step, values in sorted(steps.items())}
+    columns = [name for name in figures.NAMES if any(name in row for row in rows.values())]
+    out = io.StringIO()
+    writer = csv.DictWriter(out, ["step", *columns], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({"step": step, **row} for step, row in rows.items())
+    return out.getvalue().encode()
+
+
+def present(session: Session, row: FineTuningJob, job: Job) -> FileObject:
+    """The file as clients see it."""
+    ended = job.finished_at or job.created_at
+    return FileObject(
+        id=name_file(row),
+        bytes=len(write(session, job)),
+        created_at=int(ended.timestamp()),
+        filename=FILENAME,
+        purpose=PURPOSE,
+        status="processed",
+    )

@@ -1,0 +1,203 @@
+"""``/v1/files`` and ``/v1/fine_tuning/jobs``, as OpenAI's clients speak them."""
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, BackgroundTasks, Depends, Path, Query
+from fastapi.responses import FileResponse
+from starlette.responses import Response
+from trellis_contracts import tasks as task_names
+
+from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep, TasksDep, WriteSession
+from trellis_api.core.openai_errors import OPENAI_PREFIX, OPENAI_RESPONSES
+from trellis_api.core.texts import NO_NUL
+from trellis_api.data_tasks.service import message_for
+from trellis_api.datasets.download import disposition
+from trellis_api.datasets.upload import ReceivedForm, receive_form
+from trellis_api.fine_tuning import events, files, presentation, repository, results, service
+from trellis_api.fine_tuning.models import OpenAiFile
+from trellis_api.fine_tuning.requests import FineTuningCreate
+from trellis_api.fine_tuning.schemas import (
+    CheckpointList,
+    EventList,
+    FileDeleted,
+    FileList,
+    FileObject,
+    JobList,
+    JobObject,
+)
+from trellis_api.uploads import storage
+
+router = APIRouter(prefix=OPENAI_PREFIX, tags=["fine-tuning"], responses=OPENAI_RESPONSES)
+FileId = Annotated[str, Path(max_length=64, description="Id of a file (file-...).")]
+JobId = Annotated[str, Path(max_length=64, description="Id of a fine-tuning job (ftjob-...).")]
+After = Annotated[
+    str | None, Query(max_length=64, pattern=NO_NUL, description="Id of the last one of the page before.")
+]
+Limit = Annotated[int, Query(ge=1, le=100)]
+FormDep = Annotated[ReceivedForm, Depends(receive_form(files.FIELDS))]
+_FORM: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["file", "purpose"],
+                    "properties": {
+                        "file": {"type": "string", "format": "binary", "description": "JSON lines."},
+                        "purpose": {"type": "string", "enum": [files.PURPOSE]},
+                    },
+                }
+            }
+        },
+    }
+}
+
+
+@router.post("/files", summary="Upload a file for fine-tuning", openapi_extra=_FORM)
+def create_file(
+    form: FormDep,
+    database: DatabaseDep,
+    settings: SettingsDep,
+    tasks: TasksDep,
+    background: BackgroundTasks,
+) -> FileObject:
+    """A worker reads its lines into a dataset; `status` is `processed` then, or `error` with the line."""
+    with database.write() as session:
+        row, task = files.add(session, settings, form)
+        found = files.present(session, row)
+    form.is_kept = True
+    tasks.send_later(background, message_for(task))
+    return found
+
+
+@router.get("/files", summary="List files")
+def list_files(
+    session: ReadSession,
+    after: After = None,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 10_000,
+    order: Literal["asc", "desc"] = "desc",
+    purpose: Annotated[str | None, Query(max_length=64)] = None,
+) -> FileList:
+    """Files for fine-tuning; there are none for other purposes."""
+    if purpose not in (None, files.PURPOSE):
+        return FileList(data=[], has_more=False, first_id=None, last_id=None)
+    behind = files.get_file(session, file_id=after) if after else None
+    rows = repository.list_rows(
+        session, OpenAiFile, after=behind, limit=limit + 1, is_ascending=order == "asc"
+    )
+    data = [files.present(session, row) for row in rows[:limit]]
+    return FileList(
+        data=data,
+        has_more=len(rows) > limit,
+        first_id=data[0].id if data else None,
+        last_id=data[-1].id if data else None,
+    )
+
+
+@router.get("/files/{file_id}", summary="Read a file's state")
+def read_file(file_id: FileId, session: ReadSession) -> FileObject:
+    """Whether its lines could be read. Also of the result file that a job names."""
+    if found := results.find(session, file_id=file_id):
+        return results.present(session, *found)
+    return files.present(session, files.get_file(session, file_id=file_id))
+
+
+@router.get("/files/{file_id}/content", summary="Read a file's content", response_class=Response)
+def read_file_content(file_id: FileId, session: ReadSession, settings: SettingsDep) -> Response:
+    """The bytes as they were uploaded; of a result file, the figures of each step as CSV."""
+    if found := results.find(session, file_id=file_id):
+        headers = {"Content-Disposition": disposition(results.FILENAME)}
+        return Response(results.write(session, found[1]), media_type="text/csv", headers=headers)
+    row = files.get_file(session, file_id=file_id)
+    upload = storage.find(settings, row.upload_id)
+    headers = {"Content-Disposition": disposition(row.filename)}
+    return FileResponse(upload.path, media_type="application/octet-stream", headers=headers)
+
+
+@router.delete("/files/{file_id}", summary="Delete a file and its rows")
+def delete_file(file_id: FileId, session: WriteSession, settings: SettingsDep) -> FileDeleted:
+    """Refused while a job that is not finished learns from it."""
+    files.delete(session, settings, file_id=file_id)
+    return FileDeleted(id=file_id)
+
+
+@router.post("/fine_tuning/jobs", summary="Create a fine-tuning job")
+def create_fine_tuning_job(
+    body: FineTuningCreate,
+    session: WriteSession,
+    settings: SettingsDep,
+    tasks: TasksDep,
+    background: BackgroundTasks,
+) -> JobObject:
+    """A job of the platform with a recipe; its end is a model `ft:<base>:<suffix>:<id>`."""
+    row = service.create(session, settings, body)
+    tasks.send_later(background, task_names.LAUNCH_QUEUED)
+    return presentation.present(session, row)
+
+
+@router.get("/fine_tuning/jobs", summary="List fine-tuning jobs")
+def list_fine_tuning_jobs(session: ReadSession, after: After = None, limit: Limit = 20) -> JobList:
+    """Newest first."""
+    behind = service.get_job(session, job_id=after) if after else None
+    return presentation.list_page(session, after=behind, limit=limit)
+
+
+@router.get("/fine_tuning/jobs/{fine_tuning_job_id}", summary="Read a fine-tuning job")
+def read_fine_tuning_job(fine_tuning_job_id: JobId, session: ReadSession) -> JobObject:
+    """Its status, and its model once it has succeeded."""
+    return presentation.present(session, service.get_job(session, job_id=fine_tuning_job_id))
+
+
+@router.post("/fine_tuning/jobs/{fine_tuning_job_id}/cancel", summary="Cancel a fine-tuning job")
+def cancel_fine_tuning_job(
+    fine_tuning_job_id: JobId, session: WriteSession, tasks: TasksDep, background: BackgroundTasks
+) -> JobObject:
+    """End it for good; checkpoints stay."""
+    row, stopped = service.cancel(session, job_id=fine_tuning_job_id)
+    if stopped is not None:
+        tasks.send_later(background, task_names.STOP, stopped)
+    return presentation.present(session, row)
+
+
+@router.post("/fine_tuning/jobs/{fine_tuning_job_id}/pause", summary="Pause a fine-tuning job")
+def pause_fine_tuning_job(
+    fine_tuning_job_id: JobId, session: WriteSession, tasks: TasksDep, background: BackgroundTasks
+) -> JobObject:
+    """It writes a checkpoint and gives its slot back."""
+    row, stopped = service.pause(session, job_id=fine_tuning_job_id)
+    if stopped is not None:
+        tasks.send_later(background, task_names.STOP, stopped)
+    return presentation.present(session, row)
+
+
+@router.post("/fine_tuning/jobs/{fine_tuning_job_id}/resume", summary="Resume a fine-tuning job")
+def resume_fine_tuning_job(
+    fine_tuning_job_id: JobId,
+    session: WriteSession,
+    settings: SettingsDep,
+    tasks: TasksDep,
+    background: BackgroundTasks,
+) -> JobObject:
+    """From its last checkpoint."""
+    row = service.resume(session, settings, job_id=fine_tuning_job_id)
+    tasks.send_later(background, task_names.LAUNCH_QUEUED)
+    return presentation.present(session, row)
+
+
+@router.get("/fine_tuning/jobs/{fine_tuning_job_id}/events", summary="List events of a job")
+def list_fine_tuning_events(
+    fine_tuning_job_id: JobId, session: ReadSession, after: After = None, limit: Limit = 20
+) -> EventList:
+    """Newest first: states, checkpoints, and the figures of each step."""
+    row = service.get_job(session, job_id=fine_tuning_job_id)
+    return events.list_page(session, row, after=after, limit=limit)
+
+
+@router.get("/fine_tuning/jobs/{fine_tuning_job_id}/checkpoints", summary="List checkpoints of a job")
+def list_fine_tuning_checkpoints(
+    fine_tuning_job_id: JobId, session: ReadSession, after: After = None, limit: Limit = 10
+) -> CheckpointList:
+    """Newest first; `fine_tuned_model_checkpoint` may be the `model` of a request."""
+    row = service.get_job(session, job_id=fine_tuning_job_id)
+    return presentation.list_checkpoints(session, row, after=after, limit=limit)

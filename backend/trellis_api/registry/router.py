@@ -1,0 +1,93 @@
+"""``/registry``: versions of named models, aliases, promotions with a condition, history and the way back."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path
+
+from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep, WriteSession
+from trellis_api.core.errors import ERROR_RESPONSES
+from trellis_api.registry import gate, repository, service
+from trellis_api.registry.schemas import (
+    ALIAS_PATTERN,
+    NAME_PATTERN,
+    HistoryRead,
+    NamedModelList,
+    NamedModelRead,
+    PromotionCreate,
+    PromotionRead,
+    RollBack,
+    VersionCreate,
+)
+
+CONFLICT: dict[int | str, dict[str, Any]] = {404: ERROR_RESPONSES[404], 409: ERROR_RESPONSES[409]}
+router = APIRouter(prefix="/registry", tags=["registry"], responses=ERROR_RESPONSES)
+RegistryName = Annotated[str, Path(max_length=64, pattern=NAME_PATTERN, description="Of the named model.")]
+Alias = Annotated[
+    str, Path(max_length=64, pattern=ALIAS_PATTERN, description="For example production or candidate.")
+]
+
+
+@router.get("", summary="List named models")
+def list_named_models(session: ReadSession) -> NamedModelList:
+    """Each with its versions and aliases."""
+    return NamedModelList(items=[service.present(session, row) for row in repository.list_names(session)])
+
+
+@router.post("", status_code=201, summary="Add a version", responses=CONFLICT)
+def add_version(body: VersionCreate, session: WriteSession) -> NamedModelRead:
+    """A model becomes the next version of a name, which is made at its first."""
+    return service.present(session, service.add_version(session, request=body))
+
+
+@router.get("/{registry_name}", summary="Read a named model")
+def read_named_model(registry_name: RegistryName, session: ReadSession) -> NamedModelRead:
+    """Versions, newest first, and where aliases stand."""
+    return service.present(session, service.get_named(session, name=registry_name))
+
+
+@router.delete("/{registry_name}", status_code=204, summary="Forget a named model")
+def delete_named_model(registry_name: RegistryName, session: WriteSession) -> None:
+    """With its versions and its history; the models stay."""
+    service.delete(session, name=registry_name)
+
+
+@router.put("/{registry_name}/aliases/{alias}", summary="Promote a version", responses=CONFLICT)
+def promote_version(
+    registry_name: RegistryName,
+    alias: Alias,
+    body: PromotionCreate,
+    database: DatabaseDep,
+    settings: SettingsDep,
+) -> NamedModelRead:
+    """Let the alias stand on it. With a gate: only if it is not worse than what stands there."""
+    look = None
+    with database.read() as session:
+        service.get_version(session, name=registry_name, number=body.version)
+        current = service.find_current(session, name=registry_name, alias=alias)
+        if body.gate is not None:
+            look = gate.find_evaluations(
+                session, gate=body.gate, name=registry_name, current=current, wanted=body.version
+            )
+    result = gate.judge(settings, look) if look else None
+    with database.write() as session:
+        named = service.promote(
+            session, name=registry_name, alias=alias, request=body, expected=current, gate=result
+        )
+        return service.present(session, named)
+
+
+@router.post("/{registry_name}/aliases/{alias}/rollback", summary="Roll an alias back", responses=CONFLICT)
+def roll_back_alias(
+    registry_name: RegistryName, alias: Alias, session: WriteSession, body: RollBack | None = None
+) -> NamedModelRead:
+    """To the version that it stood on before."""
+    note = (body or RollBack()).note
+    return service.present(session, service.roll_back(session, name=registry_name, alias=alias, note=note))
+
+
+@router.get("/{registry_name}/history", summary="Promotions and rollbacks, newest first")
+def read_registry_history(registry_name: RegistryName, session: ReadSession) -> HistoryRead:
+    """Who stood where, with notes and what gates found."""
+    service.get_named(session, name=registry_name)
+    steps = repository.list_promotions(session, name=registry_name)
+    return HistoryRead(items=[PromotionRead.model_validate(step) for step in steps])

@@ -1,0 +1,115 @@
+"""Named models as clients ask for them and see them."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from trellis_api.core.ids import id_pattern
+from trellis_api.core.texts import NO_NUL
+
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+#: An alias begins with a letter: what is all digits is a version.
+ALIAS_PATTERN = r"^[A-Za-z][A-Za-z0-9._-]*$"
+Note = Annotated[str, StringConstraints(max_length=2000, pattern=NO_NUL)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=NAME_PATTERN)]
+
+
+class VersionCreate(BaseModel):
+    """A model as the next version of a name."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Name = Field(description="Made at its first version.")
+    model: Annotated[str, StringConstraints(max_length=32, pattern=id_pattern("mdl"))]
+    note: Note = ""
+
+
+class Gate(BaseModel):
+    """Only if it is not worse than the version that the alias stands on, by a paired test (5 %)."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    benchmark: Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=NO_NUL)] = Field(
+        description="Label of a benchmark on which both were measured in the same way, e.g. gsm8k."
+    )
+
+
+class PromotionCreate(BaseModel):
+    """Let an alias stand on a version."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    version: int = Field(ge=1, le=2**31 - 1)
+    note: Note = ""
+    gate: Gate | None = None
+
+
+class RollBack(BaseModel):
+    """Let an alias stand where it stood before."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    note: Note = ""
+
+
+class GateResult(BaseModel):
+    """What the condition found."""
+
+    benchmark: str
+    metric: str
+    value: float = Field(description="Of the version that is promoted.")
+    against: float = Field(description="Of the version that the alias stood on.")
+    difference: float
+    p_value: float | None
+    pairs: int
+    evaluation: str
+    against_evaluation: str
+
+
+class VersionRead(BaseModel):
+    """A version."""
+
+    number: int
+    model: str
+    model_name: str
+    exists: bool = Field(description="False where the model was deleted.")
+    aliases: list[str]
+    note: str
+    created_at: datetime
+
+
+class NamedModelRead(BaseModel):
+    """A name with its versions, newest first."""
+
+    name: str
+    aliases: dict[str, int] = Field(description="Alias → version; requests to /v1 may name `name:alias`.")
+    versions: list[VersionRead]
+    created_at: datetime
+
+
+class NamedModelList(BaseModel):
+    """All names."""
+
+    items: list[NamedModelRead]
+
+
+class PromotionRead(BaseModel):
+    """A step of the history."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: int
+    alias: str
+    from_version: int | None
+    to_version: int
+    kind: Literal["promote", "rollback"]
+    note: str
+    gate: GateResult | None
+    created_at: datetime
+
+
+class HistoryRead(BaseModel):
+    """Promotions and rollbacks, newest first."""
+
+    items: list[PromotionRead]

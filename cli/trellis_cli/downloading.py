@@ -1,0 +1,99 @@
+"""Brings the files of a model or checkpoint into a folder, and goes on after any break.
+
+Each file has a name of its own until it is whole. What state of the platform's file it is of is noted beside
+it, so that the same command, called again, fetches only what is missing and what has changed.
+"""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import quote
+
+from trellis_cli.client import ApiClient
+from trellis_cli.errors import ExitCode, Problem
+
+NOTES = ".trellis-download.json"
+_UNFINISHED = ".unfinished"
+#: Told the name of a file and how many bytes of it are there.
+Tell = Callable[[str, int], None]
+
+
+def fetch_all(client: ApiClient, address: str, folder: Path, *, tell: Tell) -> list[Path]:
+    """All files of ``/models/...`` or ``/jobs/.../checkpoints/...``; the paths that were written."""
+    files = client.get(f"{address}/files")["items"]
+    places = {file["name"]: _place(folder, str(file["name"])) for file in files}
+    notes = _Notes(folder, address)
+    return [_fetch(client, f"{address}/files", file, places[file["name"]], notes, tell) for file in files]
+
+
+class _Notes:
+    """Which state of each file has arrived, by the tag that the platform gives it."""
+
+    def __init__(self, folder: Path, address: str) -> None:
+        self._path, self._address = folder / NOTES, address
+        self._tags: dict[str, str] = {}
+        try:
+            kept = json.loads(self._path.read_text())
+            self._tags = dict(kept["tags"]) if kept["of"] == address else {}
+        except (OSError, ValueError, KeyError, TypeError):
+            self._tags = {}  # a first download, or one of something else: all is fetched
+
+    def read(self, name: str) -> str | None:
+        """The tag of a file."""
+        return self._tags.get(name)
+
+    def write(self, name: str, tag: str) -> None:
+        """Keep it."""
+        self._tags[name] = tag
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        draft = self._path.with_suffix(".draft")
+        draft.write_text(json.dumps({"of": self._address, "tags": self._tags}))
+        os.replace(draft, self._path)
+
+
+def _place(folder: Path, name: str) -> Path:
+    """Where a file goes; whatever the platform says, below the folder."""
+    parts = PurePosixPath(name).parts
+    if not parts or PurePosixPath(name).is_absolute() or ".." in parts or "\\" in name or "\0" in name:
+        raise Problem(f"the platform names a file '{name[:100]}', which is no place below {folder}")
+    return folder.joinpath(*parts)
+
+
+def _fetch(
+    client: ApiClient, address: str, file: dict[str, Any], target: Path, notes: _Notes, tell: Tell
+) -> Path:
+    name, size, tag = str(file["name"]), int(file["size_bytes"]), notes.read(str(file["name"]))
+    unfinished = target.with_name(f"{target.name}{_UNFINISHED}")
+    there = unfinished.stat().st_size if tag and unfinished.exists() else 0
+    is_whole = bool(tag) and target.exists() and target.stat().st_size == size
+    headers = {"If-None-Match": tag} if is_whole and tag else {}
+    if there and tag and not is_whole:
+        headers = {"Range": f"bytes={there}-", "If-Range": tag}
+    if there == size and size and tag and not is_whole:
+        headers = {"Range": f"bytes={size - 1}-", "If-Range": tag}
+        there = size - 1
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with client.open(f"{address}/{quote(name)}", headers=headers) as answer:
+        new_tag = answer.headers.get("etag", "")
+        if is_whole and new_tag == tag:
+            tell(name, size)
+            return target
+        is_rest = answer.status_code == 206
+        notes.write(name, new_tag)
+        with unfinished.open("r+b" if is_rest else "wb") as handle:
+            handle.seek(there if is_rest else 0)
+            handle.truncate()
+            for piece in answer.iter_bytes():
+                handle.write(piece)
+                tell(name, handle.tell())
+    arrived = unfinished.stat().st_size
+    if arrived != size:
+        raise Problem(
+            f"{name} has {arrived} bytes and should have {size}",
+            hint="the same command goes on where it stopped",
+            exit_code=ExitCode.UNREACHABLE,
+        )
+    os.replace(unfinished, target)
+    return target

@@ -1,0 +1,83 @@
+"""`trellis models download` and `trellis models card`: a model taken elsewhere, and what is known of it."""
+
+import re
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+from trellis_cli.client import ApiClient, connect
+from trellis_cli.downloading import fetch_all
+from trellis_cli.errors import Problem
+from trellis_cli.finding import find_job, find_model
+from trellis_cli.output import err, out, size
+
+CARD = "README.md"
+_CHECKPOINT = re.compile(r"(.+):(\d+)")
+Model = Annotated[str, typer.Argument(help="Id (mdl_...) or name; of several of the name, the newest.")]
+
+
+def download(
+    name: Annotated[str, typer.Argument(help="A model's name or id, or a checkpoint: JOB:STEP.")],
+    folder: Annotated[Path, typer.Argument(help="Folder to write to; it is made where there is none.")],
+) -> None:
+    """Download all files of a model or checkpoint, e.g. `trellis models download support-bot ./support-bot`.
+
+    Called again, it fetches what is missing. A model gets its card as README.md where it has none.
+    """
+    client = connect()
+    address = find_address(client, name)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    try:
+        with Progress(*columns, console=err, disable=not err.is_terminal, transient=True) as bar:
+            total = client.get(f"{address}/files")["size_bytes"]
+            task, there = bar.add_task("downloading", total=total), dict[str, int]()
+
+            def tell(file: str, count: int) -> None:
+                there[file] = count
+                bar.update(task, completed=sum(there.values()))
+
+            written = fetch_all(client, address, folder, tell=tell)
+        if address.startswith("/models/") and not (folder / CARD).exists():
+            (folder / CARD).write_text(read_card(client, address), encoding="utf-8")
+            written.append(folder / CARD)
+    except OSError as error:
+        raise Problem(f"{error.filename or folder} cannot be written: {error.strerror}") from error
+    count = sum(path.stat().st_size for path in written)
+    out.print(f"{folder}  {len(written)} files  {size(count)}", markup=False, highlight=False, soft_wrap=True)
+
+
+def card(
+    model: Model,
+    verify: Annotated[
+        Path | None, typer.Option("--verify", help="Compare this card with what is known now; - for stdin.")
+    ] = None,
+) -> None:
+    """Print a model's card; with --verify, say whether one still is right (exit status 4 where it is not)."""
+    client = connect()
+    address = f"/models/{find_model(client, model)}"
+    if verify is None:
+        sys.stdout.write(read_card(client, address))
+        return
+    try:
+        text = sys.stdin.read() if str(verify) == "-" else verify.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Problem(f"{verify} cannot be read: {error}") from error
+    found = client.post(f"{address}/card/check", {"card": text})
+    out.print(f"right: {found['statements']} statements are those of the platform", highlight=False)
+
+
+def find_address(client: ApiClient, name: str) -> str:
+    """Of a model, or of a checkpoint where the name is JOB:STEP and no model is called so."""
+    match = _CHECKPOINT.fullmatch(name)
+    if match is not None and not any(each["name"] == name for each in client.pages("/models", text=name)):
+        return f"/jobs/{find_job(client, match.group(1))}/checkpoints/{match.group(2)}"
+    return f"/models/{find_model(client, name)}"
+
+
+def read_card(client: ApiClient, address: str) -> str:
+    """The card as it is now."""
+    with client.stream(f"{address}/card") as pieces:
+        return b"".join(pieces).decode()

@@ -1,0 +1,16 @@
+/** The text of a model card without what only hubs and checks read. */
+
+const FRONT_MATTER = /^---\n[\s\S]*?\n---\n/
+const MARKS = /^<!--[^\n]*-->\n?/gm
+
+export function readableCard(card: string): string {
+  return card.replace(/\r\n/g, '\n').replace(FRONT_MATTER, '').replace(MARKS, '').trim()
+}
+
+export function modelArchive(model: string): string {
+  return `/api/v1/models/${encodeURIComponent(model)}/download`
+}
+
+export function checkpointArchive(job: string, step: number): string {
+  return `/api/v1/jobs/${encodeURIComponent(job)}/checkpoints/${String(step)}/download`
+}

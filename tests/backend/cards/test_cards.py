@@ -1,0 +1,268 @@
+"""Model cards: what they state, that hubs can read them, and that a wrong number is found."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+from fastapi.testclient import TestClient
+from trellis_api.cards.facts import gather
+from trellis_api.core.columns import utc_now
+from trellis_api.core.database import Database
+from trellis_api.core.settings import Settings
+from trellis_api.datasets.models import Dataset
+from trellis_api.evaluations.models import Evaluation, EvaluationScore
+from trellis_api.jobs import metric_store, repository
+from trellis_api.jobs.models import Attempt, Checkpoint
+from trellis_api.models.lineage import continue_lineage, describe_training
+from trellis_api.models.models import Model
+from trellis_contracts.states import JobState
+
+SECRET = "hf_" + "a" * 34
+
+
+@pytest.fixture
+def trained(
+    database: Database,
+    settings: Settings,
+    model: Model,
+    dataset: Dataset,
+    make_job: Callable[..., str],
+) -> Model:
+    """A model that a job of two measured steps made of another one, with a score of its checkpoint."""
+    assert dataset.head is not None
+    with database.write() as session:
+        base = session.get(Model, model.id)
+        assert base is not None
+        base.source, base.name = {"kind": "catalogue", "name": "smollm2-135m-instruct"}, "base | [model]"
+        session.add(base)
+    job_id = make_job(
+        recipe="sft",
+        preset="cpu-tiny",
+        name="teach <it>",
+        model_id=model.id,
+        dataset_id=dataset.id,
+        dataset_version=dataset.head,
+        dataset_split="train",
+        params={"learning_rate": 1e-3, "batch_size": 8},
+        state=JobState.SUCCEEDED,
+    )
+    evaluation_job = make_job(kind="evaluate", recipe="evaluate", state=JobState.SUCCEEDED)
+    with database.write() as session:
+        job = repository.lock_job(session, job_id=job_id)
+        assert job is not None
+        metric_store.write(session, job=job, metrics=metrics())
+        session.add(Attempt(job_id=job_id, number=1, manifest={"b": 1, "a": {"c": [1.5]}}))
+        session.add(
+            Checkpoint(job_id=job_id, step=2, attempt=1, path="x", size_bytes=1, created_at=utc_now())
+        )
+        session.add(
+            Evaluation(
+                id="ev_aaaaaaaaaaaa",
+                job_id=evaluation_job,
+                name="e",
+                target_kind="checkpoint",
+                target_job_id=job_id,
+                target_step=2,
+                target_name="x",
+                request={},
+            )
+        )
+        session.flush()
+        session.add(
+            EvaluationScore(
+                evaluation_id="ev_aaaaaaaaaaaa",
+                label="gsm8k",
+                benchmark="gsm8k",
+                metric="strict",
+                value=0.123456789,
+                low=0.1,
+                high=0.15,
+                method="wilson",
+                n=1319,
+                configuration="c",
+                target_job_id=job_id,
+                target_step=2,
+            )
+        )
+        lineage = continue_lineage(session, describe_training(session, job=job, step=2), form="merged")
+        made = Model(
+            id="mdl_madeeeeeeeee",
+            name="made",
+            state="ready",
+            source={"kind": "export", "job_id": job_id, "step": 2, "form": "merged"},
+            lineage=lineage.model_dump(mode="json"),
+            path="models/made",
+            warnings=[],
+            sha256="a" * 64,
+            sha256_kind="content",
+            parameter_count=1234567,
+        )
+        session.add(made)
+    return made
+
+
+def metrics() -> list[metric_store.StepMetrics]:
+    return [
+        (1, {"train/loss": 2.0, "val/loss": 1.5}),
+        (2, {"train/loss": 1.0, "val/loss": 1.25}),
+    ]
+
+
+def read(client: TestClient, model: Model) -> str:
+    answer = client.get(f"/api/v1/models/{model.id}/card")
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "text/markdown; charset=utf-8"
+    return answer.text
+
+
+def check(client: TestClient, model: Model, card: str) -> Any:
+    return client.post(f"/api/v1/models/{model.id}/card/check", json={"card": card})
+
+
+def matter_of(card: str) -> dict[str, Any]:
+    return dict(yaml.safe_load(card.split("---\n")[1]))
+
+
+def test_a_card_has_the_front_matter_of_the_hub(
+    client: TestClient, trained: Model, settings: Settings
+) -> None:
+    matter = matter_of(read(client, trained))
+
+    assert (matter["license"], matter["base_model"]) == ("apache-2.0", "base | [model]")
+    assert (matter["library_name"], matter["pipeline_tag"]) == ("transformers", "text-generation")
+    assert matter["tags"] == ["trellis", "sft"]
+    (result,) = matter["model-index"][0]["results"]
+    assert result["dataset"] == {"name": "gsm8k", "type": "gsm8k"}
+    assert result["metrics"][0] == {
+        "type": "strict",
+        "value": 0.123457,
+        "name": "strict",
+        "verified": False,
+    }
+    assert result["source"]["url"] == f"{settings.base_url}/evaluations/ev_aaaaaaaaaaaa"
+
+
+def test_a_card_states_what_is_known_and_links_numbers_to_runs(
+    client: TestClient, trained: Model, dataset: Dataset, settings: Settings
+) -> None:
+    card = read(client, trained)
+    job = f"{settings.base_url}/jobs/{trained.lineage['job_id']}"
+
+    for stated in (
+        f"[1.25]({job})",
+        f"[0.123457]({settings.base_url}/evaluations/ev_aaaaaaaaaaaa) | 0.1 to 0.15 (wilson) | 1,319",
+        f"version `{dataset.head}`, split `train`",
+        f"`{trained.lineage['dataset_sha256']}`",
+        "| `learning_rate` | `0.001` |",
+        "recipe `sft`",
+        "preset `cpu-tiny`",
+        "1,234,567",
+        f"{job.replace('/jobs/', '/api/v1/jobs/')}/manifest?attempt=1",
+        "of the weights at the beginning: Apache-2.0",
+    ):
+        assert stated in card, stated
+    # Names cannot break out of the table or into the page.
+    assert "base \\| \\[model\\]" in card
+    assert "teach &lt;it>" in card
+
+
+def test_a_card_that_is_right_passes_with_what_people_wrote_around_it(
+    client: TestClient, trained: Model
+) -> None:
+    card = read(client, trained)
+
+    answer = check(client, trained, f"{card}\n## Intended use\n\nNone.\n")
+
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["statements"] > 20
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "field"),
+    [
+        ("value: 0.123457\n    low", "value: 0.2\n    low", "scores.0.value"),
+        ("batch_size: 8", "batch_size: 16", "trainings.0.parameters.batch_size"),
+        ("[1.25](", "[0.25](", "of the text"),
+        ("(wilson)", "(bootstrap)", "of the text"),
+    ],
+)
+def test_a_number_that_was_changed_is_found(
+    client: TestClient, trained: Model, old: str, new: str, field: str
+) -> None:
+    card = read(client, trained)
+    assert old in card
+
+    answer = check(client, trained, card.replace(old, new))
+
+    assert (answer.status_code, answer.json()["error"]) == (409, "card_outdated")
+    assert any(field in each["field"] for each in answer.json()["details"]["differences"])
+
+
+def test_a_card_is_outdated_when_the_model_is_measured_again(
+    client: TestClient, trained: Model, database: Database
+) -> None:
+    card = read(client, trained)
+    with database.write() as session:
+        session.add(
+            EvaluationScore(
+                evaluation_id="ev_aaaaaaaaaaaa",
+                label="math",
+                benchmark="math",
+                metric="accuracy",
+                value=0.5,
+                n=10,
+                configuration="c",
+                target_model_id=trained.id,
+            )
+        )
+
+    answer = check(client, trained, card)
+
+    assert answer.status_code == 409
+    assert "scores.1.value" in [each["field"] for each in answer.json()["details"]["differences"]]
+
+
+def test_a_card_of_another_model_is_refused(client: TestClient, trained: Model, model: Model) -> None:
+    assert check(client, trained, read(client, model)).json()["error"] == "card_outdated"
+
+
+@pytest.mark.parametrize(
+    "card", ["# hello", "---\na: [\n---\n", "---\ntrellis: 1\n---\nx", "---\n- a\n---\n", "--- \n"]
+)
+def test_a_text_that_is_no_card_is_refused(client: TestClient, trained: Model, card: str) -> None:
+    answer = check(client, trained, card)
+
+    assert (answer.status_code, answer.json()["error"]) == (422, "card_unreadable")
+
+
+def test_a_model_that_came_from_elsewhere_has_a_card_too(client: TestClient, model: Model) -> None:
+    card = read(client, model)
+
+    assert matter_of(card)["license"] == "other"
+    assert "were registered on the platform" in card
+    assert check(client, model, card).status_code == 200
+
+
+def test_what_was_deleted_keeps_its_name(
+    client: TestClient, trained: Model, database: Database, session: Any
+) -> None:
+    repository.delete_job(session, job_id=str(trained.lineage["job_id"]))
+    session.flush()
+
+    facts = gather(session, model=trained)
+
+    assert (facts.trainings[0].name, facts.trainings[0].figure) == ("teach <it>", None)
+
+
+def test_a_card_tells_no_secret(client: TestClient, trained: Model, database: Database) -> None:
+    with database.write() as session:
+        job = repository.lock_job(session, job_id=str(trained.lineage["job_id"]))
+        assert job is not None
+        job.params = {**job.params, "api_key": "x", "note": SECRET}
+        session.add(job)
+
+    card = read(client, trained)
+
+    assert SECRET not in card
+    assert "[secret]" in card or "\\[secret\\]" in card

@@ -18,6 +18,7 @@ import trellis_api.models.models
 import trellis_api.pipelines.models
 import trellis_api.reports.models
 import trellis_api.rewards.models
+import trellis_api.sweeps.models
 import trellis_api.workflows.models  # noqa: F401
 
 metadata = SQLModel.metadata

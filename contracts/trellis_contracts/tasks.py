@@ -42,3 +42,5 @@ MAKE_ENVIRONMENTS = "trellis.environments.make"
 CALL_TOOLS = "trellis.environments.call_tools"
 #: Begin stages of job pipelines whose needs are met, and take in those that are over. Args: none.
 ADVANCE_JOB_PIPELINES = "trellis.jobs.advance_pipelines"
+#: Begin runs of sweeps, stop those that are worse than others, and take in those that are over. Args: none.
+ADVANCE_SWEEPS = "trellis.jobs.advance_sweeps"

@@ -215,6 +215,9 @@ class JobUpdate(BaseModel):
     add_tags: list[Tag] = Field(default_factory=list, max_length=MAX_TAGS)
     remove_tags: list[Tag] = Field(default_factory=list, max_length=MAX_TAGS)
     priority: Priority | None = Field(default=None, description="Of a queued job only; higher runs first.")
+    group: Annotated[str, StringConstraints(strip_whitespace=True, max_length=200, pattern=NO_NUL)] | None = (
+        Field(default=None, description="Runs that belong together; an empty text takes it out of its group.")
+    )
 
     @model_validator(mode="after")
     def _check_tags(self) -> Self:
@@ -332,6 +335,8 @@ class JobRead(BaseModel):
     priority: int
     attempt: int
     cloned_from: str | None
+    sweep: NamedReference | None = Field(description="The sweep that it is a run of.")
+    group: str | None = Field(description="Runs that belong together, such as the seeds of one trial.")
     resume_step: int | None = Field(description="Step of the checkpoint that this attempt continued from.")
     created_at: datetime
     queued_at: datetime

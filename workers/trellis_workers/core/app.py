@@ -75,6 +75,7 @@ def build_configuration() -> dict[str, Any]:
             "environments": _every(_ENVIRONMENTS_INTERVAL_S, tasks.MAKE_ENVIRONMENTS),
             "tool-calls": _every(_ENVIRONMENTS_INTERVAL_S, tasks.CALL_TOOLS),
             "job-pipelines": _every(interval_s, tasks.ADVANCE_JOB_PIPELINES),
+            "sweeps": _every(interval_s, tasks.ADVANCE_SWEEPS),
             "tidy-data": _every(_TIDY_INTERVAL_S, tasks.TIDY_DATA),
             "fetch-models": _every(_MODELS_SWEEP_INTERVAL_S, tasks.FETCH_PENDING_MODELS),
         },

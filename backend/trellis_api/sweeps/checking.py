@@ -1,4 +1,4 @@
-"""Whether a sweep could run, before any of its runs does: names, ranges, budget, and the values at the ends."""
+"""Whether a sweep could run, before any run does: names, ranges, budget, and the values at the ends."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

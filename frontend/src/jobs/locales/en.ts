@@ -6,6 +6,7 @@ import fit from './parts/fit.en'
 import life from './parts/life.en'
 import recipes from './parts/recipes.en'
 import revision from './parts/revision.en'
+import sweep from './parts/sweep.en'
 import work from './parts/work.en'
 
 export default {
@@ -13,6 +14,7 @@ export default {
   episodes,
   ...agents,
   ...evaluating,
+  ...sweep,
   ...fit,
   ...life,
   ...work,

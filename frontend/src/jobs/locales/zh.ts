@@ -6,6 +6,7 @@ import fit from './parts/fit.zh'
 import life from './parts/life.zh'
 import recipes from './parts/recipes.zh'
 import revision from './parts/revision.zh'
+import sweep from './parts/sweep.zh'
 import work from './parts/work.zh'
 
 export default {
@@ -13,6 +14,7 @@ export default {
   episodes,
   ...agents,
   ...evaluating,
+  ...sweep,
   ...fit,
   ...life,
   ...work,

@@ -114,7 +114,9 @@ export function unreadableOf(draft: SweepDraft, knobs: readonly Knob[]): string[
 export function toSweep(draft: SweepDraft, job: JobCreate, knobs: readonly Knob[]): SweepCreate | null {
   if (!isSweep(draft) || unreadableOf(draft, knobs).length > 0) return null
   const types = new Map(knobs.map((knob) => [knob.name, knob.type]))
-  const { export_as: _, name, ...rest } = job
+  const { name } = job
+  // Runs would share the model's name; the best one is exported afterwards.
+  const rest = Object.fromEntries(Object.entries(job).filter(([key]) => key !== 'export_as')) as JobCreate
   const parameters = Object.fromEntries(Object.entries(draft.vary).flatMap(([key, vary]) => {
     const variation = toVariation(vary, types.get(key) ?? 'str')
     return variation === null ? [] : [[key, variation]]
@@ -124,7 +126,7 @@ export function toSweep(draft: SweepDraft, job: JobCreate, knobs: readonly Knob[
   const rule = method === 'asha' && draft.rule === 'none' ? 'asha' : draft.rule
   return {
     name: name.slice(0, 120),
-    job: { ...rest, name },
+    job: rest,
     parameters,
     seeds: readSeeds(draft.seeds) ?? [],
     search: { method, seed: 0 },

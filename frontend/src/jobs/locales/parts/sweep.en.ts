@@ -30,7 +30,7 @@ export default {
     earlyStop: 'Early stopping',
     rule: { none: 'None', asha: 'ASHA (best third continues)', median: 'Median rule' },
     minSteps: 'From step',
-    minStepsHelp: { none: '', asha: 'Runs are compared here, and at 3, 9, 27 times this step.', median: 'Runs are compared every so many steps.' },
+    minStepsHelp: { asha: 'Runs are compared here, and at 3, 9, 27 times this step.', median: 'Runs are compared every so many steps.' },
     summary: '{runs} runs of {trials} combinations, {parallel} at a time. Judged by the',
     launch: 'Launch {count} runs',
     launched: 'Sweep {name} started',

@@ -30,7 +30,7 @@ export default {
     earlyStop: '提前停止',
     rule: { none: '无', asha: 'ASHA（最好的三分之一继续）', median: '中位数规则' },
     minSteps: '起始步',
-    minStepsHelp: { none: '', asha: '在此步以及其 3、9、27 倍处比较各运行。', median: '每隔这么多步比较各运行。' },
+    minStepsHelp: { asha: '在此步以及其 3、9、27 倍处比较各运行。', median: '每隔这么多步比较各运行。' },
     summary: '共 {runs} 个运行，{trials} 个组合，同时运行 {parallel} 个。评判依据：',
     launch: '启动 {count} 个运行',
     launched: '扫描 {name} 已启动',

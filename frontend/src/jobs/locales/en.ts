@@ -274,6 +274,8 @@ export default {
     timeout: 'no answer in time',
   },
   charts: {
+    pattern: 'Metrics by pattern, such as ^val/',
+    attempt: 'Attempt {number} continues here',
     smoothing: 'Smoothing',
     axis: 'Horizontal axis',
     step: 'Step',

@@ -273,6 +273,8 @@ export default {
     timeout: '响应超时',
   },
   charts: {
+    pattern: '按模式查找指标，如 ^val/',
+    attempt: '第 {number} 次尝试由此继续',
     smoothing: '平滑',
     axis: '横轴',
     step: '步',

@@ -26,7 +26,7 @@ export default {
   progress: {
     step: 'step {step}',
     steps: 'step {step} of {total}',
-    queue: 'place {position} in the queue',
+    queue: '#{position} in queue',
     eta: '{time} left',
   },
   phase: {
@@ -63,6 +63,8 @@ export default {
     submit: 'Launch',
     launched: 'Launched: {name}',
     clonedFrom: 'Filled in like “{name}”.',
+    restored: 'Your draft is back as you left it.',
+    startOver: 'Start over',
     cloneName: '{name} (copy) | {name} (copy {number})',
     basics: 'Job',
     recipe: 'Recipe',

@@ -551,6 +551,14 @@ class DiffRead(TypedDict):
     total: Counts | None
 
 
+class DiskForecast(TypedDict):
+    """What a run will write."""
+
+    checkpoint_bytes: int
+    checkpoints: int | None
+    total_bytes: int | None
+
+
 class DryRunProgress(TypedDict):
     """How far the scoring is."""
 
@@ -1045,6 +1053,7 @@ class JobPreview(TypedDict):
     engine_overrides: list[str]
     env: dict[str, str]
     errors: list[Issue]
+    forecast: RunForecast | None
     memory: MemoryEstimate | None
     params: dict[str, Any]
     rewards: list[RewardTerm]
@@ -1783,6 +1792,15 @@ class RunEvaluations(TypedDict):
     job_id: str
 
 
+class RunForecast(TypedDict):
+    """Told before a launch."""
+
+    disk: DiskForecast | None
+    start: StartForecast
+    steps: int | None
+    time: TimeForecast | None
+
+
 class RunRead(TypedDict):
     """A run of a pipeline."""
 
@@ -1965,6 +1983,14 @@ class StageRead(TypedDict):
     started_at: str | None
     state: StageState
     title: str
+
+
+class StartForecast(TypedDict):
+    """When a launch would begin."""
+
+    jobs_ahead: int
+    seconds: float | None
+    unknown: NotRequired[str | None]
 
 
 class StateChanged(TypedDict):
@@ -2155,6 +2181,19 @@ class Text(TypedDict):
 
     en: str
     zh: str
+
+
+class TimeForecast(TypedDict):
+    """How long a run will take, by measured runs that were alike."""
+
+    high_s: float
+    is_same_data: bool
+    low_s: float
+    rows_per_s: float
+    runs: list[str]
+    seconds: float
+    slot_hours: float
+    step_s: float
 
 
 class ToolCall(TypedDict):

@@ -19,6 +19,7 @@ from trellis_api.evaluations.orders import EvaluateWhileTraining
 from trellis_api.jobs.alarms.schemas import AlarmRead, Severity
 from trellis_api.jobs.evaluating.schemas import EvaluateRead
 from trellis_api.jobs.fit_schemas import DataFit
+from trellis_api.jobs.forecast_schemas import RunForecast
 
 Tag = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=64, pattern=NO_NUL)]
 JobName = Annotated[
@@ -255,6 +256,9 @@ class JobPreview(BaseModel):
     )
     memory: MemoryEstimate | None = Field(
         description="What the run is expected to need; null where the model's form is not known."
+    )
+    forecast: RunForecast | None = Field(
+        description="Time, start and disk; null where the request cannot run."
     )
     warnings: list[Issue]
     errors: list[Issue]

@@ -52,6 +52,7 @@ def make_plan(session: Session, settings: Settings, *, request: SweepCreate) -> 
         recipe = None  # the composition says so, with the nearest name
     plan = _fill_in(request, recipe, settings)
     plan.errors += _check_names(plan.request, recipe)
+    plan.errors += _check_seeds(plan.request)
     plan.errors += _check_sizes(plan, settings)
     if not plan.errors:
         _check_values(session, settings, plan)
@@ -139,6 +140,10 @@ def _fill_in_objective(request: SweepCreate) -> Objective:
 def _check_names(request: SweepCreate, recipe: Recipe | None) -> Iterator[SweepIssue]:
     for name, variation in request.parameters.items():
         place = f"parameters.{name}"
+        if name == "seed":
+            message = "Give seeds instead of a parameter: runs that differ in the seed alone are averaged."
+            yield SweepIssue(code="not_variable", field=place, message=message)
+            continue
         if name.startswith(space.OVERRIDES):
             continue  # composed below, where an unknown key is refused with the nearest one
         knob = recipe.knob(name) if recipe is not None else None
@@ -153,6 +158,12 @@ def _check_names(request: SweepCreate, recipe: Recipe | None) -> Iterator[SweepI
         elif knob is not None and variation.values is None and knob.type not in ("int", "float"):
             message = f"'{name}' is no number; give a list of values."
             yield SweepIssue(code="no_range", field=place, message=message)
+
+
+def _check_seeds(request: SweepCreate) -> Iterator[SweepIssue]:
+    if len(request.seeds) > 1 and request.job.params.get("seed") is not None:
+        message = "The job's parameter seed would give all runs the same seed; leave it out."
+        yield SweepIssue(code="seed_fixed", field="job.params.seed", message=message)
 
 
 def _check_sizes(plan: Plan, settings: Settings) -> Iterator[SweepIssue]:

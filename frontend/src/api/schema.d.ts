@@ -4631,6 +4631,21 @@ export interface components {
             split: string;
         };
         /**
+         * DiskForecast
+         * @description What a run will write.
+         */
+        DiskForecast: {
+            /** Checkpoint Bytes */
+            checkpoint_bytes: number;
+            /**
+             * Checkpoints
+             * @description That lie there together; null where that cannot be told.
+             */
+            checkpoints: number | null;
+            /** Total Bytes */
+            total_bytes: number | null;
+        };
+        /**
          * DocumentProblem
          * @description Something that is wrong with a text.
          */
@@ -6665,6 +6680,8 @@ export interface components {
             };
             /** Errors */
             errors: components["schemas"]["Issue"][];
+            /** @description Time, start and disk; null where the request cannot run. */
+            forecast: components["schemas"]["RunForecast"] | null;
             /** @description What the run is expected to need; null where the model's form is not known. */
             memory: components["schemas"]["MemoryEstimate"] | null;
             /**
@@ -9600,6 +9617,18 @@ export interface components {
             job_id: string;
         };
         /**
+         * RunForecast
+         * @description Told before a launch.
+         */
+        RunForecast: {
+            disk: components["schemas"]["DiskForecast"] | null;
+            start: components["schemas"]["StartForecast"];
+            /** Steps */
+            steps: number | null;
+            /** @description Null: no run that was alike has been measured. */
+            time: components["schemas"]["TimeForecast"] | null;
+        };
+        /**
          * RunRead
          * @description A run of a pipeline.
          */
@@ -10251,6 +10280,24 @@ export interface components {
          */
         StageState: "waiting" | "running" | "succeeded" | "failed" | "stopped" | "skipped" | "blocked";
         /**
+         * StartForecast
+         * @description When a launch would begin.
+         */
+        StartForecast: {
+            /** Jobs Ahead */
+            jobs_ahead: number;
+            /**
+             * Seconds
+             * @description 0: at once; null where a job ahead cannot be told.
+             */
+            seconds: number | null;
+            /**
+             * Unknown
+             * @description Name of the job whose end cannot be told.
+             */
+            unknown?: string | null;
+        };
+        /**
          * StateChanged
          * @description The job is in another state, or in the same state for another reason: read it again for the actions.
          */
@@ -10855,6 +10902,46 @@ export interface components {
             enable_thinking?: boolean | null;
             /** Thinking */
             thinking?: boolean | null;
+        };
+        /**
+         * TimeForecast
+         * @description How long a run will take, by measured runs that were alike.
+         */
+        TimeForecast: {
+            /** High S */
+            high_s: number;
+            /**
+             * Is Same Data
+             * @description All of them trained on this dataset; otherwise on others.
+             */
+            is_same_data: boolean;
+            /**
+             * Low S
+             * @description At the speed of the fastest of them.
+             */
+            low_s: number;
+            /**
+             * Rows Per S
+             * @description Rows, or responses, that a step works on.
+             */
+            rows_per_s: number;
+            /**
+             * Runs
+             * @description Ids of the jobs that it was computed from.
+             */
+            runs: string[];
+            /**
+             * Seconds
+             * @description From launch to the last step.
+             */
+            seconds: number;
+            /**
+             * Slot Hours
+             * @description Hours times slots: GPU-hours on a GPU platform.
+             */
+            slot_hours: number;
+            /** Step S */
+            step_s: number;
         };
         /**
          * ToDataset

@@ -136,6 +136,7 @@ def test_never_more_runs_at_a_time_than_asked_for(
         ({"search": {"method": "random"}, "parameters": {"learning_rate": {"min": 1e-6, "max": 1e-4}}},
          {"budget.runs": "no_budget"}),
         ({"parallel": 5}, {"parallel": "too_parallel"}),
+        ({"parameters": {"seed": {"values": [1, 2]}}}, {"parameters.seed": "not_variable"}),
         ({"search": {"method": "asha"}, "budget": {"runs": 3}}, {"early_stop": "no_early_stop"}),
         ({"parameters": {"learning_rate": {"min": 1, "max": 9, "count": 50},
                          "group_size": {"min": 1, "max": 90, "step": 1}}}, {"budget.runs": "too_many_runs"}),

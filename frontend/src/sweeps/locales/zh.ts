@@ -17,6 +17,7 @@ export default {
   resumed: '扫描已恢复',
   remove: { title: '删除 {name}？', text: '其任务会保留，但不再属于该扫描。', done: '已删除 {name}' },
   state: { queued: '排队中', running: '运行中', stopping: '停止中', stopped: '已停止', succeeded: '成功', failed: '失败', pruned: '提前停止', refused: '被拒绝', deleted: '任务已删除' },
+  cause: { sweep_hours_used: '时间预算已用完', sweep_runs_failed: '最初的运行均失败', sweep_metric_missing: '目标指标从未报告', sweep_failed: '无法继续' },
   method: { grid: '网格', random: '随机', bayesian: '贝叶斯（TPE）', asha: 'ASHA' },
   facts: { search: '搜索方法', model: '模型', dataset: '数据集', recipe: '配方', parallel: '同时运行', earlyStop: '提前停止', elapsed: '已用时间', none: '无' },
   take: { last: '{metric} 的最后值', best: '{metric} 的最佳值' },

@@ -109,7 +109,7 @@ class StopRule(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     rule: Literal["asha", "median"] = Field(
-        description="asha: at min_steps, and each time `factor` times later, the best 1/factor go on; median: "
+        description="asha: at min_steps and each time `factor` times later, the best 1/factor go on; median: "
         "every min_steps, a run whose best value is worse than the median of the others' means is stopped."
     )
     min_steps: int = Field(ge=1, le=2**31, description="No run is stopped before this step.")
@@ -249,7 +249,7 @@ class Importance(BaseModel):
     """Importance of all parameters."""
 
     method: Literal["rank_variance"] = Field(
-        description="Share of the variance of the runs' ranks that the thirds of a parameter's values explain, "
+        description="Share of the variance of the runs' ranks that the thirds of a parameter explain, "
         "corrected for chance (epsilon squared); each parameter by itself."
     )
     run_count: int

@@ -430,7 +430,7 @@ def test_nothing_but_health_and_login_answers_without_a_login(
         evaluation_id=new_id("ev"), benchmark_name="gsm8k", label="gsm8k", position=0, number=0,
         report_id=new_id("rep"), workflow_id=new_id("wfl"), environment_id=new_id("env"),
         call_id=new_id("ecl"), rollout_id=1,
-        endpoint_id=new_id("ep"), job_pipeline_id=new_id("jpl"), stage_id="only",
+        endpoint_id=new_id("ep"), job_pipeline_id=new_id("jpl"), stage_id="only", sweep_id=new_id("swp"),
     )  # fmt: skip
 
     status = call(operation.method, path)

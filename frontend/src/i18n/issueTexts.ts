@@ -60,6 +60,7 @@ export const zhByIssue: Readonly<Record<string, string>> = {
   no_range: '该参数不是数值，请给出取值列表。',
   no_replacements: '每步只有一个批次时无法替换提示；请允许更多批次，或关闭动态采样。',
   not_a_pipeline: '这不是流水线：需要包含 name 和 stages。',
+  not_a_sweep: '需要包含 name、job 与 parameters 的映射。',
   not_enough_gpus: '集群没有这么多 GPU。',
   not_variable: '该参数不能扫描。',
   not_yaml: '无法读取这段 YAML 文本。',

@@ -20,6 +20,6 @@ export function isUnderWay({ state }: Pick<SweepSummary, 'state'>): boolean {
 /** A value of a parameter as a person reads it. */
 export function showValue(value: unknown): string {
   if (typeof value !== 'number' || Number.isInteger(value)) return String(value)
-  const plain = String(value)
-  return plain.length <= 7 ? plain : value.toExponential().replace(/(\.\d{3})\d+/, '$1')
+  const rounded = Number(value.toPrecision(4))
+  return Math.abs(value) >= 1e-3 && Math.abs(value) < 1e6 ? String(rounded) : rounded.toExponential().replace('e+', 'e')
 }

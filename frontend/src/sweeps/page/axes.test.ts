@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import type { SweepRun } from '../types'
+import { showValue, type SweepRun } from '../types'
 import { goodness, makeAxis, measuredRuns, wantsLog } from './axes'
 
 function run(index: number, value: number | null, seed = 1): SweepRun {
@@ -29,5 +29,11 @@ describe('axes', () => {
   })
   it('calls the best one 1 whichever way is up', () => {
     expect([goodness(1, [1, 3], 'min'), goodness(3, [1, 3], 'min'), goodness(3, [1, 3], 'max'), goodness(2, [2, 2], 'min')]).toEqual([1, 0, 1, 1])
+  })
+})
+
+describe('a value', () => {
+  it('is written as a person would, small ones as powers', () => {
+    expect([0.00001, 3.1622776e-6, 0.05, 8, 1234567.5, 'bf16', true].map(showValue)).toEqual(['1e-5', '3.162e-6', '0.05', '8', '1.235e6', 'bf16', 'true'])
   })
 })

@@ -26,7 +26,7 @@ export default {
   bestCard: { title: 'Best run', none: 'No run has finished with a value yet.', run: 'Run {number}', spread: '± {spread} over {count} seeds', clone: 'Clone the best', export: 'Export the best', compare: 'Compare the best {count}' },
   table: { run: 'Run', step: 'at step {step}', duration: 'Duration', seed: 'Seed' },
   scatter: { title: 'Parameter against objective', x: 'Parameter', label: '{metric} against {parameter}: {count} runs' },
-  parallel: { title: 'Parallel coordinates', hint: 'Each line is a run, the darker the better. Hover a row or a line to follow it.', label: 'Parallel coordinates of {count} runs' },
+  parallel: { title: 'Parallel coordinates', hint: 'Each line is a run, the stronger the better. Hover a row or a line to follow it.', label: 'Parallel coordinates of {count} runs' },
   importance: {
     title: 'Importance of parameters',
     method: 'Share of the variance of the runs’ ranks that each parameter explains by itself (ε², numbers by thirds). p: how often random orders look as important.',

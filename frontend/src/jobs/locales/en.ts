@@ -219,6 +219,7 @@ export default {
     attempt: 'Attempt',
     resumedFrom: 'from step {step}',
     runtime: 'Run time',
+    group: 'Group',
     clonedFrom: 'Cloned from',
     stopping: 'The run finishes its step, saves a checkpoint and leaves. After the grace period it is ended.',
   },

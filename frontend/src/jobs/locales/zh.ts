@@ -218,6 +218,7 @@ export default {
     attempt: '运行次数',
     resumedFrom: '自第 {step} 步',
     runtime: '运行时长',
+    group: '分组',
     clonedFrom: '复制自',
     stopping: '任务会完成当前步、保存检查点后退出；超过宽限时间将被强制结束。',
   },

@@ -9,7 +9,7 @@ import yaml
 from trellis_contracts.evaluation import Score
 from trellis_evaluation.problem import EvaluationProblem
 from trellis_evaluation.reports import pdf
-from trellis_evaluation.reports.charts import Bar, BarGroup, draw_bars
+from trellis_evaluation.reports.charts import Bar, BarGroup, Line, draw_bars, draw_history
 from trellis_evaluation.reports.content import clean
 from trellis_evaluation.reports.document import LANGUAGES, Language
 from trellis_evaluation.reports.rendering import render_html, render_markdown
@@ -170,6 +170,18 @@ def test_settings_that_all_evaluations_share_are_named_once() -> None:
 def test_unprintable_output_is_counted_and_not_shown() -> None:
     assert clean("a" + "\x01" * 12 + "b") == "a�×12b"
     assert clean("a\x01b") == "a�b"
+
+
+def test_the_outermost_names_of_a_history_end_with_its_picture() -> None:
+    names = [(float(at), f"a model with a long name, version {at}") for at in range(3)]
+    line = Line("a", [0, 1, 2], [0.1, 0.2, 0.3], [None] * 3, [None] * 3, "#000000")
+
+    drawn = draw_history([line], names, "Version", "History")
+
+    labels = re.findall(r"<text style=\"([^\"]*)\"[^>]*>a model", drawn)
+    assert len(labels) == 3
+    assert ["text-anchor: end" in style for style in labels] == [False, False, True]
+    assert ["text-anchor: middle" in style for style in labels] == [False, True, False]
 
 
 def test_charts_show_names_as_they_are() -> None:

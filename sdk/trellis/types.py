@@ -151,6 +151,7 @@ class Budget(TypedDict):
 
     hours: NotRequired[float | None]
     runs: NotRequired[int | None]
+    slot_hours: NotRequired[float | None]
 
 
 class CatalogueSource(TypedDict):
@@ -2123,6 +2124,7 @@ class SweepRead(TypedDict):
     request: SweepCreate
     runs: list[SweepRunRead]
     search: Search
+    slot_hours: float
     state: SweepState
     trials: list[TrialRead]
 

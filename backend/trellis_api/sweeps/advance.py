@@ -227,12 +227,12 @@ def _begin_runs(state: _State) -> None:
 
 
 def _are_hours_used(state: _State) -> bool:
-    hours = state.request.budget.hours
-    if hours is None or elapsed_s(state.sweep) < hours * 3600:
+    found = find_used_budget(state.session, state.sweep, state.request, list(state.jobs.values()))
+    if found is None:
         return False
     if state.sweep.cause is None:
         state.sweep.cause = HOURS_USED
-        state.sweep.reason = f"The budget of {hours:g} hours is used up; no more runs begin."
+        state.sweep.reason = f"The budget of {found} is used up; no more runs begin."
     queued = [run for run, job in state.list_active() if job.state == JobState.QUEUED]
     state.look.stopping += stop_runs(state.session, queued)
     return True
@@ -299,6 +299,28 @@ def elapsed_s(sweep: Sweep) -> float:
     """Seconds under way, stops left out."""
     now = 0.0 if sweep.finished_at else (utc_now() - sweep.started_at).total_seconds()
     return sweep.earlier_s + max(0.0, now)
+
+
+def used_slot_hours(session: Session, found: Sequence[Job]) -> float:
+    """Hours times slots that jobs have taken, in all their attempts."""
+    earlier = jobs_repository.sum_earlier_run_times(session, jobs=found)
+    seconds = 0.0
+    for job in found:
+        own = ((job.finished_at or utc_now()) - job.started_at).total_seconds() if job.started_at else 0.0
+        seconds += job.gpus * (max(0.0, own) + earlier.get(job.id, 0.0))
+    return seconds / 3600
+
+
+def find_used_budget(
+    session: Session, sweep: Sweep, request: SweepCreate, found: Sequence[Job]
+) -> str | None:
+    """The budget of time that is used up, in words; None where there is some left."""
+    budget = request.budget
+    if budget.hours is not None and elapsed_s(sweep) >= budget.hours * 3600:
+        return f"{budget.hours:g} hours"
+    if budget.slot_hours is not None and used_slot_hours(session, found) >= budget.slot_hours:
+        return f"{budget.slot_hours:g} slot-hours"
+    return None
 
 
 def _settle(state: _State) -> None:

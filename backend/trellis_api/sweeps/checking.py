@@ -19,7 +19,6 @@ from trellis_api.sweeps import space
 from trellis_api.sweeps.errors import InvalidSweep
 from trellis_api.sweeps.schemas import (
     MAX_RUNS,
-    Budget,
     Objective,
     SweepCreate,
     SweepIssue,
@@ -122,7 +121,7 @@ def _fill_in(request: SweepCreate, recipe: Recipe | None, settings: Settings) ->
         "early_stop": early_stop,
     }
     if trials is not None:
-        updates["budget"] = Budget(runs=min(MAX_RUNS, trials * len(seeds)), hours=request.budget.hours)
+        updates["budget"] = request.budget.model_copy(update={"runs": min(MAX_RUNS, trials * len(seeds))})
     return Plan(request.model_copy(update=updates), integers, trials, parallel)
 
 

@@ -15,7 +15,7 @@ from trellis_api.jobs.repository import map_jobs, sum_earlier_run_times
 from trellis_api.jobs.schemas import NamedReference
 from trellis_api.models.repository import map_model_names
 from trellis_api.sweeps import importance, measuring, repository
-from trellis_api.sweeps.advance import elapsed_s
+from trellis_api.sweeps.advance import elapsed_s, used_slot_hours
 from trellis_api.sweeps.models import Sweep, SweepRun
 from trellis_api.sweeps.schemas import SweepCreate, SweepRead, SweepRunRead, SweepSummary, TrialRead
 from trellis_api.sweeps.states import FINISHED, UNDER_WAY, RunState, SweepState, of_run
@@ -60,6 +60,7 @@ def present(session: Session, sweep: Sweep) -> SweepRead:
         best_run=_find_best_run(runs, jobs, request, trials),
         importance=_measure_importance(runs, jobs, request),
         elapsed_s=round(elapsed_s(sweep), 1),
+        slot_hours=round(used_slot_hours(session, list(jobs.values())), 4),
     )
 
 

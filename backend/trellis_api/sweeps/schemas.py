@@ -87,6 +87,12 @@ class Budget(BaseModel):
         le=10_000,
         description="Hours under way. Then no run begins; queued ones are stopped, running ones end.",
     )
+    slot_hours: float | None = Field(
+        default=None,
+        gt=0,
+        le=1_000_000,
+        description="Hours times slots of all runs: GPU-hours on a GPU platform. As for hours when used up.",
+    )
 
 
 class Objective(BaseModel):
@@ -291,3 +297,4 @@ class SweepRead(SweepSummary):
     best_run: int | None = Field(description="Index of the best run of the best trial.")
     importance: Importance
     elapsed_s: float = Field(description="Under way, stops left out.")
+    slot_hours: float = Field(description="Hours times slots that its runs have taken.")

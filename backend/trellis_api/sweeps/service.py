@@ -15,7 +15,7 @@ from trellis_api.core.settings import Settings
 from trellis_api.jobs import repository as jobs_repository
 from trellis_api.jobs import service as jobs
 from trellis_api.sweeps import repository
-from trellis_api.sweeps.advance import elapsed_s, stop_runs
+from trellis_api.sweeps.advance import find_used_budget, stop_runs
 from trellis_api.sweeps.checking import require_plan
 from trellis_api.sweeps.errors import SweepFinished, SweepNotFound, SweepNotRunning, SweepRunning
 from trellis_api.sweeps.models import Sweep
@@ -75,8 +75,9 @@ def resume(session: Session, settings: Settings, *, sweep_id: str) -> Sweep:
     request = SweepCreate.model_validate(sweep.document)
     if not can_resume(sweep, runs, request):
         raise SweepFinished(f"All runs of '{sweep.name}' are over.")
-    if request.budget.hours is not None and elapsed_s(sweep) >= request.budget.hours * 3600:
-        raise SweepFinished(f"'{sweep.name}' has used its {request.budget.hours:g} hours; start a new one.")
+    jobs_of_runs = jobs_repository.map_jobs(session, job_ids={run.job_id for run in runs if run.job_id})
+    if (used := find_used_budget(session, sweep, request, list(jobs_of_runs.values()))) is not None:
+        raise SweepFinished(f"'{sweep.name}' has used its {used}; start a new one.")
     for run in runs:
         if not run.is_paused:
             continue

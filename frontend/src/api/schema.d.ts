@@ -3149,6 +3149,11 @@ export interface components {
              * @description Runs in all; default the whole grid. Others need it.
              */
             runs?: number | null;
+            /**
+             * Slot Hours
+             * @description Hours times slots of all runs: GPU-hours on a GPU platform. As for hours when used up.
+             */
+            slot_hours?: number | null;
         };
         /**
          * CalledFunction
@@ -6274,7 +6279,7 @@ export interface components {
         Importance: {
             /**
              * Method
-             * @description Share of the variance of the runs' ranks that the thirds of a parameter's values explain, corrected for chance (epsilon squared); each parameter by itself.
+             * @description Share of the variance of the runs' ranks that the thirds of a parameter explain, corrected for chance (epsilon squared); each parameter by itself.
              * @constant
              */
             method: "rank_variance";
@@ -10454,7 +10459,7 @@ export interface components {
             min_steps: number;
             /**
              * Rule
-             * @description asha: at min_steps, and each time `factor` times later, the best 1/factor go on; median: every min_steps, a run whose best value is worse than the median of the others' means is stopped.
+             * @description asha: at min_steps and each time `factor` times later, the best 1/factor go on; median: every min_steps, a run whose best value is worse than the median of the others' means is stopped.
              * @enum {string}
              */
             rule: "asha" | "median";
@@ -10684,6 +10689,11 @@ export interface components {
             /** Runs */
             runs: components["schemas"]["SweepRunRead"][];
             search: components["schemas"]["Search"];
+            /**
+             * Slot Hours
+             * @description Hours times slots that its runs have taken.
+             */
+            slot_hours: number;
             state: components["schemas"]["SweepState"];
             /**
              * Trials

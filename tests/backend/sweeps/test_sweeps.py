@@ -297,6 +297,17 @@ def test_hours_that_are_used_up_let_runs_end_and_begin_no_more(
     assert (found["state"], found["cause"], found["runs"]) == ("failed", "sweep_hours_used", [])
 
 
+def test_slot_hours_that_are_used_up_let_runs_end_and_begin_no_more(
+    client: TestClient, rig: SweepRig, body: dict[str, Any]
+) -> None:
+    sweep_id = create(client, body, parallel=1, budget={"slot_hours": 1e-9})
+    rig.run_through(sweep_id, lambda run: 1.0)
+
+    found = read(client, sweep_id)
+    assert (found["state"], found["cause"], len(found["runs"])) == ("succeeded", "sweep_hours_used", 1)
+    assert "slot-hours" in found["reason"]
+
+
 def test_a_deleted_sweep_leaves_its_jobs(client: TestClient, rig: SweepRig, body: dict[str, Any]) -> None:
     sweep_id = create(client, body)
     rig.run_through(sweep_id, lambda run: 1.0)

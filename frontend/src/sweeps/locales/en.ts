@@ -19,7 +19,7 @@ export default {
   state: { queued: 'Queued', running: 'Running', stopping: 'Stopping', stopped: 'Stopped', succeeded: 'Succeeded', failed: 'Failed', pruned: 'Stopped early', refused: 'Refused', deleted: 'Job deleted' },
   cause: { sweep_hours_used: 'Its hours are used up', sweep_runs_failed: 'The first runs failed', sweep_metric_missing: 'The objective was never reported', sweep_failed: 'It could not go on' },
   method: { grid: 'Grid', random: 'Random', bayesian: 'Bayesian (TPE)', asha: 'ASHA' },
-  facts: { search: 'Search', model: 'Model', dataset: 'Dataset', recipe: 'Recipe', parallel: 'At a time', earlyStop: 'Early stopping', elapsed: 'Time under way', none: 'none' },
+  facts: { search: 'Search', model: 'Model', dataset: 'Dataset', recipe: 'Recipe', parallel: 'At a time', earlyStop: 'Early stopping', elapsed: 'Time under way', slotHours: 'Slot-hours', none: 'none' },
   take: { last: 'last {metric}', best: 'best {metric}' },
   mode: { min: 'lower is better', max: 'higher is better' },
   rule: { asha: 'ASHA from step {step}, best 1/{factor} continue', median: 'Median rule every {step} steps' },

@@ -24,6 +24,8 @@ export default {
     parallelHelp: 'Empty: as many as there are slots.',
     hours: 'Hours at most',
     hoursHelp: 'After that no run begins; running ones finish.',
+    slotHours: 'GPU-hours at most',
+    slotHoursHelp: 'Hours times slots of all runs together.',
     metric: 'Objective',
     metricDefault: 'the recipe’s own',
     metricHelp: 'Validation metrics count with their best value, others with their last.',

@@ -24,6 +24,8 @@ export default {
     parallelHelp: '留空则与槽位数相同。',
     hours: '最多小时数',
     hoursHelp: '之后不再启动新的运行；正在运行的会完成。',
+    slotHours: '最多 GPU 小时',
+    slotHoursHelp: '所有运行的小时数乘以槽位数之和。',
     metric: '目标指标',
     metricDefault: '配方默认',
     metricHelp: '验证指标取最佳值，其他指标取最后值。',

@@ -57,6 +57,7 @@ from trellis_api.recipes.router import router as recipes_router
 from trellis_api.registry.router import router as registry_router
 from trellis_api.reports.router import router as reports_router
 from trellis_api.rewards.router import router as rewards_router
+from trellis_api.sweeps.router import router as sweeps_router
 from trellis_api.uploads.router import router as uploads_router
 from trellis_api.uploads.service import remove_expired
 from trellis_api.workflows.router import router as workflows_router
@@ -82,6 +83,7 @@ ROUTERS: list[APIRouter] = [
     pipelines_router,
     environments_router,
     job_pipelines_router,
+    sweeps_router,
     generations_router,
     models_router,
     cards_router,

@@ -38,6 +38,18 @@ EXAMPLES: dict[tuple[str, str], dict[str, Any]] = {
         "tool": "search_profile",
         "arguments": {"sql": "SELECT name FROM profiles LIMIT 3"},
     },
+    ("/sweeps", "post"): {
+        "name": "learning rate",
+        "job": {
+            "name": "learning rate",
+            "recipe": "sft",
+            "model": "mdl_abcdefgh2345",
+            "dataset": "ds_abcdefgh2345",
+        },
+        "parameters": {"learning_rate": {"min": 1e-6, "max": 1e-4, "scale": "log"}},
+        "budget": {"runs": 20},
+        "search": {"method": "bayesian"},
+    },
     ("/job-pipelines", "post"): {
         "name": "reasoning",
         "stages": [

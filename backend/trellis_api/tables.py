@@ -20,6 +20,7 @@ import trellis_api.pipelines.models
 import trellis_api.registry.models
 import trellis_api.reports.models
 import trellis_api.rewards.models
+import trellis_api.sweeps.models
 import trellis_api.workflows.models  # noqa: F401
 
 metadata = SQLModel.metadata

@@ -84,6 +84,12 @@ def find_job_pipeline(client: ApiClient, called: str) -> str:
     return _require(found, f"there is no pipeline of jobs '{called}'", hint="trellis job-pipelines list")
 
 
+def find_sweep(client: ApiClient, called: str) -> str:
+    """Id of the sweep of this id or name; of several of the name, the newest."""
+    found = _find(client, called, prefix="swp_", path="/sweeps")
+    return _require(found, f"there is no sweep '{called}'", hint="trellis sweep list")
+
+
 def _find(
     client: ApiClient, called: str, *, prefix: str, path: str, must_be_one: bool = False, **filters: Any
 ) -> str | None:

@@ -30,6 +30,7 @@ from trellis_cli import (
     registry,
     reports,
     rewards,
+    sweeps,
     tune,
 )
 from trellis_cli.errors import ExitCode, Problem
@@ -102,6 +103,7 @@ app.add_typer(linksearch.app, name="linksearch", help="Train an agent that finds
 app.add_typer(environments.app, name="environments", help="What agents work on; make them, try tools.")
 app.add_typer(job_pipelines.app, name="job-pipelines", help="Stages of jobs that need each other.")
 app.add_typer(engines.app, name="engines", help="What is changed in verl, vLLM and TRL, and whether it fits.")
+app.add_typer(sweeps.app, name="sweep", help="One training many times, with values or seeds that vary.")
 app.add_typer(tune.app, name="tune", help="Train any workflow: an async function that returns a reward.")
 chat.register(app)
 platform_commands.register(app)

@@ -19,7 +19,8 @@ ROOTS = (
     "JobRead", "LineageRead", "LogLineRead", "ManifestRead",
     "MetricKey", "MetricsRead", "ModelRead", "PipelineChecked", "PipelineRead", "QuarantineRead", "Recipe",
     "RefRead", "RefsRead", "ReportRead", "RewardFileRead", "RewardKind", "RolloutRead", "RolloutStep",
-    "RolloutSummary", "RunRead", "SampleRead", "StatisticsRead", "StreamEvents", "UserRead", "VersionRead",
+    "RolloutSummary", "RunRead", "SampleRead", "StatisticsRead", "StreamEvents", "SweepPreview", "SweepRead",
+    "SweepSummary", "UserRead", "VersionRead",
     "WorkflowDetail", "WorkflowListed", "WorkflowRead",
 )  # fmt: skip
 HEADER = '''"""What the API answers, as typed dictionaries.

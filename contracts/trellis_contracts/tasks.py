@@ -44,3 +44,5 @@ CALL_TOOLS = "trellis.environments.call_tools"
 ADVANCE_JOB_PIPELINES = "trellis.jobs.advance_pipelines"
 #: Begin fine-tuning jobs whose files have been read. Args: none.
 ADVANCE_FINE_TUNING = "trellis.fine_tuning.advance"
+#: Begin runs of sweeps, stop those that are worse than others, and take in those that are over. Args: none.
+ADVANCE_SWEEPS = "trellis.jobs.advance_sweeps"

@@ -16,6 +16,7 @@ import { pipelineRoutes } from '@/pipelines/routes'
 import { playgroundRoutes } from '@/playground/routes'
 import { reportRoutes } from '@/reports/routes'
 import { rewardRoutes } from '@/rewards/routes'
+import { sweepRoutes } from '@/sweeps/routes'
 
 declare module 'vue-router' {
   interface RouteMeta {
@@ -47,6 +48,7 @@ export const router = createRouter({
         },
         ...jobRoutes,
         ...jobPipelineRoutes,
+        ...sweepRoutes,
         ...environmentRoutes,
         ...datasetRoutes,
         ...pipelineRoutes,

@@ -17,6 +17,8 @@ from trellis_recipes.request import ComposeRequest
 #: where that cannot be told.
 Measure = Callable[[dict[str, Value]], int | None]
 
+#: The parameter that says how many rows are taken off the training to validate on.
+HELD_OUT = "validation_rows"
 #: Of the memory that there is, what a pass may fill by the estimate: other programs need some, too.
 _SHARE = 0.75
 #: Passes larger than this gain no speed.
@@ -42,6 +44,18 @@ def fill_automatic(
     if passes:
         filled |= _passes(recipe, request, filled, passes, measure)
     return filled, sorted(empty)
+
+
+def hold_out_fewer(request: ComposeRequest, knobs: dict[str, Value]) -> bool:
+    """Let the rows that are held out unasked be a tenth of a small dataset; whether it is one."""
+    wanted, rows = knobs.get(HELD_OUT), request.row_count
+    if HELD_OUT in request.params or request.validation_path is not None or not isinstance(wanted, int):
+        return False
+    most = wanted if rows is None else max(1 if rows > 1 else 0, rows // 10)
+    if wanted <= most:
+        return False
+    knobs[HELD_OUT] = most
+    return True
 
 
 def divisors(number: int) -> list[int]:

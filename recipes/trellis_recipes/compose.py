@@ -11,7 +11,7 @@ from typing import Any
 from trellis_contracts.recipe import Engine, Preset, Recipe
 
 from trellis_recipes import mapping, platform_defaults, retrieval_mapping, trl_mapping
-from trellis_recipes.automatic import fill_automatic
+from trellis_recipes.automatic import HELD_OUT, fill_automatic, hold_out_fewer
 from trellis_recipes.catalogue import UnknownRecipe, get_recipe, list_recipes
 from trellis_recipes.checks import check_config
 from trellis_recipes.checks.nodes import check_nodes
@@ -51,6 +51,7 @@ def compose(request: ComposeRequest) -> Composition:
     knobs, knob_errors = resolve_knobs(recipe, preset, request.params)
     if "seed" in knobs and knobs["seed"] is None:
         knobs["seed"] = request.seed
+    has_fewer = hold_out_fewer(request, knobs)
     trl_mapping.apply_loss_defaults(recipe, preset, request, knobs)
     schema = schema_of(recipe)
     own, override_errors = check_overrides(schema, request.overrides)
@@ -61,6 +62,7 @@ def compose(request: ComposeRequest) -> Composition:
         return _needed_memory(recipe, request, config, env)
 
     knobs, derived = fill_automatic(recipe, request, knobs, measure)
+    derived = sorted([*derived, HELD_OUT]) if has_fewer else derived
     inexpressible = _inexpressible(request, knobs) + check_parameter_texts(recipe, knobs)
     errors += knob_errors + override_errors + inexpressible
     composition = Composition(

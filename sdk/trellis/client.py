@@ -31,6 +31,9 @@ from trellis.types import (
     RewardFileRead,
     RewardKind,
     SampleRead,
+    SweepPreview,
+    SweepRead,
+    SweepSummary,
     UserRead,
     WorkflowDetail,
     WorkflowListed,
@@ -72,6 +75,7 @@ class Client:
         self.workflows = Workflows(self._api)
         self.environments = Environments(self._api)
         self.job_pipelines = JobPipelines(self._api)
+        self.sweeps = Sweeps(self._api)
 
     def __enter__(self) -> "Client":
         return self
@@ -316,6 +320,32 @@ class JobPipelines(Resource[JobPipelineRead, JobPipelineRead]):
     def wait(self, pipeline_id: str, *, timeout_s: float | None = None) -> JobPipelineRead:
         """The pipeline when it has ended, however it did; ``TimeoutError``."""
         return self._wait(pipeline_id, frozenset({"succeeded", "failed", "stopped"}), timeout_s)
+
+
+class Sweeps(Resource[SweepRead, SweepSummary]):
+    """One training many times, with parameters or seeds that vary."""
+
+    path = "/sweeps"
+
+    def submit(self, name: str, job: Mapping[str, Any], **order: Any) -> SweepRead:
+        """As in ``POST /sweeps``; the values at the ends of every range are checked at once."""
+        return cast(SweepRead, self._post("", {"name": name, "job": dict(job), **order}))
+
+    def preview(self, name: str, job: Mapping[str, Any], **order: Any) -> SweepPreview:
+        """What it would do, and what is wrong with it; nothing is written."""
+        return cast(SweepPreview, self._post("/preview", {"name": name, "job": dict(job), **order}))
+
+    def stop(self, sweep_id: str) -> SweepRead:
+        """Begin no more runs; those that run leave at a checkpoint."""
+        return cast(SweepRead, self._post(f"/{sweep_id}/stop"))
+
+    def resume(self, sweep_id: str) -> SweepRead:
+        """Go on: stopped runs continue from their checkpoints, and the next ones begin."""
+        return cast(SweepRead, self._post(f"/{sweep_id}/resume"))
+
+    def wait(self, sweep_id: str, *, timeout_s: float | None = None) -> SweepRead:
+        """The sweep when it has ended, however it did; ``TimeoutError``."""
+        return self._wait(sweep_id, frozenset({"succeeded", "failed", "stopped"}), timeout_s)
 
 
 class Workflows(Resource[WorkflowDetail, WorkflowListed]):

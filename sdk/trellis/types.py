@@ -41,7 +41,11 @@ Probe = Literal["gold", "answer", "empty", "truncated", "repeated", "format_only
 
 ReportState = Literal["pending", "writing", "ready", "failed"]
 
+RunState = Literal["queued", "running", "stopped", "succeeded", "failed", "pruned", "refused", "deleted"]
+
 StageState = Literal["waiting", "running", "succeeded", "failed", "stopped", "skipped", "blocked"]
+
+SweepState = Literal["running", "stopping", "stopped", "succeeded", "failed"]
 
 Verdict = Literal["correct", "wrong", "unanswered", "truncated", "failed"]
 
@@ -140,6 +144,14 @@ class BestByBenchmark(TypedDict):
     label: str
     metric: NotRequired[str | None]
     mode: Literal["max", "min"]
+
+
+class Budget(TypedDict):
+    """When no more runs begin."""
+
+    hours: NotRequired[float | None]
+    runs: NotRequired[int | None]
+    slot_hours: NotRequired[float | None]
 
 
 class CatalogueSource(TypedDict):
@@ -540,6 +552,14 @@ class DiffRead(TypedDict):
     total: Counts | None
 
 
+class DiskForecast(TypedDict):
+    """What a run will write."""
+
+    checkpoint_bytes: int
+    checkpoints: int | None
+    total_bytes: int | None
+
+
 class DryRunProgress(TypedDict):
     """How far the scoring is."""
 
@@ -699,6 +719,19 @@ class EvaluateRead(TypedDict):
     stopped: EarlyStopped | None
 
 
+class EvaluateWhileTraining(TypedDict):
+    """Benchmarks that the saved checkpoints of a training are measured on."""
+
+    at_end: bool
+    benchmarks: list[Gsm8kOrder | MathOrder | HumanEvalOrder | MmluOrder | CustomOrder | HarnessOrder]
+    best_by: NotRequired[BestByBenchmark | None]
+    early_stop: NotRequired[EarlyStop | None]
+    engine: NotRequired[EngineSettings]
+    every_minutes: NotRequired[float | None]
+    every_steps: NotRequired[int | None]
+    seed: int
+
+
 class EvaluatedPair(TypedDict):
     """A job's newest evaluation on a benchmark beside the baseline's."""
 
@@ -783,6 +816,14 @@ class Example(TypedDict):
     kind: Literal["changed", "dropped"]
     position: int
     reason: NotRequired[str | None]
+
+
+class ExportAs(TypedDict):
+    """A model to make of the checkpoint when the job has succeeded."""
+
+    best_by: NotRequired[str | None]
+    mode: NotRequired[Literal["max", "min"] | None]
+    name: str
 
 
 class ExportAsRead(TypedDict):
@@ -929,6 +970,15 @@ class HumanEvalOrder(TypedDict):
     timeout_s: float
 
 
+class Importance(TypedDict):
+    """Importance of all parameters."""
+
+    method: Literal["rank_variance"]
+    min_runs: int
+    parameters: list[ParameterImportance]
+    run_count: int
+
+
 class Issue(TypedDict):
     """One error or warning; ``field`` is a path into the request (``params.group_size``)."""
 
@@ -947,6 +997,34 @@ class JobComparison(TypedDict):
     missing: list[str]
     parameters: list[ComparedParameter]
     seed_groups: list[list[str]]
+
+
+class JobCreate(TypedDict):
+    """A job to run."""
+
+    columns: NotRequired[dict[str, Any]]
+    data_format: NotRequired[DataFormat | None]
+    dataset: str
+    dataset_split: NotRequired[str | None]
+    dataset_version: NotRequired[str | None]
+    evaluate: NotRequired[EvaluateWhileTraining | None]
+    export_as: NotRequired[ExportAs | None]
+    keep_best_by: NotRequired[BestBy | None]
+    model: str
+    name: str
+    overrides: NotRequired[dict[str, Any]]
+    params: NotRequired[dict[str, Any]]
+    preset: NotRequired[str | None]
+    priority: int
+    recipe: str
+    resources: NotRequired[Resources]
+    seed: int
+    tags: NotRequired[list[str]]
+    validation_columns: NotRequired[dict[str, Any]]
+    validation_data_format: NotRequired[DataFormat | None]
+    validation_dataset: NotRequired[str | None]
+    validation_split: NotRequired[str | None]
+    validation_version: NotRequired[str | None]
 
 
 class JobPipelineRead(TypedDict):
@@ -976,6 +1054,7 @@ class JobPreview(TypedDict):
     engine_overrides: list[str]
     env: dict[str, str]
     errors: list[Issue]
+    forecast: RunForecast | None
     memory: MemoryEstimate | None
     params: dict[str, Any]
     rewards: list[RewardTerm]
@@ -1009,6 +1088,7 @@ class JobRead(TypedDict):
     exported_model: NamedReference | None
     failure: Failure | None
     finished_at: str | None
+    group: str | None
     headline_metrics: list[str]
     id: str
     is_starred: bool
@@ -1034,6 +1114,7 @@ class JobRead(TypedDict):
     started_at: str | None
     state: JobState
     stop_requested_at: str | None
+    sweep: NamedReference | None
     tags: list[str]
     validation_columns: dict[str, str]
     validation_data_format: DataFormat | None
@@ -1367,6 +1448,14 @@ class NumericScorer(TypedDict):
     tolerance: float
 
 
+class Objective(TypedDict):
+    """The metric by which runs are compared."""
+
+    metric: NotRequired[str | None]
+    mode: NotRequired[Literal["max", "min"] | None]
+    take: NotRequired[Literal["last", "best"] | None]
+
+
 class OverlapScorer(TypedDict):
     """BLEU (sacrebleu, sentence level) or ROUGE-1/2/L (rouge-score) with the reference, 0 to 1."""
 
@@ -1380,6 +1469,15 @@ class Paper(TypedDict):
     arxiv: NotRequired[str | None]
     title: str
     year: int
+
+
+class ParameterImportance(TypedDict):
+    """How much of the difference between runs a parameter accounts for."""
+
+    correlation: float | None
+    importance: float
+    p_value: float
+    parameter: str
 
 
 class Pipeline(TypedDict):
@@ -1695,6 +1793,15 @@ class RunEvaluations(TypedDict):
     job_id: str
 
 
+class RunForecast(TypedDict):
+    """Told before a launch."""
+
+    disk: DiskForecast | None
+    start: StartForecast
+    steps: int | None
+    time: TimeForecast | None
+
+
 class RunRead(TypedDict):
     """A run of a pipeline."""
 
@@ -1797,6 +1904,13 @@ class ScoringError(TypedDict):
     term: str
 
 
+class Search(TypedDict):
+    """How runs are chosen."""
+
+    method: Literal["grid", "random", "bayesian", "asha"]
+    seed: int
+
+
 class StageCreate(TypedDict):
     """One stage: a training as a launch would take it, or an evaluation."""
 
@@ -1872,6 +1986,14 @@ class StageRead(TypedDict):
     title: str
 
 
+class StartForecast(TypedDict):
+    """When a launch would begin."""
+
+    jobs_ahead: int
+    seconds: float | None
+    unknown: NotRequired[str | None]
+
+
 class StateChanged(TypedDict):
     """The job is in another state, or in the same state for another reason: read it again for the actions."""
 
@@ -1912,6 +2034,15 @@ class Step(TypedDict):
     params: NotRequired[dict[str, Any]]
 
 
+class StopRule(TypedDict):
+    """Stop runs that are worse than others at the same step."""
+
+    factor: int
+    min_runs: int
+    min_steps: int
+    rule: Literal["asha", "median"]
+
+
 class StreamEvents(TypedDict):
     """The event names of the stream, each with the type of its data. `id` is the position to resume from."""
 
@@ -1932,6 +2063,112 @@ class StreamReset(TypedDict):
     at: str
 
 
+class SweepCreate(TypedDict):
+    """A training, and what varies in it."""
+
+    budget: NotRequired[Budget]
+    early_stop: NotRequired[StopRule | None]
+    job: JobCreate
+    name: str
+    objective: NotRequired[Objective]
+    parallel: NotRequired[int | None]
+    parameters: NotRequired[dict[str, Any]]
+    search: NotRequired[Search]
+    seeds: NotRequired[list[int]]
+
+
+class SweepIssue(TypedDict):
+    """Something that is wrong, or worth a warning."""
+
+    code: str
+    field: str
+    message: str
+
+
+class SweepPreview(TypedDict):
+    """What a sweep would do; nothing is written."""
+
+    errors: list[SweepIssue]
+    examples: list[dict[str, Any]]
+    objective: Objective
+    parallel: int
+    runs: int | None
+    trials: int | None
+    warnings: list[SweepIssue]
+
+
+class SweepRead(TypedDict):
+    """A sweep with its runs."""
+
+    best: TrialRead | None
+    best_run: int | None
+    can_delete: bool
+    can_resume: bool
+    can_stop: bool
+    cause: str | None
+    counts: dict[str, int]
+    created_at: str
+    dataset: NamedReference
+    elapsed_s: float
+    finished_at: str | None
+    id: str
+    importance: Importance
+    model: NamedReference
+    name: str
+    objective: Objective
+    parallel: int
+    parameters: list[str]
+    planned_runs: int
+    reason: str | None
+    recipe: str
+    request: SweepCreate
+    runs: list[SweepRunRead]
+    search: Search
+    slot_hours: float
+    state: SweepState
+    trials: list[TrialRead]
+
+
+class SweepRunRead(TypedDict):
+    """One run of a sweep."""
+
+    duration_s: float | None
+    index: int
+    job: NamedReference | None
+    job_state: JobState | None
+    problem: str | None
+    progress: Progress | None
+    pruned_at: str | None
+    seed: int
+    state: RunState
+    trial: int
+    value: float | None
+    value_step: int | None
+    values: dict[str, Any]
+
+
+class SweepSummary(TypedDict):
+    """A sweep in a list."""
+
+    best: TrialRead | None
+    can_delete: bool
+    can_resume: bool
+    can_stop: bool
+    cause: str | None
+    counts: dict[str, int]
+    created_at: str
+    finished_at: str | None
+    id: str
+    name: str
+    objective: Objective
+    parameters: list[str]
+    planned_runs: int
+    reason: str | None
+    recipe: str
+    search: Search
+    state: SweepState
+
+
 class TargetEstimate(TypedDict):
     """What one target is expected to take."""
 
@@ -1946,6 +2183,19 @@ class Text(TypedDict):
 
     en: str
     zh: str
+
+
+class TimeForecast(TypedDict):
+    """How long a run will take, by measured runs that were alike."""
+
+    high_s: float
+    is_same_data: bool
+    low_s: float
+    rows_per_s: float
+    runs: list[str]
+    seconds: float
+    slot_hours: float
+    step_s: float
 
 
 class ToolCall(TypedDict):
@@ -2003,6 +2253,16 @@ class Trajectory(TypedDict):
     turns: list[Turn]
 
 
+class TrialRead(TypedDict):
+    """Runs with the same values."""
+
+    mean: float
+    run_count: int
+    spread: float | None
+    trial: int
+    values: dict[str, Any]
+
+
 class Turn(TypedDict):
     """One message of an episode, in the order in which the model saw them."""
 
@@ -2020,6 +2280,17 @@ class UserRead(TypedDict):
     expires_at: NotRequired[str | None]
     method: Literal["token", "session"]
     name: str
+
+
+class Variation(TypedDict):
+    """The values that one parameter takes: a list, or a range."""
+
+    count: NotRequired[int | None]
+    max: NotRequired[int | float | None]
+    min: NotRequired[int | float | None]
+    scale: Literal["linear", "log"]
+    step: NotRequired[int | float | None]
+    values: NotRequired[list[bool | int | float | str] | None]
 
 
 class VerdictCounts(TypedDict):

@@ -41,6 +41,7 @@ from trellis_api.openapi import build_schema
 from trellis_api.reports import service as reports
 from trellis_api.reports.folder import report_folder
 from trellis_api.reports.schemas import ReportProblem
+from trellis_api.sweeps.models import Sweep, SweepRun
 from trellis_contracts.attempt import locate_checkpoints
 from trellis_contracts.data_tasks import DataTaskState, ImportTask, PathSource
 from trellis_contracts.states import JobState
@@ -253,6 +254,7 @@ def _environment_and_job_pipeline(platform: TestClient, dataset_id: str) -> dict
         "call_id": call_id,
         "job_pipeline_id": pipeline_id,
         "stage_id": "only",
+        "sweep_id": _stopped_sweep(platform, dataset_id, model_id),
     }
 
 
@@ -275,6 +277,27 @@ def _named_model(platform: TestClient, model_id: str) -> dict[str, str | int]:
         platform.post(place, json={"name": name, "model": model_id}).raise_for_status()
         platform.put(f"{place}/{name}/aliases/production", json={"version": version}).raise_for_status()
     return {"registry_name": name, "alias": "production"}
+
+
+def _stopped_sweep(platform: TestClient, dataset_id: str, model_id: str) -> str:
+    """One that was stopped after its first run, whose job is gone."""
+    sweep_id = new_id("swp")
+    document = {
+        "name": "rates", "job": {"recipe": "grpo", "model": model_id, "dataset": dataset_id}, "seeds": [1],
+        "parameters": {"learning_rate": {"values": [1e-6, 1e-5]}}, "budget": {"runs": 2},
+        "objective": {"metric": "val/loss", "mode": "min", "take": "best"}, "search": {"method": "grid"},
+    }  # fmt: skip
+    with platform.app.state.database.write() as session:  # type: ignore[attr-defined]
+        session.add(
+            Sweep(
+                id=sweep_id, name="rates", recipe="grpo", document=document, state="stopped", is_active=False
+            )
+        )
+        session.flush()
+        run = SweepRun(sweep_id=sweep_id, index=0, trial=0, seed=1, values={"learning_rate": 1e-6})
+        run.job_id, run.is_over, run.value, run.value_step = new_id("job"), True, 0.5, 3
+        session.add(run)
+    return sweep_id
 
 
 def _rollout(platform: TestClient, job_id: str) -> int:
@@ -437,6 +460,7 @@ def test_nothing_but_health_and_login_answers_without_a_login(
         call_id=new_id("ecl"), rollout_id=1,
         endpoint_id=new_id("ep"), job_pipeline_id=new_id("jpl"), stage_id="only",
         fine_tuning_job_id=new_id("ftjob"), registry_name="bot", alias="production",
+        endpoint_id=new_id("ep"), job_pipeline_id=new_id("jpl"), stage_id="only", sweep_id=new_id("swp"),
     )  # fmt: skip
 
     status = call(operation.method, path)

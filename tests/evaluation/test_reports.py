@@ -9,9 +9,9 @@ import yaml
 from trellis_contracts.evaluation import Score
 from trellis_evaluation.problem import EvaluationProblem
 from trellis_evaluation.reports import pdf
-from trellis_evaluation.reports.charts import Bar, BarGroup, draw_bars
+from trellis_evaluation.reports.charts import Bar, BarGroup, Line, draw_bars, draw_history
 from trellis_evaluation.reports.content import clean
-from trellis_evaluation.reports.document import LANGUAGES
+from trellis_evaluation.reports.document import LANGUAGES, Language
 from trellis_evaluation.reports.rendering import render_html, render_markdown
 from trellis_testing.report_data import HOSTILE, make_report
 
@@ -94,7 +94,7 @@ def test_ids_of_charts_are_not_shared(pages: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("language", "words"),
     [
-        ("en", ["By level", "McNemar", "cut off", "different revisions", "Wilson", "Settings differ"]),
+        ("en", ["By level", "McNemar", "truncated", "different revisions", "Wilson", "Settings differ"]),
         ("zh", ["按难度", "McNemar", "被截断", "版本不同", "Wilson", "设置不同"]),
     ],
 )
@@ -133,6 +133,55 @@ def test_markdown_keeps_what_a_model_wrote_in_its_block() -> None:
     for table in tables:
         widths = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
         assert len(widths) == 1, table
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("count", [1, 2])
+def test_every_table_of_markdown_is_one(language: Language, count: int) -> None:
+    """A head, its line of dashes, and rows, without a blank line between: otherwise it is shown as text."""
+    markdown = render_markdown(make_report(count), language)
+    outside = re.sub(r"^(`{3,})text\n.*?\n\1$", "", markdown, flags=re.DOTALL | re.MULTILINE)
+
+    tables = [table.splitlines() for table in re.findall(r"(?:^\|.*\n?)+", outside, flags=re.MULTILINE)]
+
+    assert len(tables) >= 4
+    for table in tables:
+        assert len(table) >= 3, table
+        assert re.fullmatch(r"\|(?:-+:?\|)+", table[1]), table
+
+
+def test_a_report_begins_with_what_came_out() -> None:
+    compared, single = render_markdown(make_report(2), "en"), render_markdown(make_report(1), "en")
+
+    assert compared.index("## Summary") < compared.index("## Evaluations")
+    assert re.search(r"- .* is better than |- .* no difference shown ", compared)
+    assert "## Summary" in single
+
+
+def test_settings_that_all_evaluations_share_are_named_once() -> None:
+    markdown = render_markdown(make_report(2), "en")
+    settings = markdown[markdown.index("## What was measured with") :]
+
+    names = [line.split("|")[1].strip() for line in settings.splitlines() if line.startswith("| ")]
+    assert len(names) > 3
+    assert len(names) == len(set(names))
+
+
+def test_unprintable_output_is_counted_and_not_shown() -> None:
+    assert clean("a" + "\x01" * 12 + "b") == "a�×12b"
+    assert clean("a\x01b") == "a�b"
+
+
+def test_the_outermost_names_of_a_history_end_with_its_picture() -> None:
+    names = [(float(at), f"a model with a long name, version {at}") for at in range(3)]
+    line = Line("a", [0, 1, 2], [0.1, 0.2, 0.3], [None] * 3, [None] * 3, "#000000")
+
+    drawn = draw_history([line], names, "Version", "History")
+
+    labels = re.findall(r"<text style=\"([^\"]*)\"[^>]*>a model", drawn)
+    assert len(labels) == 3
+    assert ["text-anchor: end" in style for style in labels] == [False, False, True]
+    assert ["text-anchor: middle" in style for style in labels] == [False, True, False]
 
 
 def test_charts_show_names_as_they_are() -> None:

@@ -176,3 +176,28 @@ def test_the_real_model_preset_is_offered_by_every_recipe_of_language_models() -
     for recipe in list_recipes():
         ids = {preset.id for preset in get_recipe(recipe.id).presets}
         assert ("cpu-small" in ids) == (recipe.engine is not Engine.RETRIEVAL), recipe.id
+
+
+@pytest.mark.parametrize(
+    ("rows", "params", "held_out"),
+    [(63, {}, 6), (9, {}, 1), (10_000, {}, None), (None, {}, None), (63, {"validation_rows": 20}, 20)],
+)
+def test_rows_held_out_unasked_are_a_tenth_of_a_small_dataset(
+    rows: int | None, params: dict[str, Any], held_out: int | None
+) -> None:
+    """Where ``held_out`` is None, as many as the preset says."""
+
+    def build(row_count: int | None, given: dict[str, Any]) -> Composition:
+        return compose(
+            ComposeRequest(
+                recipe="sft", preset="cpu-tiny", params={"batch_size": 4, **given}, platform="cpu", gpus=1,
+                model_path="/m", train_path="/d/train.parquet", checkpoint_dir="/c", seed=1,
+                row_count=row_count,
+            )
+        )  # fmt: skip
+
+    found, usual = build(rows, params), build(None, {}).params["validation_rows"]
+
+    assert found.params["validation_rows"] == (usual if held_out is None else held_out)
+    assert ("validation_rows" in found.derived) is (held_out is not None and not params)
+    assert [error.code for error in found.errors if error.code == "too_few_rows"] == []

@@ -45,7 +45,7 @@ def check_document(session: Session, settings: Settings, *, text: str) -> JobPip
     except InvalidJobPipeline as error:
         issues = error.details if isinstance(error.details, list) else []
         return _refuse(
-            *(_place(found, each["code"], _parts(each["field"]), each["message"]) for each in issues)
+            *(_place(found, each["code"], split_field(each["field"]), each["message"]) for each in issues)
         )
     return JobPipelineChecked(document=request, problems=[])
 
@@ -60,7 +60,8 @@ def _place(found: Document, code: str, place: tuple[int | str, ...], message: st
     return DocumentProblem(code=code, field=field, message=message, line=found.line_of(place))
 
 
-def _parts(field: str) -> tuple[int | str, ...]:
+def split_field(field: str) -> tuple[int | str, ...]:
+    """The place of a field such as ``stages.0.model`` in a document."""
     return tuple(int(part) if part.isascii() and part.isdigit() else part for part in field.split("."))
 
 
@@ -70,23 +71,24 @@ def _with_ids(session: Session, content: dict[str, Any]) -> dict[str, Any]:
     # Nothing is looked up for more stages than the schema takes: it refuses them.
     if not isinstance(stages, list) or len(stages) > MAX_STAGES:
         return content
-    find_rows, find_base = _dataset_ids(session), _model_ids(session)
+    find_rows, find_base = dataset_ids(session), model_ids(session)
     return {**content, "stages": [_stage_with_ids(stage, find_rows, find_base) for stage in stages]}
 
 
 def _stage_with_ids(stage: Any, find_rows: Find, find_base: Find) -> Any:
     if not isinstance(stage, dict):
         return stage
-    made = _replace(stage, _ROWS, find_rows)
+    made = replace(stage, _ROWS, find_rows)
     if "model" in made:
-        made["model"] = _replace(made["model"], ("base",), find_base)
+        made["model"] = replace(made["model"], ("base",), find_base)
     orders = made.get("benchmarks")
     if isinstance(orders, list) and len(orders) <= MAX_BENCHMARKS:
-        made["benchmarks"] = [_replace(order, ("dataset",), find_rows) for order in orders]
+        made["benchmarks"] = [replace(order, ("dataset",), find_rows) for order in orders]
     return made
 
 
-def _replace(content: Any, fields: tuple[str, ...], find: Find) -> Any:
+def replace(content: Any, fields: tuple[str, ...], find: Find) -> Any:
+    """The mapping with ids in these fields; what is no mapping stays as it is."""
     if not isinstance(content, dict):
         return content
     return {
@@ -95,7 +97,9 @@ def _replace(content: Any, fields: tuple[str, ...], find: Find) -> Any:
     }
 
 
-def _dataset_ids(session: Session) -> Find:
+def dataset_ids(session: Session) -> Find:
+    """Looks up ids of datasets by name."""
+
     def find(name: str) -> str | None:
         row = find_dataset_named(session, name=name)
         return row.id if row else None
@@ -103,7 +107,9 @@ def _dataset_ids(session: Session) -> Find:
     return _named(find, prefix="ds_")
 
 
-def _model_ids(session: Session) -> Find:
+def model_ids(session: Session) -> Find:
+    """Looks up ids of models by name."""
+
     def find(name: str) -> str | None:
         row = find_model_named(session, name=name)
         return row.id if row else None

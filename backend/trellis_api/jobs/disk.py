@@ -27,7 +27,7 @@ def check_disk(composition: Composition, request: ComposeRequest, settings: Sett
     if composition.errors or not composition.config or request.architecture is None:
         return
     try:
-        use = _estimate(composition, request, request.architecture)
+        use = estimate_use(composition, request, request.architecture)
     except IncompleteConfiguration:
         return
     room = max(0, shutil.disk_usage(settings.data_root).free - settings.min_free_disk_bytes)
@@ -45,7 +45,8 @@ def check_disk(composition: Composition, request: ComposeRequest, settings: Sett
         composition.warnings.append(issue)
 
 
-def _estimate(composition: Composition, request: ComposeRequest, architecture: Architecture) -> DiskUse:
+def estimate_use(composition: Composition, request: ComposeRequest, architecture: Architecture) -> DiskUse:
+    """What checkpoints take; ``IncompleteConfiguration`` where the settings do not tell."""
     params = composition.params
     return estimate_disk(
         architecture,
@@ -57,13 +58,14 @@ def _estimate(composition: Composition, request: ComposeRequest, architecture: A
         env=composition.env,
         parameters=request.parameter_count or architecture.parameters,
         saves=count_saves(
-            total_steps=_count_steps(composition, request), save_every=whole(params.get("save_every"), 0)
+            total_steps=count_run_steps(composition, request), save_every=whole(params.get("save_every"), 0)
         ),
         keep=whole(params.get(_KEEP), 0) or None,
     )
 
 
-def _count_steps(composition: Composition, request: ComposeRequest) -> int | None:
+def count_run_steps(composition: Composition, request: ComposeRequest) -> int | None:
+    """Steps that a run will make; None where only the tokenizer can tell."""
     params = composition.params
     if composition.engine is Engine.TRL:
         batch = rows_per_step(request, params)

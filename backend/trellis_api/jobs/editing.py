@@ -1,4 +1,4 @@
-"""Changes what people write about a job: name, notes, tags, star, and the priority while it waits."""
+"""Changes what people write about a job: name, notes, tags, star, group, and the priority while it waits."""
 
 from sqlmodel import Session
 from trellis_contracts.states import JobState
@@ -21,6 +21,8 @@ def update(session: Session, *, job_id: str, changes: JobUpdate) -> Job:
         job.priority = changes.priority
     if changes.name is not None:
         job.name = changes.name
+    if changes.group is not None:
+        job.group = changes.group or None
     if changes.notes is not None:
         job.notes = changes.notes
     if changes.is_starred is not None:

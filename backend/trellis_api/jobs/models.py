@@ -69,6 +69,10 @@ class Job(SQLModel, table=True):
     device_memory_bytes: int | None = Field(default=None, sa_type=BigInteger)
     priority: int = 0
     cloned_from: str | None = None
+    #: The sweep that it is a run of.
+    sweep_id: str | None = Field(default=None, max_length=32, index=True)
+    #: Runs that belong together, such as the seeds of one configuration.
+    group: str | None = Field(default=None, max_length=200, index=True)
     #: What a person wrote about it, as Markdown.
     notes: str = Field(default="", sa_type=Text, sa_column_kwargs={"server_default": ""})
     is_starred: bool = Field(default=False, sa_column_kwargs={"server_default": sa_false()})

@@ -34,6 +34,7 @@ from trellis_api.jobs.schemas import (
 from trellis_api.jobs.service import RESUMABLE, STOPPABLE
 from trellis_api.jobs.sorting import JobOrder, JobSort, decode_position, list_sorted
 from trellis_api.models.repository import map_model_names
+from trellis_api.sweeps.repository import map_names as map_sweep_names
 
 LAST_LINES = 20
 
@@ -113,6 +114,8 @@ def present_all(
             priority=job.priority,
             attempt=job.attempt,
             cloned_from=job.cloned_from,
+            sweep=names.sweep(job),
+            group=job.group,
             resume_step=job.resume_step,
             created_at=job.created_at,
             queued_at=job.queued_at,
@@ -168,6 +171,7 @@ class _Names:
             str(job.export_as["job_id"]) for job in jobs if job.export_as and job.export_as.get("job_id")
         }
         self._exports = repository.map_job_names(session, job_ids=export_ids)
+        self._sweeps = map_sweep_names(session, sweep_ids={job.sweep_id for job in jobs if job.sweep_id})
         self._models = map_model_names(session, model_ids=model_ids)
         self._datasets = map_dataset_names(session, dataset_ids=dataset_ids)
 
@@ -176,6 +180,9 @@ class _Names:
 
     def dataset(self, dataset_id: str) -> NamedReference:
         return NamedReference(id=dataset_id, name=self._datasets.get(dataset_id))
+
+    def sweep(self, job: Job) -> NamedReference | None:
+        return NamedReference(id=job.sweep_id, name=self._sweeps.get(job.sweep_id)) if job.sweep_id else None
 
     def exported_model(self, job: Job) -> NamedReference | None:
         """The model that a finished export has registered, its name null where it was deleted since."""

@@ -45,6 +45,8 @@ class JobFilter:
     #: Whether an alarm is active.
     has_alarms: bool | None = None
     is_starred: bool | None = None
+    sweep: str | None = None
+    group: str | None = None
     #: Knobs with the values that they must have.
     params: tuple[tuple[str, str], ...] = ()
 
@@ -101,6 +103,10 @@ def select_jobs(wanted: JobFilter) -> SelectOfScalar[Job]:
     if wanted.has_alarms is not None:
         is_alarmed = col(Job.id).in_(select_jobs_with_alarms())
         statement = statement.where(is_alarmed if wanted.has_alarms else ~is_alarmed)
+    if wanted.sweep is not None:
+        statement = statement.where(Job.sweep_id == wanted.sweep)
+    if wanted.group is not None:
+        statement = statement.where(Job.group == wanted.group)
     for knob, value in wanted.params:
         statement = statement.where(col(Job.params)[knob].as_string() == value)
     return statement

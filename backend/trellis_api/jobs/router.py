@@ -72,6 +72,12 @@ def list_jobs(
         str | None,
         Query(description="That train this workflow file (wfl_...).", max_length=64, pattern=NO_NUL),
     ] = None,
+    sweep: Annotated[
+        str | None, Query(description="Runs of this sweep (swp_...).", max_length=64, pattern=NO_NUL)
+    ] = None,
+    group: Annotated[
+        str | None, Query(description="Jobs of this group.", max_length=200, pattern=NO_NUL)
+    ] = None,
     sort: Annotated[JobSort, Query(description="Column; jobs without a value come last.")] = JobSort.CREATED,
     order: Annotated[Direction, Query(description="From the least on, or from the greatest.")] = "desc",
     metric: Annotated[
@@ -98,6 +104,8 @@ def list_jobs(
         text=text,
         has_alarms=has_alarms,
         is_starred=starred,
+        sweep=sweep,
+        group=group,
         params=tuple((knob, value) for knob, value in knobs.items() if value is not None),
     )
     by = JobOrder(sort, order, metric)

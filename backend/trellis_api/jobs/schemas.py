@@ -19,6 +19,7 @@ from trellis_api.evaluations.orders import EvaluateWhileTraining
 from trellis_api.jobs.alarms.schemas import AlarmRead, Severity
 from trellis_api.jobs.evaluating.schemas import EvaluateRead
 from trellis_api.jobs.fit_schemas import DataFit
+from trellis_api.jobs.forecast_schemas import RunForecast
 
 Tag = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=64, pattern=NO_NUL)]
 JobName = Annotated[
@@ -215,6 +216,9 @@ class JobUpdate(BaseModel):
     add_tags: list[Tag] = Field(default_factory=list, max_length=MAX_TAGS)
     remove_tags: list[Tag] = Field(default_factory=list, max_length=MAX_TAGS)
     priority: Priority | None = Field(default=None, description="Of a queued job only; higher runs first.")
+    group: Annotated[str, StringConstraints(strip_whitespace=True, max_length=200, pattern=NO_NUL)] | None = (
+        Field(default=None, description="Runs that belong together; an empty text takes it out of its group.")
+    )
 
     @model_validator(mode="after")
     def _check_tags(self) -> Self:
@@ -252,6 +256,9 @@ class JobPreview(BaseModel):
     )
     memory: MemoryEstimate | None = Field(
         description="What the run is expected to need; null where the model's form is not known."
+    )
+    forecast: RunForecast | None = Field(
+        description="Time, start and disk; null where the request cannot run."
     )
     warnings: list[Issue]
     errors: list[Issue]
@@ -332,6 +339,8 @@ class JobRead(BaseModel):
     priority: int
     attempt: int
     cloned_from: str | None
+    sweep: NamedReference | None = Field(description="The sweep that it is a run of.")
+    group: str | None = Field(description="Runs that belong together, such as the seeds of one trial.")
     resume_step: int | None = Field(description="Step of the checkpoint that this attempt continued from.")
     created_at: datetime
     queued_at: datetime

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlmodel import Session
 from trellis_recipes.catalogue import UnknownRecipe, get_recipe
-from trellis_recipes.compose import Composition, compose
+from trellis_recipes.compose import ComposeRequest, Composition, compose
 from trellis_recipes.issues import Issue
 from trellis_recipes.mapping import reward_mixture
 
@@ -17,6 +17,7 @@ from trellis_api.datasets.repository import lock_dataset
 from trellis_api.datasets.view import DatasetView
 from trellis_api.environments.resources import find_environment_problems, keep_environment
 from trellis_api.jobs import data_fit, exports, memory, repository, service
+from trellis_api.jobs import forecast as forecasting
 from trellis_api.jobs.composition import Ingredients, build_compose_request
 from trellis_api.jobs.disk import check_disk
 from trellis_api.jobs.errors import (
@@ -107,6 +108,18 @@ def preview(
         validation_data=found.validation_data,
         rewards=as_terms(reward_mixture(composition.params)),
         memory=estimated.memory,
+        forecast=(
+            None
+            if issues or composition.errors
+            else forecasting.forecast(
+                session,
+                settings,
+                job=job,
+                model=found.ingredients.model,
+                composition=composition,
+                request=found.asked,
+            )
+        ),
         warnings=[*warnings, *([estimated.problem] if estimated.problem else [])],
         errors=[*issues, *composition.errors],
     )
@@ -201,6 +214,7 @@ class Composed:
     validation_data: DataFit | None
     composition: Composition
     issues: list[Issue]
+    asked: ComposeRequest
 
 
 def _compose(session: Session, *, job: Job, settings: Settings, is_preview: bool = False) -> Composed:
@@ -225,7 +239,7 @@ def _compose(session: Session, *, job: Job, settings: Settings, is_preview: bool
     asked = build_compose_request(settings, job=job, ingredients=ingredients)
     composition = compose(asked)
     check_disk(composition, asked, settings)
-    return Composed(job, ingredients, data, validation_data, composition, issues)
+    return Composed(job, ingredients, data, validation_data, composition, issues, asked)
 
 
 def _keep_ingredients(session: Session, *, job: Job) -> None:

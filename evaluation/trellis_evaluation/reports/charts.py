@@ -186,6 +186,11 @@ def draw_history(
         if ticks is not None:
             room = (WIDTH - 70) / max(1, len(ticks)) - 6
             axes.set_xticks([at for at, _ in ticks], [_cut(label, room) for _, label in ticks])
+            # The outermost names end with the picture.
+            labels = axes.get_xticklabels()
+            if len(labels) > 1:
+                labels[0].set_ha("left")
+                labels[-1].set_ha("right")
         else:
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel(x_title)

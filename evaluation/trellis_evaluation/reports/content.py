@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +29,7 @@ _PACKAGES = (
     "sacrebleu",
     "rouge-score",
 )
+_UNPRINTABLE = re.compile(r"�{4,}")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -88,6 +89,10 @@ class Content:
     entries: list[Entry]
     sections: list[BenchmarkSection]
     examples: list[Example] = field(default_factory=list)
+    #: Sentences: who is better on what, or the scores where nothing is compared.
+    summary: list[str] = field(default_factory=list)
+    #: Setting → values with the letters of the evaluations that have them; no letters where all have it.
+    settings: list[tuple[str, list[tuple[str, str]]]] = field(default_factory=list)
 
     def entry(self, evaluation_id: str) -> Entry:
         """The evaluation of that id; ``ValueError`` where the report has none."""
@@ -116,7 +121,26 @@ def build_content(report: ReportInput, texts: Texts) -> Content:
         for entry in entries
         for sample in entry.evaluation.examples.get(label, [])
     ]
+    content.settings = merge_settings(entries)
     return content
+
+
+def merge_settings(entries: Sequence[Entry]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Each setting once, with the values that evaluations have of it: most are the same for all."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for entry in entries:
+        for name, value in flatten_manifest(entry.evaluation.manifest):
+            found.setdefault(name, {}).setdefault(value, []).append(entry.letter)
+    return [
+        (
+            name,
+            [
+                ("" if len(letters) == len(entries) else ", ".join(letters), value)
+                for value, letters in values.items()
+            ],
+        )
+        for name, values in found.items()
+    ]
 
 
 def find_score(result: BenchmarkResult | None, metric: str) -> Score | None:
@@ -141,7 +165,9 @@ def flatten_manifest(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def clean(text: str) -> str:
     """Without characters that change how others are shown, or that no page may hold."""
-    return _CONTROL.sub("�", text.replace("\r\n", "\n").replace("\r", "\n"))
+    shown = _CONTROL.sub("�", text.replace("\r\n", "\n").replace("\r", "\n"))
+    # Bytes that are no text come in rows; how many there are says as much.
+    return _UNPRINTABLE.sub(lambda run: f"�×{len(run.group())}", shown)
 
 
 def verdicts() -> list[str]:

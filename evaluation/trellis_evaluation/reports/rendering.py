@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -27,7 +28,7 @@ _BAR_CELLS = 20
 
 def render_html(report: ReportInput, language: Language) -> str:
     """One page: texts escaped, charts inside, a policy that forbids loading anything, printable on A4."""
-    content = build_content(report, read_texts(language))
+    content = _build(report, language)
     environment = _environment(autoescape=True)
     template = environment.get_template("report.html.jinja")
     return template.render(
@@ -42,9 +43,60 @@ def render_html(report: ReportInput, language: Language) -> str:
 
 def render_markdown(report: ReportInput, language: Language) -> str:
     """Tables and bars of characters; what a model wrote stands in fenced blocks."""
-    content = build_content(report, read_texts(language))
+    content = _build(report, language)
     text = _environment(autoescape=False).get_template("report.md.jinja").render(**_values(content))
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+def _build(report: ReportInput, language: Language) -> Content:
+    content = build_content(report, read_texts(language))
+    content.summary = [_summarise(content, each.a, each.b, each.comparison) for each in report.comparisons]
+    if not content.summary:
+        content.summary = list(_list_scores(content))
+    return content
+
+
+def _summarise(content: Content, a: str, b: str, found: Comparison) -> str:
+    """One comparison in a sentence."""
+    texts, names = content.texts, {"a": content.entry(a).label, "b": content.entry(b).label}
+    benchmark = f"{found.label} ({texts.name('metric_names', found.metric)})"
+    if found.obstacle:
+        obstacle = texts.name("obstacles", found.obstacle)
+        return texts("summary_unpaired", benchmark=benchmark, obstacle=obstacle, **names)
+    p = "" if found.p_value is None else _p_value(found.p_value)
+    p = p if p.startswith("<") else f"= {p}"
+    difference = _points(found.difference, found)
+    shared = {"benchmark": benchmark, "p": p, "pairs": str(found.pairs)}
+    if not found.is_significant or found.low is None or found.high is None:
+        return texts("summary_equal", difference=difference, **names, **shared)
+    is_b_better = found.difference > 0
+    sign = 1 if is_b_better else -1
+    ends = sorted((sign * found.low, sign * found.high))
+    return texts(
+        "summary_better",
+        better=names["b" if is_b_better else "a"],
+        worse=names["a" if is_b_better else "b"],
+        difference=_points(abs(found.difference), found),
+        low=_points(ends[0], found),
+        high=_points(ends[1], found),
+        **shared,
+    )
+
+
+def _list_scores(content: Content) -> Iterator[str]:
+    """The score that stands for each benchmark."""
+    for section in content.sections:
+        scores = dict(section.scores).get(section.headline) or []
+        for entry, score in zip(content.entries, scores, strict=False):
+            if score is not None:
+                interval = _interval(score)
+                yield content.texts(
+                    "summary_score",
+                    benchmark=section.label,
+                    target=entry.evaluation.target,
+                    score=f"{_number(score)} [{interval}]" if interval else _number(score),
+                    metric=content.texts.name("metric_names", section.headline),
+                )
 
 
 def _values(content: Content) -> dict[str, object]:

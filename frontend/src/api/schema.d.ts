@@ -2729,6 +2729,134 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/sweeps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Sweeps
+         * @description Sweeps, newest first.
+         */
+        get: operations["list_sweeps_api_v1_sweeps_get"];
+        put?: never;
+        /**
+         * Create Sweep
+         * @description The values at the ends of every range are checked before anything runs; runs begin within seconds.
+         */
+        post: operations["create_sweep_api_v1_sweeps_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sweeps/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Check Sweep
+         * @description What a YAML text stands for, and what is wrong with it, line by line; nothing is created.
+         */
+        post: operations["check_sweep_api_v1_sweeps_check_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sweeps/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview Sweep
+         * @description What a sweep would do, and everything that is wrong with it; nothing is written.
+         */
+        post: operations["preview_sweep_api_v1_sweeps_preview_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sweeps/{sweep_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Sweep
+         * @description One sweep with its runs, the best ones and the importance of its parameters.
+         */
+        get: operations["read_sweep_api_v1_sweeps__sweep_id__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Sweep
+         * @description Refused while it is under way. Its jobs stay.
+         */
+        delete: operations["delete_sweep_api_v1_sweeps__sweep_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sweeps/{sweep_id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resume Sweep
+         * @description Continue the runs that were stopped with it, and begin the next ones.
+         */
+        post: operations["resume_sweep_api_v1_sweeps__sweep_id__resume_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sweeps/{sweep_id}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Stop Sweep
+         * @description Begin no more runs; those that run save a checkpoint and leave. A resume goes on from there.
+         */
+        post: operations["stop_sweep_api_v1_sweeps__sweep_id__stop_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/uploads": {
         parameters: {
             query?: never;
@@ -3485,6 +3613,27 @@ export interface components {
              * @description Null where no checkpoint that is still there has a value.
              */
             step: number | null;
+        };
+        /**
+         * Budget
+         * @description When no more runs begin.
+         */
+        Budget: {
+            /**
+             * Hours
+             * @description Hours under way. Then no run begins; queued ones are stopped, running ones end.
+             */
+            hours?: number | null;
+            /**
+             * Runs
+             * @description Runs in all; default the whole grid. Others need it.
+             */
+            runs?: number | null;
+            /**
+             * Slot Hours
+             * @description Hours times slots of all runs: GPU-hours on a GPU platform. As for hours when used up.
+             */
+            slot_hours?: number | null;
         };
         /**
          * CalledFunction
@@ -5035,6 +5184,21 @@ export interface components {
             rows: components["schemas"]["DiffRow"][];
             /** Split */
             split: string;
+        };
+        /**
+         * DiskForecast
+         * @description What a run will write.
+         */
+        DiskForecast: {
+            /** Checkpoint Bytes */
+            checkpoint_bytes: number;
+            /**
+             * Checkpoints
+             * @description That lie there together; null where that cannot be told.
+             */
+            checkpoints: number | null;
+            /** Total Bytes */
+            total_bytes: number | null;
         };
         /**
          * DocumentProblem
@@ -6919,6 +7083,27 @@ export interface components {
             source: components["schemas"]["UploadSource"] | components["schemas"]["PathSource"] | components["schemas"]["trellis_contracts__data_tasks__HubSource"] | components["schemas"]["S3Source"];
         };
         /**
+         * Importance
+         * @description Importance of all parameters.
+         */
+        Importance: {
+            /**
+             * Method
+             * @description Share of the variance of the runs' ranks that the thirds of a parameter explain, corrected for chance (epsilon squared); each parameter by itself.
+             * @constant
+             */
+            method: "rank_variance";
+            /**
+             * Min Runs
+             * @description With fewer runs nothing is computed.
+             */
+            min_runs: number;
+            /** Parameters */
+            parameters: components["schemas"]["ParameterImportance"][];
+            /** Run Count */
+            run_count: number;
+        };
+        /**
          * ImportedScript
          * @description A job as far as a script describes it.
          */
@@ -7428,6 +7613,8 @@ export interface components {
             };
             /** Errors */
             errors: components["schemas"]["Issue"][];
+            /** @description Time, start and disk; null where the request cannot run. */
+            forecast: components["schemas"]["RunForecast"] | null;
             /** @description What the run is expected to need; null where the model's form is not known. */
             memory: components["schemas"]["MemoryEstimate"] | null;
             /**
@@ -7524,6 +7711,11 @@ export interface components {
             /** Finished At */
             finished_at: string | null;
             /**
+             * Group
+             * @description Runs that belong together, such as the seeds of one trial.
+             */
+            group: string | null;
+            /**
              * Headline Metrics
              * @description Keys to chart first.
              */
@@ -7594,6 +7786,8 @@ export interface components {
             state: components["schemas"]["JobState"];
             /** Stop Requested At */
             stop_requested_at: string | null;
+            /** @description The sweep that it is a run of. */
+            sweep: components["schemas"]["NamedReference"] | null;
             /** Tags */
             tags: string[];
             /**
@@ -7648,6 +7842,11 @@ export interface components {
         JobUpdate: {
             /** Add Tags */
             add_tags?: string[];
+            /**
+             * Group
+             * @description Runs that belong together; an empty text takes it out of its group.
+             */
+            group?: string | null;
             /** Is Starred */
             is_starred?: boolean | null;
             /** Name */
@@ -8827,6 +9026,27 @@ export interface components {
             tolerance: number;
         };
         /**
+         * Objective
+         * @description The metric by which runs are compared.
+         */
+        Objective: {
+            /**
+             * Metric
+             * @description Default the recipe's first validation metric, else its first metric.
+             */
+            metric?: string | null;
+            /**
+             * Mode
+             * @description Default as suits the metric: a loss is least.
+             */
+            mode?: ("max" | "min") | null;
+            /**
+             * Take
+             * @description Of a run's values; default best for validation metrics, else last.
+             */
+            take?: ("last" | "best") | null;
+        };
+        /**
          * OpenAiError
          * @description What went wrong.
          */
@@ -9085,6 +9305,16 @@ export interface components {
              */
             next_cursor?: string | null;
         };
+        /** Page[SweepSummary] */
+        Page_SweepSummary_: {
+            /** Items */
+            items: components["schemas"]["SweepSummary"][];
+            /**
+             * Next Cursor
+             * @description Give as `cursor` for the next page; null at the end.
+             */
+            next_cursor?: string | null;
+        };
         /** Page[VersionRead] */
         Page_VersionRead_: {
             /** Items */
@@ -9116,6 +9346,29 @@ export interface components {
             title: string;
             /** Year */
             year: number;
+        };
+        /**
+         * ParameterImportance
+         * @description How much of the difference between runs a parameter accounts for.
+         */
+        ParameterImportance: {
+            /**
+             * Correlation
+             * @description Spearman's, of a number: above 0, more of it is more.
+             */
+            correlation: number | null;
+            /**
+             * Importance
+             * @description 0 to 1.
+             */
+            importance: number;
+            /**
+             * P Value
+             * @description Share of random orders of the runs that look as important.
+             */
+            p_value: number;
+            /** Parameter */
+            parameter: string;
         };
         /**
          * PathSource
@@ -10462,6 +10715,18 @@ export interface components {
             job_id: string;
         };
         /**
+         * RunForecast
+         * @description Told before a launch.
+         */
+        RunForecast: {
+            disk: components["schemas"]["DiskForecast"] | null;
+            start: components["schemas"]["StartForecast"];
+            /** Steps */
+            steps: number | null;
+            /** @description Null: no run that was alike has been measured. */
+            time: components["schemas"]["TimeForecast"] | null;
+        };
+        /**
          * RunRead
          * @description A run of a pipeline.
          */
@@ -10506,6 +10771,12 @@ export interface components {
             /** Steps */
             steps: components["schemas"]["RunStepRead"][];
         };
+        /**
+         * RunState
+         * @description Where a run stands: as its job, or one of the ends that only a sweep knows.
+         * @enum {string}
+         */
+        RunState: "queued" | "running" | "stopped" | "succeeded" | "failed" | "pruned" | "refused" | "deleted";
         /**
          * RunStepRead
          * @description What a step did, and what of it can be looked at.
@@ -10802,6 +11073,25 @@ export interface components {
             script: string;
         };
         /**
+         * Search
+         * @description How runs are chosen.
+         */
+        Search: {
+            /**
+             * Method
+             * @description grid: all combinations; random: independent draws; bayesian: draws where earlier runs were good (TPE, by Optuna); asha: random draws, of which most are stopped early.
+             * @default random
+             * @enum {string}
+             */
+            method: "grid" | "random" | "bayesian" | "asha";
+            /**
+             * Seed
+             * @description Of the draws.
+             * @default 0
+             */
+            seed: number;
+        };
+        /**
          * SelfInstruct
          * @description New instructions in the manner of the seed rows, each with an answer.
          */
@@ -11087,6 +11377,24 @@ export interface components {
          */
         StageState: "waiting" | "running" | "succeeded" | "failed" | "stopped" | "skipped" | "blocked";
         /**
+         * StartForecast
+         * @description When a launch would begin.
+         */
+        StartForecast: {
+            /** Jobs Ahead */
+            jobs_ahead: number;
+            /**
+             * Seconds
+             * @description 0: at once; null where a job ahead cannot be told.
+             */
+            seconds: number | null;
+            /**
+             * Unknown
+             * @description Name of the job whose end cannot be told.
+             */
+            unknown?: string | null;
+        };
+        /**
          * StateChanged
          * @description The job is in another state, or in the same state for another reason: read it again for the actions.
          */
@@ -11220,6 +11528,35 @@ export interface components {
             seconds: number;
         };
         /**
+         * StopRule
+         * @description Stop runs that are worse than others at the same step.
+         */
+        StopRule: {
+            /**
+             * Factor
+             * @description Of asha.
+             * @default 3
+             */
+            factor: number;
+            /**
+             * Min Runs
+             * @description Runs measured at a step before any is stopped there.
+             * @default 3
+             */
+            min_runs: number;
+            /**
+             * Min Steps
+             * @description No run is stopped before this step.
+             */
+            min_steps: number;
+            /**
+             * Rule
+             * @description asha: at min_steps and each time `factor` times later, the best 1/factor go on; median: every min_steps, a run whose best value is worse than the median of the others' means is stopped.
+             * @enum {string}
+             */
+            rule: "asha" | "median";
+        };
+        /**
          * StreamEvents
          * @description The event names of the stream, each with the type of its data. `id` is the position to resume from.
          */
@@ -11307,6 +11644,284 @@ export interface components {
              * @enum {string}
              */
             state: "running" | "starting" | "waiting" | "given_up";
+        };
+        /**
+         * SweepChecked
+         * @description What a text stands for: `document` can be created; it is null where there are problems.
+         */
+        SweepChecked: {
+            document: components["schemas"]["SweepCreate"] | null;
+            /** Problems */
+            problems: components["schemas"]["SweepProblem"][];
+        };
+        /**
+         * SweepCreate
+         * @description A training, and what varies in it.
+         */
+        SweepCreate: {
+            budget?: components["schemas"]["Budget"];
+            early_stop?: components["schemas"]["StopRule"] | null;
+            /** @description As for `POST /jobs`; its name may be left out. */
+            job: components["schemas"]["JobCreate"];
+            /** Name */
+            name: string;
+            objective?: components["schemas"]["Objective"];
+            /**
+             * Parallel
+             * @description Runs at a time; default as many as there are slots.
+             */
+            parallel?: number | null;
+            /**
+             * Parameters
+             * @description By name: a parameter of the recipe, or overrides. and an engine key. None: only seeds.
+             */
+            parameters?: {
+                [key: string]: components["schemas"]["Variation"];
+            };
+            search?: components["schemas"]["Search"];
+            /**
+             * Seeds
+             * @description Each combination is run once per seed and judged by the mean; default the job's seed.
+             */
+            seeds?: number[];
+        };
+        /**
+         * SweepIssue
+         * @description Something that is wrong, or worth a warning.
+         */
+        SweepIssue: {
+            /** Code */
+            code: string;
+            /**
+             * Field
+             * @description Such as parameters.learning_rate; empty for the whole.
+             */
+            field: string;
+            /** Message */
+            message: string;
+        };
+        /**
+         * SweepPreview
+         * @description What a sweep would do; nothing is written.
+         */
+        SweepPreview: {
+            /** Errors */
+            errors: components["schemas"]["SweepIssue"][];
+            /**
+             * Examples
+             * @description Values of the first runs.
+             */
+            examples: {
+                [key: string]: unknown;
+            }[];
+            objective: components["schemas"]["Objective"];
+            /** Parallel */
+            parallel: number;
+            /**
+             * Runs
+             * @description Runs in all; null where something is wrong.
+             */
+            runs: number | null;
+            /**
+             * Trials
+             * @description Combinations of values; each has one run per seed.
+             */
+            trials: number | null;
+            /** Warnings */
+            warnings: components["schemas"]["SweepIssue"][];
+        };
+        /**
+         * SweepProblem
+         * @description Something that is wrong with a text.
+         */
+        SweepProblem: {
+            /** Code */
+            code: string;
+            /**
+             * Field
+             * @description Such as parameters.learning_rate; empty for the whole.
+             */
+            field: string;
+            /**
+             * Line
+             * @description From 1; null where it has none.
+             */
+            line: number | null;
+            /** Message */
+            message: string;
+        };
+        /**
+         * SweepRead
+         * @description A sweep with its runs.
+         */
+        SweepRead: {
+            best: components["schemas"]["TrialRead"] | null;
+            /**
+             * Best Run
+             * @description Index of the best run of the best trial.
+             */
+            best_run: number | null;
+            /** Can Delete */
+            can_delete: boolean;
+            /** Can Resume */
+            can_resume: boolean;
+            /** Can Stop */
+            can_stop: boolean;
+            /** Cause */
+            cause: string | null;
+            /**
+             * Counts
+             * @description Runs by state; those that have not begun are missing.
+             */
+            counts: {
+                [key: string]: number;
+            };
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            dataset: components["schemas"]["NamedReference"];
+            /**
+             * Elapsed S
+             * @description Under way, stops left out.
+             */
+            elapsed_s: number;
+            /** Finished At */
+            finished_at: string | null;
+            /** Id */
+            id: string;
+            importance: components["schemas"]["Importance"];
+            model: components["schemas"]["NamedReference"];
+            /** Name */
+            name: string;
+            objective: components["schemas"]["Objective"];
+            /** Parallel */
+            parallel: number;
+            /** Parameters */
+            parameters: string[];
+            /** Planned Runs */
+            planned_runs: number;
+            /** Reason */
+            reason: string | null;
+            /** Recipe */
+            recipe: string;
+            request: components["schemas"]["SweepCreate"];
+            /** Runs */
+            runs: components["schemas"]["SweepRunRead"][];
+            search: components["schemas"]["Search"];
+            /**
+             * Slot Hours
+             * @description Hours times slots that its runs have taken.
+             */
+            slot_hours: number;
+            state: components["schemas"]["SweepState"];
+            /**
+             * Trials
+             * @description Best first; those without a value are missing.
+             */
+            trials: components["schemas"]["TrialRead"][];
+        };
+        /**
+         * SweepRunRead
+         * @description One run of a sweep.
+         */
+        SweepRunRead: {
+            /** Duration S */
+            duration_s: number | null;
+            /** Index */
+            index: number;
+            /** @description Null where none was written; its name is null once deleted. */
+            job: components["schemas"]["NamedReference"] | null;
+            job_state: components["schemas"]["JobState"] | null;
+            /**
+             * Problem
+             * @description Why it was refused or failed.
+             */
+            problem: string | null;
+            progress: components["schemas"]["Progress"] | null;
+            /** Pruned At */
+            pruned_at: string | null;
+            /** Seed */
+            seed: number;
+            state: components["schemas"]["RunState"];
+            /**
+             * Trial
+             * @description Runs of one trial differ in nothing but the seed.
+             */
+            trial: number;
+            /**
+             * Value
+             * @description The objective so far.
+             */
+            value: number | null;
+            /** Value Step */
+            value_step: number | null;
+            /** Values */
+            values: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * SweepState
+         * @description Where a sweep stands.
+         * @enum {string}
+         */
+        SweepState: "running" | "stopping" | "stopped" | "succeeded" | "failed";
+        /**
+         * SweepSummary
+         * @description A sweep in a list.
+         */
+        SweepSummary: {
+            best: components["schemas"]["TrialRead"] | null;
+            /** Can Delete */
+            can_delete: boolean;
+            /** Can Resume */
+            can_resume: boolean;
+            /** Can Stop */
+            can_stop: boolean;
+            /** Cause */
+            cause: string | null;
+            /**
+             * Counts
+             * @description Runs by state; those that have not begun are missing.
+             */
+            counts: {
+                [key: string]: number;
+            };
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Finished At */
+            finished_at: string | null;
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            objective: components["schemas"]["Objective"];
+            /** Parameters */
+            parameters: string[];
+            /** Planned Runs */
+            planned_runs: number;
+            /** Reason */
+            reason: string | null;
+            /** Recipe */
+            recipe: string;
+            search: components["schemas"]["Search"];
+            state: components["schemas"]["SweepState"];
+        };
+        /**
+         * SweepText
+         * @description A sweep as `trellis sweep submit` takes it: models and datasets by id or name.
+         */
+        SweepText: {
+            /**
+             * Yaml
+             * @description YAML or JSON.
+             */
+            yaml: string;
         };
         /**
          * TargetEstimate
@@ -11437,6 +12052,46 @@ export interface components {
             enable_thinking?: boolean | null;
             /** Thinking */
             thinking?: boolean | null;
+        };
+        /**
+         * TimeForecast
+         * @description How long a run will take, by measured runs that were alike.
+         */
+        TimeForecast: {
+            /** High S */
+            high_s: number;
+            /**
+             * Is Same Data
+             * @description All of them trained on this dataset; otherwise on others.
+             */
+            is_same_data: boolean;
+            /**
+             * Low S
+             * @description At the speed of the fastest of them.
+             */
+            low_s: number;
+            /**
+             * Rows Per S
+             * @description Rows, or responses, that a step works on.
+             */
+            rows_per_s: number;
+            /**
+             * Runs
+             * @description Ids of the jobs that it was computed from.
+             */
+            runs: string[];
+            /**
+             * Seconds
+             * @description From launch to the last step.
+             */
+            seconds: number;
+            /**
+             * Slot Hours
+             * @description Hours times slots: GPU-hours on a GPU platform.
+             */
+            slot_hours: number;
+            /** Step S */
+            step_s: number;
         };
         /**
          * ToDataset
@@ -11792,6 +12447,30 @@ export interface components {
             turns: components["schemas"]["Turn"][];
         };
         /**
+         * TrialRead
+         * @description Runs with the same values.
+         */
+        TrialRead: {
+            /** Mean */
+            mean: number;
+            /**
+             * Run Count
+             * @description Runs with a value.
+             */
+            run_count: number;
+            /**
+             * Spread
+             * @description Standard deviation over seeds; null for one run.
+             */
+            spread: number | null;
+            /** Trial */
+            trial: number;
+            /** Values */
+            values: {
+                [key: string]: unknown;
+            };
+        };
+        /**
          * Turn
          * @description One message of an episode, in the order in which the model saw them.
          */
@@ -11880,6 +12559,41 @@ export interface components {
             method: "token" | "session";
             /** Name */
             name: string;
+        };
+        /**
+         * Variation
+         * @description The values that one parameter takes: a list, or a range.
+         */
+        Variation: {
+            /**
+             * Count
+             * @description Points of a range in a grid, evenly spaced on its scale.
+             */
+            count?: number | null;
+            /**
+             * Max
+             * @description Greatest value of a range.
+             */
+            max?: number | null;
+            /**
+             * Min
+             * @description Least value of a range.
+             */
+            min?: number | null;
+            /**
+             * Scale
+             * @description log: as many draws from 1e-6 to 1e-5 as from 1e-5 to 1e-4.
+             * @default linear
+             * @enum {string}
+             */
+            scale: "linear" | "log";
+            /**
+             * Step
+             * @description Distance of the values of a linear range.
+             */
+            step?: (number) | null;
+            /** Values */
+            values?: (boolean | number | string)[] | null;
         };
         /**
          * Verdict
@@ -17643,6 +18357,10 @@ export interface operations {
                 environment?: string | null;
                 /** @description That train this workflow file (wfl_...). */
                 workflow?: string | null;
+                /** @description Runs of this sweep (swp_...). */
+                sweep?: string | null;
+                /** @description Jobs of this group. */
+                group?: string | null;
                 /** @description Column; jobs without a value come last. */
                 sort?: components["schemas"]["JobSort"];
                 /** @description From the least on, or from the greatest. */
@@ -23291,6 +24009,571 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_sweeps_api_v1_sweeps_get: {
+        parameters: {
+            query?: {
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_SweepSummary_"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    create_sweep_api_v1_sweeps_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "budget": {
+                 *         "runs": 20
+                 *       },
+                 *       "job": {
+                 *         "dataset": "ds_abcdefgh2345",
+                 *         "model": "mdl_abcdefgh2345",
+                 *         "name": "learning rate",
+                 *         "recipe": "sft"
+                 *       },
+                 *       "name": "learning rate",
+                 *       "parameters": {
+                 *         "learning_rate": {
+                 *           "max": 0.0001,
+                 *           "min": 0.000001,
+                 *           "scale": "log"
+                 *         }
+                 *       },
+                 *       "search": {
+                 *         "method": "bayesian"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["SweepCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SweepRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    check_sweep_api_v1_sweeps_check_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SweepText"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SweepChecked"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    preview_sweep_api_v1_sweeps_preview_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SweepCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SweepPreview"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_sweep_api_v1_sweeps__sweep_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                sweep_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SweepRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_sweep_api_v1_sweeps__sweep_id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                sweep_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    resume_sweep_api_v1_sweeps__sweep_id__resume_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                sweep_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SweepRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    stop_sweep_api_v1_sweeps__sweep_id__stop_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                sweep_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SweepRead"];
+                };
             };
             /** @description Not logged in */
             401: {

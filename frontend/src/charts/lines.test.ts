@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import type { Curve } from './curve'
-import { type ChartLine, drawLine, nearest, summarise, xDomain } from './lines'
+import { type ChartLine, drawLine, nearest, summarise, xDomain, toCsv } from './lines'
 
 function lineOf(curve: Partial<Curve> & { values: number[] }): ChartLine {
   const steps = curve.steps ?? curve.values.map((_, index) => index)
@@ -86,5 +86,25 @@ describe('the summary of a curve', () => {
 
   it('is null when no value is a number', () => {
     expect(summarise(lineOf({ values: [NaN] }).curve)).toBeNull()
+  })
+})
+
+describe('a table of lines', () => {
+  it('has one row a step, empty where a line was not measured', () => {
+    const lines = [
+      { id: 'a', label: 'run "a"', curve: { steps: [1, 2], values: [0.5, NaN] } },
+      { id: 'b', label: 'b', curve: { steps: [2], values: [3] } },
+    ]
+
+    expect(toCsv(lines)).toBe('step,"run ""a""","b"\n1,0.5,\n2,NaN,3\n')
+  })
+})
+
+describe('a line that is exact', () => {
+  it('is never smoothed', () => {
+    const curve = { steps: [0, 1], values: [0, 1] }
+
+    expect(drawLine({ id: 'lr', label: 'lr', curve, isExact: true }, 'step', 0.9, false).smoothed).toBeNull()
+    expect(drawLine({ id: 'loss', label: 'loss', curve }, 'step', 0.9, false).smoothed).not.toBeNull()
   })
 })

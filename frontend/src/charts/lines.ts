@@ -11,6 +11,8 @@ export interface ChartLine {
   clock?: ((step: number) => number) | null
   /** How it is drawn where its place among the lines does not say so: the same in all charts of a page. */
   look?: LineLook
+  /** Never smoothed: what is set (a learning rate), or measured now and then (held-out values). */
+  isExact?: boolean
   /** Least and greatest y around each value, for the mean of several runs. */
   band?: { low: readonly number[]; high: readonly number[] }
 }
@@ -25,6 +27,8 @@ export interface ChartMark {
   step: number
   label: string
   isCritical: boolean
+  /** Where another attempt went on: no alarm. */
+  isPlain?: boolean
 }
 
 /** Steps; training time since the start; tokens so far; the time of day. */
@@ -73,7 +77,7 @@ export function drawLine(line: ChartLine, axis: XAxis, smoothing: number, isLog:
   const drawable = (value: number) => (Number.isFinite(value) && !(isLog && value <= 0) ? value : null)
   const dots = (column: readonly number[]): Dot[] => column.map((value, index) => [x[index] ?? 0, drawable(value)])
   const raw = dots(values)
-  const smoothed = smoothing > 0 ? dots(smooth(values, smoothing, gapsOf(line.curve.steps))) : null
+  const smoothed = smoothing > 0 && line.isExact !== true ? dots(smooth(values, smoothing, gapsOf(line.curve.steps))) : null
   return {
     id: line.id,
     label: line.label,
@@ -164,4 +168,13 @@ export function summarise(curve: Curve): LineSummary | null {
   const found = summary as LineSummary | null
   if (found !== null) found.brokenCount = brokenCount
   return found
+}
+
+/** All points of the lines as a table, for a file: one row a step, one column a line; empty where nothing was measured. */
+export function toCsv(lines: readonly ChartLine[]): string {
+  const quote = (text: string) => `"${text.replaceAll('"', '""')}"`
+  const columns = lines.map((line) => new Map(line.curve.steps.map((step, index) => [step, line.curve.values[index]])))
+  const steps = [...new Set(lines.flatMap((line) => line.curve.steps))].sort((a, b) => a - b)
+  const rows = steps.map((step) => [step, ...columns.map((column) => column.get(step) ?? '')].join(','))
+  return `${['step', ...lines.map((line) => quote(lines.length === 1 ? line.id : line.label))].join(',')}\n${rows.join('\n')}\n`
 }

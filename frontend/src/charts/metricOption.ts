@@ -13,6 +13,8 @@ export interface MetricOptionInput {
   /** Common range of linked charts, so that one zoom means the same in all. */
   domain: [number, number] | null
   isLog: boolean
+  /** Ends of the y axis that the reader has set; null leaves one to the values. */
+  yRange?: readonly [number | null, number | null]
   /** Named at the top of the y axis. */
   unit: string | null
   palette: Palette
@@ -83,7 +85,7 @@ function markSeries({ marks, palette }: MetricOptionInput): SeriesOption[] {
         animation: false,
         label: { show: false },
         data: marks.map((mark) => {
-          const color = mark.isCritical ? palette.failed : palette.stopping
+          const color = mark.isPlain === true ? palette.inkFaint : mark.isCritical ? palette.failed : palette.stopping
           return { name: mark.label, xAxis: mark.x, itemStyle: { color }, lineStyle: { color, width: 1.25, type: 'dashed' } }
         }),
       },
@@ -135,8 +137,8 @@ export function metricOption(input: MetricOptionInput): ChartOption {
       {
         type: input.isLog ? 'log' : 'value',
         scale: true,
-        min: (extent: { min: number; max: number }) => endsOfFlat(extent)?.[0] ?? null,
-        max: (extent: { min: number; max: number }) => endsOfFlat(extent)?.[1] ?? null,
+        min: input.yRange?.[0] ?? ((extent: { min: number; max: number }) => endsOfFlat(extent)?.[0] ?? null),
+        max: input.yRange?.[1] ?? ((extent: { min: number; max: number }) => endsOfFlat(extent)?.[1] ?? null),
         name: input.unit ?? undefined,
         nameLocation: 'end',
         nameGap: 8,

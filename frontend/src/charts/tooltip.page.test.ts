@@ -27,7 +27,8 @@ describe('the tooltip', () => {
     const rows = metricTooltip([drawn('a', Array.from({ length: 30 }, () => 0)), sparse], ['red'], 16, '', (x) => `step ${x}`).querySelectorAll('.chart-tooltip-row')
 
     expect(rows[0]?.querySelector('.chart-tooltip-at')).toBeNull()
-    expect(rows[1]?.querySelector('.chart-tooltip-at')?.textContent).toBe('step 20')
+    expect(rows[1]?.querySelector('.chart-tooltip-at')?.textContent).toBe('(step 20: 2)')
+    expect(rows[1]?.querySelector('.chart-tooltip-value')?.textContent).toBe('–')
   })
 
   it('names a value that is no number', () => {

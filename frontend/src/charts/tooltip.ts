@@ -12,7 +12,8 @@ function element(tag: string, className: string, text = ''): HTMLElement {
 /**
  * One row a line: swatch, name, smoothed value, raw value.
  *
- * A line that was not measured at `x` shows its nearest point, and `sayX` where that lies; null where x needs no words.
+ * A line that was not measured at `x` shows a dash, and behind it its nearest point with `sayX` of where that lies;
+ * where x needs no words (null) the nearest point stands for it.
  */
 export function metricTooltip(
   lines: readonly DrawnLine[],
@@ -35,10 +36,14 @@ export function metricTooltip(
     row.append(swatch)
     // The chart's own title says what a single line is.
     if (lines.length > 1) row.append(element('span', 'chart-tooltip-name', line.label))
+    if (sayX !== null && exactX !== x) {
+      row.append(element('strong', 'chart-tooltip-value', '–'), element('span', 'chart-tooltip-at', `(${sayX(exactX)}: ${raw})`))
+      root.append(row)
+      return
+    }
     const smoothed = line.smoothed?.[at]?.[1]
     row.append(element('strong', 'chart-tooltip-value', smoothed == null ? raw : formatNumber(smoothed)))
     if (smoothed != null) row.append(element('span', 'chart-tooltip-raw', raw))
-    if (sayX !== null && exactX !== x) row.append(element('span', 'chart-tooltip-at', sayX(exactX)))
     root.append(row)
   })
   return root

@@ -27,6 +27,8 @@ import reportsEn from '@/reports/locales/en'
 import reportsZh from '@/reports/locales/zh'
 import rewardsEn from '@/rewards/locales/en'
 import rewardsZh from '@/rewards/locales/zh'
+import sweepsEn from '@/sweeps/locales/en'
+import sweepsZh from '@/sweeps/locales/zh'
 
 import commonEn from './locales/en'
 import commonZh from './locales/zh'
@@ -48,6 +50,7 @@ export const messages = {
     playground: playgroundEn,
     reports: reportsEn,
     rewards: rewardsEn,
+    sweeps: sweepsEn,
   },
   zh: {
     ...commonZh,
@@ -65,5 +68,6 @@ export const messages = {
     playground: playgroundZh,
     reports: reportsZh,
     rewards: rewardsZh,
+    sweeps: sweepsZh,
   },
 }

@@ -4,7 +4,7 @@ import type { components } from '@/api/schema'
 type Schemas = components['schemas']
 
 export type JobState = Schemas['JobState']
-export type State = JobState | Schemas['DatasetState'] | Schemas['ModelState'] | Schemas['ReportState'] | Schemas['DataTaskRead']['state'] | Schemas['EnvironmentState'] | Schemas['StageState'] | Schemas['PipelineState'] | Schemas['EndpointState']
+export type State = JobState | Schemas['DatasetState'] | Schemas['ModelState'] | Schemas['ReportState'] | Schemas['DataTaskRead']['state'] | Schemas['EnvironmentState'] | Schemas['StageState'] | Schemas['PipelineState'] | Schemas['EndpointState'] | Schemas['SweepState'] | Schemas['RunState']
 
 type Shape = 'waiting' | 'diamond' | 'dot' | 'hollow' | 'square' | 'check' | 'cross' | 'bolt' | 'arrow'
 
@@ -33,6 +33,9 @@ export const MARKS: Readonly<Record<State, Mark>> = {
   cancelled: { shape: 'square', tone: 'stopped' },
   succeeded: { shape: 'check', tone: 'succeeded' },
   ready: { shape: 'check', tone: 'succeeded' },
+  pruned: { shape: 'square', tone: 'stopping' },
+  deleted: { shape: 'hollow', tone: 'stopped' },
+  refused: { shape: 'cross', tone: 'failed' },
   failed: { shape: 'cross', tone: 'failed' },
   crashed: { shape: 'bolt', tone: 'crashed' },
 }
@@ -67,5 +70,6 @@ export const WORDS = {
   report: (state: State) => `reports.state.${state}`,
   endpoint: (state: State) => `playground.state.${state}`,
   environment: (state: State) => `environments.state.${state}`,
+  sweep: (state: State) => `sweeps.state.${state}`,
   stage: (state: State) => `jobPipelines.state.${state}`,
 } as const

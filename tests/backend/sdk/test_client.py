@@ -1,6 +1,7 @@
 """``trellis.Client`` against the real API."""
 
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -138,6 +139,23 @@ def test_a_pipeline_is_submitted_stopped_and_started(
     assert platform.job_pipelines.wait(pipeline["id"], timeout_s=5)["state"] == "stopped"
     assert platform.job_pipelines.start(pipeline["id"])["state"] == "running"
     assert platform.datasets.wait(dataset.id, timeout_s=5)["state"] == "ready"
+
+
+def test_a_sweep_is_previewed_submitted_stopped_and_gone_on_with(
+    platform: trellis.Client, model: Model, dataset: Dataset
+) -> None:
+    job = {"recipe": "grpo", "preset": "cpu-tiny", "model": model.id, "dataset": dataset.id}
+    order: dict[str, Any] = {
+        "parameters": {"learning_rate": {"values": [1e-6, 1e-5]}},
+        "search": {"method": "grid"},
+    }
+
+    assert platform.sweeps.preview("rates", job, **order)["runs"] == 2
+    sweep = platform.sweeps.submit("rates", job, **order)
+
+    assert platform.sweeps.find("rates")["planned_runs"] == 2
+    assert platform.sweeps.stop(sweep["id"])["state"] == "stopping"
+    assert platform.sweeps.get(sweep["id"])["runs"] == []
 
 
 def test_a_refusal_is_an_error_in_the_apis_words(platform: trellis.Client, model: Model) -> None:

@@ -76,6 +76,7 @@ def build_configuration() -> dict[str, Any]:
             "tool-calls": _every(_ENVIRONMENTS_INTERVAL_S, tasks.CALL_TOOLS),
             "job-pipelines": _every(interval_s, tasks.ADVANCE_JOB_PIPELINES),
             "fine-tuning": _every(interval_s, tasks.ADVANCE_FINE_TUNING),
+            "sweeps": _every(interval_s, tasks.ADVANCE_SWEEPS),
             "tidy-data": _every(_TIDY_INTERVAL_S, tasks.TIDY_DATA),
             "fetch-models": _every(_MODELS_SWEEP_INTERVAL_S, tasks.FETCH_PENDING_MODELS),
         },

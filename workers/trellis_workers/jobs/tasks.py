@@ -5,6 +5,7 @@ from trellis_contracts import tasks
 from trellis_workers.core.app import app
 from trellis_workers.jobs import (
     advance_pipelines,
+    advance_sweeps,
     finish_exports,
     launch,
     leftovers,
@@ -38,6 +39,16 @@ def reconcile_jobs() -> None:
 def advance_job_pipelines() -> None:
     """Take pipelines of jobs further; what was queued is launched at once."""
     if advance_pipelines.advance_pipelines():
+        launch.launch_queued()
+
+
+@app.task(name=tasks.ADVANCE_SWEEPS, time_limit=_TIME_LIMIT_S)
+def advance_all_sweeps() -> None:
+    """Take sweeps further; what was queued is launched at once, what shall end is told."""
+    found = advance_sweeps.advance_sweeps()
+    for job_id in found.stopping:
+        stop.tell_to_stop(job_id)
+    if found.has_queued:
         launch.launch_queued()
 
 

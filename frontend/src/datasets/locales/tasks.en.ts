@@ -24,6 +24,6 @@ export default {
   rate: '{n} rows a second',
   eta: 'about {time} left',
   attempt: 'Taken up {n} times: a worker ended before it was done.',
-  count: { made: '{n} rows made', calls: '{n} calls', max_cost: 'at most {n} US dollars', shards_done: '{n} parts done', shards: '{n} parts', quarantined: '{n} rows kept aside', files_done: '{n} files done', files: '{n} files', bytes: '{n} bytes', cost: '{n} US dollars', requests: '{n} requests' },
+  count: { made: '{n} row made | {n} rows made', calls: '{n} call | {n} calls', max_cost: 'at most {n} US dollar | at most {n} US dollars', shards_done: '{n} part done | {n} parts done', shards: '{n} part | {n} parts', quarantined: '{n} row kept aside | {n} rows kept aside', files_done: '{n} file done | {n} files done', files: '{n} file | {n} files', bytes: '{n} byte | {n} bytes', cost: '{n} US dollar | {n} US dollars', requests: '{n} request | {n} requests' },
   putAway: 'Put away',
 }

@@ -61,7 +61,7 @@ export default {
     of: '{n} of {total} samples',
     waitsFor: 'waits for the files of {names}',
     displaced: 'makes room for a training and goes on afterwards',
-    queue: 'number {position} in the queue',
+    queue: '#{position} in queue',
     eta: '{time} left',
   },
   phase: { preparing: 'preparing', loading: 'loading the model', validating: 'measuring', saving: 'writing the results', finished: 'done' },

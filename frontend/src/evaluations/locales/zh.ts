@@ -61,7 +61,7 @@ export default {
     of: '{n} / {total} 个样本',
     waitsFor: '正在等待 {names} 的文件',
     displaced: '为训练让出资源，之后继续',
-    queue: '排在第 {position} 位',
+    queue: '排队第 {position} 位',
     eta: '剩余 {time}',
   },
   phase: { preparing: '准备中', loading: '正在载入模型', validating: '测量中', saving: '正在写入结果', finished: '已完成' },

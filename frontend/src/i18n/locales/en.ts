@@ -40,6 +40,7 @@ export default {
   },
   duration: { d: '{n} d', h: '{n} h', min: '{n} min', s: '{n} s', now: 'just now' },
   loading: { label: 'Loading', stale: 'Shown as of {time}: the latest read failed.' },
+  graph: { fit: 'Fit to width', actualSize: 'Actual size' },
   failure: {
     title: 'This did not work',
     notFoundTitle: 'Not found',

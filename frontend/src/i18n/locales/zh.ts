@@ -40,6 +40,7 @@ export default {
   },
   duration: { d: '{n} 天', h: '{n} 小时', min: '{n} 分', s: '{n} 秒', now: '刚刚' },
   loading: { label: '加载中', stale: '显示的是 {time} 的数据：最近一次读取失败。' },
+  graph: { fit: '适合宽度', actualSize: '实际大小' },
   failure: {
     title: '操作没有成功',
     notFoundTitle: '找不到',

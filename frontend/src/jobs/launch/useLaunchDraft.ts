@@ -15,6 +15,8 @@ import { carryOver, emptyParked } from './carry'
 import { copyOf } from './copyName'
 import { type Draft, draftOfJob, emptyDraft, inheritedValue, presetForMachine, presetOf } from './draft'
 import { setReading } from './fit/reading'
+import { readKept } from './kept'
+import { recipeForFormat } from './recipes/forData'
 import { type Choice, useChoices } from './useChoices'
 
 const FIRST_RECIPE = 'grpo'
@@ -28,11 +30,14 @@ export function useLaunchDraft() {
   const route = useRoute()
   const catalogue = useRecipes()
   const platform = usePlatform()
-  const draft = reactive<Draft>(emptyDraft())
+  // Somebody who comes to train something of their choice begins anew; otherwise the form is as it was left.
+  const isAsked = ['clone', 'recipe', 'model', 'dataset', 'environment', 'workflow', 'rewards'].some((name) => name in route.query)
+  const kept = isAsked ? null : readKept()
+  const draft = reactive<Draft>(kept?.draft ?? emptyDraft())
   const source = shallowRef<Job | null>(null)
   const sourceError = shallowRef<ApiError | null>(null)
   const isPrefilling = ref(false)
-  const hasChosenPreset = ref(false)
+  const hasChosenPreset = ref(kept?.draft.preset != null)
   let parked = emptyParked()
 
   const recipe = computed<Recipe | null>(() => catalogue.recipes.value.find((one) => one.id === draft.recipe) ?? null)
@@ -106,10 +111,15 @@ export function useLaunchDraft() {
   }
 
   // The catalogue, the platform's state and the job to copy arrive in any order.
-  watch([catalogue.recipes, platform.data, isPrefilling], ([recipes]) => {
+  watch([catalogue.recipes, platform.data, isPrefilling, choices.datasets.data, choices.datasets.error], ([recipes, , , datasets, failure]) => {
     if (recipes.length === 0 || isPrefilling.value) return
     if (draft.recipe === '') {
-      const wanted = fromQuery(route.query.recipe) ?? FIRST_RECIPE
+      const from = fromQuery(route.query.dataset)
+      const asked = fromQuery(route.query.recipe)
+      // Who comes from a dataset gets what suits its rows, as soon as they are known.
+      if (asked === null && from !== null && datasets === null && failure === null) return
+      const suited = asked === null && from !== null ? recipeForFormat(datasets?.items.find((one) => one.id === from)?.format, recipes) : null
+      const wanted = asked ?? suited ?? FIRST_RECIPE
       chooseRecipe(recipes.find((one) => one.id === wanted)?.id ?? recipes[0]?.id ?? '')
       takeRewards()
       takeReferences()
@@ -173,5 +183,5 @@ export function useLaunchDraft() {
     return [draft.recipe === '' ? t('jobs.launch.job') : draft.recipe, dataset?.label].filter((part) => part !== undefined).join(' · ').slice(0, 200)
   })
 
-  return { draft, recipe, catalogue, choices, slots, source, sourceError, isPrefilling, suggestedName, chooseRecipe, choosePreset }
+  return { draft, kept, recipe, catalogue, choices, slots, source, sourceError, isPrefilling, suggestedName, chooseRecipe, choosePreset }
 }

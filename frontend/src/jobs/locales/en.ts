@@ -6,6 +6,7 @@ import fit from './parts/fit.en'
 import life from './parts/life.en'
 import recipes from './parts/recipes.en'
 import revision from './parts/revision.en'
+import sweep from './parts/sweep.en'
 import work from './parts/work.en'
 
 export default {
@@ -13,6 +14,7 @@ export default {
   episodes,
   ...agents,
   ...evaluating,
+  ...sweep,
   ...fit,
   ...life,
   ...work,
@@ -24,7 +26,7 @@ export default {
   progress: {
     step: 'step {step}',
     steps: 'step {step} of {total}',
-    queue: 'place {position} in the queue',
+    queue: '#{position} in queue',
     eta: '{time} left',
   },
   phase: {
@@ -61,6 +63,8 @@ export default {
     submit: 'Launch',
     launched: 'Launched: {name}',
     clonedFrom: 'Filled in like “{name}”.',
+    restored: 'Your draft is back as you left it.',
+    startOver: 'Start over',
     cloneName: '{name} (copy) | {name} (copy {number})',
     basics: 'Job',
     recipe: 'Recipe',
@@ -215,6 +219,7 @@ export default {
     attempt: 'Attempt',
     resumedFrom: 'from step {step}',
     runtime: 'Run time',
+    group: 'Group',
     clonedFrom: 'Cloned from',
     stopping: 'The run finishes its step, saves a checkpoint and leaves. After the grace period it is ended.',
   },
@@ -272,7 +277,26 @@ export default {
     non_finite_loss: 'loss not a number',
     timeout: 'no answer in time',
   },
+  forecast: {
+    time: 'Time',
+    start: 'Start',
+    writes: 'Disk',
+    notMeasured: 'Not known yet: no run of this recipe with a model of this size has been measured here.',
+    about: 'about {time}',
+    range: '({low} to {high}, {hours} slot-hours)',
+    sameData: 'From one run on this dataset: | From {n} runs on this dataset:',
+    otherData: 'From one run on other data: | From {n} runs on other data:',
+    now: 'at once: slots are free',
+    in: 'in about {time} | in about {time}, behind one job | in about {time}, behind {ahead} jobs',
+    behind: 'when slots are free | behind one job | behind {ahead} jobs',
+    unknown: 'cannot be told: nobody knows when {name} ends',
+    noDisk: 'not known: the model’s form is not known',
+    eachDisk: '{each} for each checkpoint that is kept',
+    disk: '{total} | {total} for one checkpoint | {total} for {count} checkpoints of {each}',
+  },
   charts: {
+    pattern: 'Metrics by pattern, such as ^val/',
+    attempt: 'Attempt {number} continues here',
     smoothing: 'Smoothing',
     axis: 'Horizontal axis',
     step: 'Step',

@@ -6,6 +6,7 @@ import fit from './parts/fit.zh'
 import life from './parts/life.zh'
 import recipes from './parts/recipes.zh'
 import revision from './parts/revision.zh'
+import sweep from './parts/sweep.zh'
 import work from './parts/work.zh'
 
 export default {
@@ -13,6 +14,7 @@ export default {
   episodes,
   ...agents,
   ...evaluating,
+  ...sweep,
   ...fit,
   ...life,
   ...work,
@@ -60,6 +62,8 @@ export default {
     submit: '启动',
     launched: '已启动：{name}',
     clonedFrom: '已按“{name}”填写。',
+    restored: '已恢复您离开时的草稿。',
+    startOver: '重新开始',
     cloneName: '{name}（副本） | {name}（副本 {number}）',
     basics: '任务',
     recipe: '方案',
@@ -214,6 +218,7 @@ export default {
     attempt: '运行次数',
     resumedFrom: '自第 {step} 步',
     runtime: '运行时长',
+    group: '分组',
     clonedFrom: '复制自',
     stopping: '任务会完成当前步、保存检查点后退出；超过宽限时间将被强制结束。',
   },
@@ -271,7 +276,26 @@ export default {
     non_finite_loss: '损失不是有效数字',
     timeout: '响应超时',
   },
+  forecast: {
+    time: '时间',
+    start: '开始',
+    writes: '磁盘',
+    notMeasured: '尚不可知：此处还没有用同等规模模型运行过该配方。',
+    about: '约 {time}',
+    range: '（{low} 至 {high}，{hours} 槽位小时）',
+    sameData: '依据该数据集上的 {n} 次运行：',
+    otherData: '依据其他数据上的 {n} 次运行：',
+    now: '立即：有空闲槽位',
+    in: '约 {time} 后，前面还有 {ahead} 个任务',
+    behind: '前面还有 {ahead} 个任务',
+    unknown: '无法得知：{name} 的结束时间未知',
+    noDisk: '不可知：模型结构未知',
+    eachDisk: '每个保留的检查点 {each}',
+    disk: '{total}（{count} 个检查点，各 {each}）',
+  },
   charts: {
+    pattern: '按模式查找指标，如 ^val/',
+    attempt: '第 {number} 次尝试由此继续',
     smoothing: '平滑',
     axis: '横轴',
     step: '步',

@@ -20,6 +20,7 @@ export default {
     unreachable: 'No connection to the platform since {time}. Trying again …',
     slots: '{used} of {total} slots busy',
     running: 'No job running | {n} job running | {n} jobs running',
+    withoutSlot: '{n} running without a slot',
     waiting: 'none waiting | {n} waiting | {n} waiting',
     platform: { cpu: 'CPU', cuda: 'GPU' },
   },

@@ -20,6 +20,7 @@ export default {
     unreachable: '自 {time} 起无法连接平台，正在重试……',
     slots: '槽位 {used} / {total} 使用中',
     running: '没有任务在运行 | {n} 个任务在运行 | {n} 个任务在运行',
+    withoutSlot: '{n} 个不占槽位的任务运行中',
     waiting: '无排队 | {n} 个排队 | {n} 个排队',
     platform: { cpu: 'CPU', cuda: 'GPU' },
   },

@@ -52,7 +52,7 @@ def test_a_queued_job_is_stopped_and_deleted_from_the_list(logged_in: Page, dash
     queue("short lived")
     logged_in.goto(f"{dashboard.url}/jobs")
     row = rows(logged_in).first
-    expect(row).to_contain_text("place 1 in the queue")
+    expect(row).to_contain_text("#1 in queue")
 
     row.get_by_role("button", name="Stop").click()
     logged_in.get_by_role("dialog").get_by_role("button", name="Stop").click()

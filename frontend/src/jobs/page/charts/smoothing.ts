@@ -1,10 +1,15 @@
-/** How much the charts of jobs are smoothed: kept while the reader looks at other tabs, jobs and days. */
-import { ref, watch } from 'vue'
+/** How the charts of jobs are drawn: in the address, so that a link shows the same, and kept for the next visit. */
+import { computed, type WritableComputedRef } from 'vue'
+import { useRoute, useRouter } from 'vue-router'
 
+import type { XAxis } from '@/charts/lines'
 import { readText, writeChoice } from '@/composables/storedChoice'
 
 const KEY = 'trellis.jobs.smoothing'
-const USUAL = 0.6
+const AXIS_KEY = 'trellis.jobs.axis'
+/** A chart shows what was measured unless somebody asks for less. */
+const USUAL = 0
+const LEARNING_RATE = /(?:^|[/_])(?:lr|learning_rate)$/
 
 /** A weight from 0 to 0.99; anything else is as if nothing had been chosen. */
 export function parseSmoothing(stored: string | null): number {
@@ -12,10 +17,44 @@ export function parseSmoothing(stored: string | null): number {
   return weight >= 0 && weight <= 0.99 ? weight : USUAL
 }
 
-export function useSmoothing() {
-  const smoothing = ref(parseSmoothing(readText(KEY)))
-  watch(smoothing, (weight) => {
-    writeChoice(KEY, String(weight))
+export function parseAxis(stored: string | null): XAxis {
+  return stored === 'time' ? 'time' : 'step'
+}
+
+/** What is set, and not measured: smoothing would invent values that never were. */
+export function isLearningRate(key: string): boolean {
+  return LEARNING_RATE.test(key)
+}
+
+/** Metrics that a pattern finds: a regular expression where it is one, else a part of the key. */
+export function matchKeys(keys: readonly string[], pattern: string): string[] {
+  const wanted = pattern.trim()
+  if (wanted === '') return []
+  try {
+    const expression = new RegExp(wanted, 'i')
+    return keys.filter((key) => expression.test(key))
+  } catch (cause) {
+    if (!(cause instanceof SyntaxError)) throw cause
+    return keys.filter((key) => key.toLowerCase().includes(wanted.toLowerCase()))
+  }
+}
+
+function inAddress<T extends string | number>(name: string, key: string, usual: T, parse: (text: string | null) => T): WritableComputedRef<T> {
+  const route = useRoute()
+  const router = useRouter()
+  return computed({
+    get: () => parse(typeof route.query[name] === 'string' ? route.query[name] : readText(key)),
+    set: (value) => {
+      writeChoice(key, String(value))
+      void router.replace({ query: { ...route.query, [name]: value === usual ? undefined : String(value) } })
+    },
   })
-  return smoothing
+}
+
+export function useSmoothing() {
+  return inAddress('smoothing', KEY, USUAL, parseSmoothing)
+}
+
+export function useAxis() {
+  return inAddress<XAxis>('axis', AXIS_KEY, 'step', parseAxis)
 }

@@ -1,0 +1,197 @@
+"""What a launch will take, told before it: time from measured runs that were alike, the queue, and the disk.
+
+Nothing is guessed: without a measured run that was alike the time is null, and the answer says so.
+"""
+
+import heapq
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlmodel import Session, col, select
+from trellis_contracts.states import JobState
+from trellis_recipes.compose import ComposeRequest, Composition
+from trellis_recipes.memory.settings import IncompleteConfiguration
+
+from trellis_api.core.settings import Settings
+from trellis_api.jobs import repository
+from trellis_api.jobs.disk import count_run_steps, estimate_use
+from trellis_api.jobs.forecast_schemas import DiskForecast, RunForecast, StartForecast, TimeForecast
+from trellis_api.jobs.models import TRAIN, Job
+from trellis_api.jobs.presentation import estimate_eta_s
+from trellis_api.models.models import Model
+
+#: Newest measured runs that are looked at, and how many of them speak.
+_LOOKED_AT, _MOST_SAMPLES = 200, 20
+#: Two steps are not a speed yet: the first one compiles and loads.
+_MIN_STEPS = 2
+#: Models of up to this times fewer or more parameters count as alike.
+_SIZE_FACTOR = 1.5
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run that was alike: what a step and the start took, and how many rows a step had."""
+
+    job_id: str
+    step_s: float
+    start_s: float
+    rows: int
+    is_same_data: bool
+
+
+def forecast(
+    session: Session,
+    settings: Settings,
+    *,
+    job: Job,
+    model: Model,
+    composition: Composition,
+    request: ComposeRequest,
+) -> RunForecast:
+    """Time, start and disk of a run that has been composed."""
+    steps = count_run_steps(composition, request)
+    rows = rows_of_a_step(composition.params)
+    measured = list_alike(session, job=job, model=model)
+    return RunForecast(
+        steps=steps,
+        time=_tell_time(measured, steps=steps, rows=rows, gpus=job.gpus),
+        start=_tell_start(session, settings, job=job),
+        disk=_tell_disk(composition, request),
+    )
+
+
+def rows_of_a_step(params: dict[str, object]) -> int:
+    """Rows, or responses, that one step works on; 1 where the parameters do not say."""
+    batch, group = params.get("batch_size"), params.get("group_size")
+    return (batch if isinstance(batch, int) else 1) * (group if isinstance(group, int) else 1)
+
+
+def list_alike(session: Session, *, job: Job, model: Model) -> list[Measured]:
+    """Newest runs of the recipe on as many slots with a model of the size; on the same data, if there are."""
+    statement = (
+        select(Job, Model.parameter_count)
+        .join(Model, col(Model.id) == Job.model_id)
+        .where(
+            Job.kind == TRAIN,
+            Job.recipe == job.recipe,
+            Job.gpus == job.gpus,
+            Job.id != job.id,
+            col(Job.first_step_at).is_not(None),
+            col(Job.last_step_at).is_not(None),
+        )
+        .order_by(col(Job.created_at).desc())
+        .limit(_LOOKED_AT)
+    )
+    alike = [
+        found
+        for other, parameters in session.exec(statement)
+        if _is_size_alike(model, other.model_id, parameters) and (found := _measure(other, job)) is not None
+    ]
+    same = [each for each in alike if each.is_same_data]
+    return (same or alike)[:_MOST_SAMPLES]
+
+
+def _is_size_alike(model: Model, model_id: str, parameters: int | None) -> bool:
+    if model_id == model.id:
+        return True
+    if not parameters or not model.parameter_count:
+        return False
+    return 1 / _SIZE_FACTOR <= parameters / model.parameter_count <= _SIZE_FACTOR
+
+
+def _measure(other: Job, job: Job) -> Measured | None:
+    if other.first_step is None or other.first_step_at is None or other.last_step_at is None:
+        return None
+    steps = other.step - other.first_step
+    seconds = (other.last_step_at - other.first_step_at).total_seconds()
+    if steps < _MIN_STEPS or seconds <= 0:
+        return None
+    start_s = 0.0 if other.launched_at is None else (other.first_step_at - other.launched_at).total_seconds()
+    return Measured(
+        job_id=other.id,
+        step_s=seconds / steps,
+        start_s=max(0.0, start_s),
+        rows=rows_of_a_step(other.params) if "batch_size" in other.params else 0,
+        is_same_data=other.dataset_id == job.dataset_id,
+    )
+
+
+def _tell_time(
+    measured: Sequence[Measured], *, steps: int | None, rows: int, gpus: int
+) -> TimeForecast | None:
+    if not measured or not steps:
+        return None
+    # A run whose rows are not known was on the recipe's own batch, as a launch without one is.
+    scaled = [each.step_s * (rows / each.rows if each.rows else 1.0) for each in measured]
+    start_s = statistics.median(each.start_s for each in measured)
+    step_s = statistics.median(scaled)
+    seconds = start_s + steps * step_s
+    return TimeForecast(
+        seconds=round(seconds, 1),
+        low_s=round(start_s + steps * min(scaled), 1),
+        high_s=round(start_s + steps * max(scaled), 1),
+        step_s=round(step_s, 4),
+        rows_per_s=round(rows / step_s, 2),
+        slot_hours=round(seconds * gpus / 3600, 4),
+        runs=[each.job_id for each in measured],
+        is_same_data=all(each.is_same_data for each in measured),
+    )
+
+
+def _tell_start(session: Session, settings: Settings, *, job: Job) -> StartForecast:
+    """Let the running jobs end at their ETA and the queue follow; null where one of them cannot be told."""
+    running = [each for each in repository.list_holding_slots(session) if each.gpus]
+    ahead = [
+        each
+        for each in repository.list_queued(session)
+        if each.gpus and each.kind == TRAIN and each.priority >= job.priority
+    ]
+    free = settings.total_slots - sum(each.gpus for each in running)
+    if not ahead and free >= job.gpus:
+        return StartForecast(seconds=0.0, jobs_ahead=0)
+    ends: list[tuple[float, int]] = []
+    for each in running:
+        eta = 0.0 if each.state == JobState.STOPPING else estimate_eta_s(each)
+        if eta is None:
+            return StartForecast(seconds=None, jobs_ahead=len(ahead), unknown=each.name)
+        heapq.heappush(ends, (eta, each.gpus))
+    now = 0.0
+    for each in [*ahead, job]:
+        while free < each.gpus and ends:
+            now, given = heapq.heappop(ends)
+            free += given
+        if free < each.gpus:
+            return StartForecast(seconds=None, jobs_ahead=len(ahead))
+        if each is job:
+            return StartForecast(seconds=round(now, 1), jobs_ahead=len(ahead))
+        length = _length_s(session, each)
+        if length is None:
+            return StartForecast(seconds=None, jobs_ahead=len(ahead), unknown=each.name)
+        free -= each.gpus
+        heapq.heappush(ends, (now + length, each.gpus))
+    return StartForecast(seconds=None, jobs_ahead=len(ahead))
+
+
+def _length_s(session: Session, job: Job) -> float | None:
+    """Of a queued job: its steps as asked for, at the speed of runs that were alike."""
+    model = session.get(Model, job.model_id)
+    steps = job.total_steps or job.params.get("total_steps")
+    if model is None or not isinstance(steps, int) or not steps:
+        return None
+    measured = list_alike(session, job=job, model=model)
+    if not measured:
+        return None
+    start_s = statistics.median(each.start_s for each in measured)
+    return start_s + steps * statistics.median(each.step_s for each in measured)
+
+
+def _tell_disk(composition: Composition, request: ComposeRequest) -> DiskForecast | None:
+    if composition.errors or not composition.config or request.architecture is None:
+        return None
+    try:
+        use = estimate_use(composition, request, request.architecture)
+    except IncompleteConfiguration:
+        return None
+    total = None if use.checkpoints is None else use.checkpoints * use.checkpoint_bytes
+    return DiskForecast(checkpoint_bytes=use.checkpoint_bytes, checkpoints=use.checkpoints, total_bytes=total)

@@ -1,0 +1,89 @@
+"""Queries on sweeps."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from sqlmodel import Session, col, select, tuple_, update
+from trellis_contracts.states import ACTIVE
+
+from trellis_api.core.ids import is_id
+from trellis_api.jobs.metric_tables import metric_points, metric_series
+from trellis_api.jobs.models import Job
+from trellis_api.sweeps.models import Sweep, SweepRun
+from trellis_api.sweeps.states import UNDER_WAY
+
+PREFIX = "swp"
+Position = tuple[datetime, str]
+
+
+def find_sweep(session: Session, *, sweep_id: str) -> Sweep | None:
+    """The sweep of this id; None for anything that is no id."""
+    return session.get(Sweep, sweep_id) if is_id(sweep_id, prefix=PREFIX) else None
+
+
+def lock_sweep(session: Session, *, sweep_id: str) -> Sweep | None:
+    """The sweep as it stands now, kept until the transaction ends; runs change under this lock only."""
+    if not is_id(sweep_id, prefix=PREFIX):
+        return None
+    return session.get(Sweep, sweep_id, with_for_update=True, populate_existing=True)
+
+
+def list_sweeps(session: Session, *, before: Position | None, limit: int) -> Sequence[Sweep]:
+    """Newest first."""
+    query = select(Sweep)
+    if before:
+        query = query.where(tuple_(col(Sweep.created_at), col(Sweep.id)) < before)
+    return session.exec(query.order_by(col(Sweep.created_at).desc(), col(Sweep.id).desc()).limit(limit)).all()
+
+
+def list_runs(session: Session, *, sweep_id: str) -> list[SweepRun]:
+    """Its runs in order, as they stand now."""
+    query = select(SweepRun).where(SweepRun.sweep_id == sweep_id).order_by(col(SweepRun.index))
+    return list(session.exec(query.execution_options(populate_existing=True)))
+
+
+def map_runs(session: Session, *, sweep_ids: Iterable[str]) -> dict[str, list[SweepRun]]:
+    """The runs of several sweeps."""
+    query = select(SweepRun).where(col(SweepRun.sweep_id).in_(list(sweep_ids)))
+    found: dict[str, list[SweepRun]] = {}
+    for run in session.exec(query.order_by(col(SweepRun.index))):
+        found.setdefault(run.sweep_id, []).append(run)
+    return found
+
+
+def list_unsettled(session: Session) -> Sequence[str]:
+    """Ids of sweeps that are under way, or whose runs a person has resumed; oldest first."""
+    running = select(Job.sweep_id).where(col(Job.sweep_id).is_not(None), col(Job.state).in_(ACTIVE))
+    is_unsettled = col(Sweep.state).in_([each.value for each in UNDER_WAY]) | col(Sweep.id).in_(running)
+    return session.exec(select(Sweep.id).where(is_unsettled).order_by(col(Sweep.created_at))).all()
+
+
+def map_names(session: Session, *, sweep_ids: Iterable[str]) -> dict[str, str]:
+    """The names of those that exist."""
+    return dict(session.exec(select(Sweep.id, Sweep.name).where(col(Sweep.id).in_(list(sweep_ids)))).all())
+
+
+def read_points(session: Session, *, job_id: str, key: str, after: int = -1) -> list[tuple[int, float]]:
+    """What a job measured of one metric, behind a step; what is no number comes as NaN."""
+    points, series = metric_points.c, metric_series.c
+    statement = (
+        select(points.step, points.value)
+        .join(metric_series, points.series_id == series.id)
+        .where(series.job_id == job_id, series.key == key, points.step > after)
+        .order_by(points.step)
+    )
+    rows = session.connection().execute(statement)
+    return [(step, float("nan") if value is None else float(value)) for step, value in rows]
+
+
+def list_keys(session: Session, *, job_id: str) -> list[str]:
+    """Metrics that a job has reported."""
+    statement = select(metric_series.c.key).where(metric_series.c.job_id == job_id)
+    return sorted(row[0] for row in session.connection().execute(statement))
+
+
+def delete_sweep(session: Session, sweep: Sweep) -> None:
+    """Delete it and, by cascade, its runs; their jobs stay and belong to no sweep."""
+    session.exec(update(Job).where(col(Job.sweep_id) == sweep.id).values(sweep_id=None))
+    session.delete(sweep)
+    session.flush()

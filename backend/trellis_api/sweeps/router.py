@@ -1,0 +1,97 @@
+"""``/sweeps``: one training many times, with parameters or seeds that vary."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, BackgroundTasks, Query
+from trellis_contracts.tasks import ADVANCE_SWEEPS, STOP
+
+from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, WriteSession
+from trellis_api.core.errors import ERROR_RESPONSES
+from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
+from trellis_api.sweeps import checking, service
+from trellis_api.sweeps.documents import check_document
+from trellis_api.sweeps.presentation import present
+from trellis_api.sweeps.schemas import (
+    SweepChecked,
+    SweepCreate,
+    SweepPreview,
+    SweepRead,
+    SweepSummary,
+    SweepText,
+)
+
+router = APIRouter(prefix="/sweeps", tags=["sweeps"], responses=ERROR_RESPONSES)
+
+
+@router.get("")
+def list_sweeps(
+    session: ReadSession,
+    cursor: Annotated[str | None, Query(max_length=400)] = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
+) -> Page[SweepSummary]:
+    """Sweeps, newest first."""
+    return service.list_page(session, cursor=cursor, limit=limit)
+
+
+@router.post("", status_code=201)
+def create_sweep(
+    request: SweepCreate,
+    session: WriteSession,
+    settings: SettingsDep,
+    tasks: TasksDep,
+    background: BackgroundTasks,
+) -> SweepRead:
+    """The values at the ends of every range are checked before anything runs; runs begin within seconds."""
+    sweep = service.create(session, settings, request=request)
+    tasks.send_later(background, ADVANCE_SWEEPS)
+    return present(session, sweep)
+
+
+@router.post("/preview")
+def preview_sweep(request: SweepCreate, session: ReadSession, settings: SettingsDep) -> SweepPreview:
+    """What a sweep would do, and everything that is wrong with it; nothing is written."""
+    return checking.present_plan(checking.make_plan(session, settings, request=request))
+
+
+@router.post("/check")
+def check_sweep(body: SweepText, session: ReadSession, settings: SettingsDep) -> SweepChecked:
+    """What a YAML text stands for, and what is wrong with it, line by line; nothing is created."""
+    return check_document(session, settings, text=body.yaml)
+
+
+@router.get("/{sweep_id}")
+def read_sweep(sweep_id: str, session: ReadSession) -> SweepRead:
+    """One sweep with its runs, the best ones and the importance of its parameters."""
+    return present(session, service.get_sweep(session, sweep_id=sweep_id))
+
+
+@router.post("/{sweep_id}/stop")
+def stop_sweep(
+    sweep_id: str, session: WriteSession, tasks: TasksDep, background: BackgroundTasks
+) -> SweepRead:
+    """Begin no more runs; those that run save a checkpoint and leave. A resume goes on from there."""
+    sweep, job_ids = service.stop(session, sweep_id=sweep_id)
+    for job_id in job_ids:
+        tasks.send_later(background, STOP, job_id)
+    tasks.send_later(background, ADVANCE_SWEEPS)
+    return present(session, sweep)
+
+
+@router.post("/{sweep_id}/resume")
+def resume_sweep(
+    sweep_id: str,
+    session: WriteSession,
+    settings: SettingsDep,
+    tasks: TasksDep,
+    background: BackgroundTasks,
+) -> SweepRead:
+    """Continue the runs that were stopped with it, and begin the next ones."""
+    sweep = service.resume(session, settings, sweep_id=sweep_id)
+    tasks.send_later(background, ADVANCE_SWEEPS)
+    return present(session, sweep)
+
+
+@router.delete("/{sweep_id}", status_code=204)
+def delete_sweep(sweep_id: str, session: WriteSession) -> None:
+    """Refused while it is under way. Its jobs stay."""
+    service.delete(session, sweep_id=sweep_id)

@@ -1,0 +1,250 @@
+"""`trellis sweep`: one training many times, with parameters or seeds that vary."""
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from trellis_cli.client import ApiClient, connect
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.finding import find_sweep
+from trellis_cli.output import Json, age, err, out, print_json, print_table, styled
+from trellis_cli.waiting import read_patiently
+
+app = typer.Typer(no_args_is_help=True)
+POLL_S = 1.0
+Called = Annotated[str, typer.Argument(help="Id (swp_...) or name; of several of the name, the newest.")]
+Wait = Annotated[
+    bool, typer.Option("--wait", help="Follow it to its end; the exit code is 0 when it succeeded.")
+]
+_UNDER_WAY = ("running", "stopping")
+
+
+@app.command()
+def submit(
+    file: Annotated[
+        Path, typer.Option("-f", exists=True, dir_okay=False, help="YAML or JSON; docs/sweeps.md has one.")
+    ],
+    name: Annotated[str | None, typer.Option(help="Instead of the file's.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would run, and what is wrong; nothing is written.")
+    ] = False,
+    wait: Wait = False,
+    as_json: Json = False,
+) -> None:
+    """Check the values at the ends of every range, and begin; model and datasets may go by name."""
+    client = connect()
+    document = _read_document(client, file)
+    if name:
+        document["name"] = name
+    if dry_run:
+        _print_preview(client.post("/sweeps/preview", document), as_json=as_json)
+        return
+    _follow_and_print(client, client.post("/sweeps", document), wait=wait, as_json=as_json)
+
+
+def _read_document(client: ApiClient, file: Path) -> dict[str, Any]:
+    """What the API makes of the file, which names problems by their lines."""
+    found = client.post("/sweeps/check", {"yaml": file.read_text(encoding="utf-8")})
+    if found["document"] is None:
+        told = [
+            f"{file}:{each['line'] or 1}: {each['field'] or 'document'}: {each['message']}"
+            for each in found["problems"]
+        ]
+        raise Problem("\n".join(told), exit_code=ExitCode.REFUSED)
+    document: dict[str, Any] = found["document"]
+    return document
+
+
+def _print_preview(found: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    goal = found["objective"]
+    out.print(
+        f"{found['runs']} runs of {found['trials']} combinations, {found['parallel']} at a time; "
+        f"{goal['take']} {goal['metric']}, {goal['mode']}",
+        markup=False,
+    )
+    for values in found["examples"]:
+        out.print("  " + values_text(values), markup=False)
+    for each in found["warnings"]:
+        err.print(f"warning: {each['field']}: {each['message']}", markup=False)
+
+
+@app.command("list")
+def list_sweeps(as_json: Json = False) -> None:
+    """All sweeps, newest first."""
+    found = list(connect().pages("/sweeps"))
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        (
+            each["id"],
+            escape(each["name"]),
+            styled(each["state"]),
+            f"{sum(each['counts'].values())}/{each['planned_runs']}",
+            escape(", ".join(each["parameters"]) or "seed"),
+            _best_text(each),
+            age(each["created_at"]),
+        )
+        for each in found
+    ]
+    print_table(("id", "name", "state", "runs", "varies", "best", "age"), rows)
+
+
+@app.command()
+def show(sweep: Called, wait: Wait = False, as_json: Json = False) -> None:
+    """One sweep with its runs, the best first."""
+    client = connect()
+    _follow_and_print(client, client.get(f"/sweeps/{find_sweep(client, sweep)}"), wait=wait, as_json=as_json)
+
+
+@app.command()
+def stop(sweep: Called, wait: Wait = False, as_json: Json = False) -> None:
+    """Begin no more runs; those that run save a checkpoint and leave."""
+    client = connect()
+    found = client.post(f"/sweeps/{find_sweep(client, sweep)}/stop")
+    _print(_follow(client, found["id"]) if wait else found, as_json=as_json)
+
+
+@app.command()
+def resume(sweep: Called, wait: Wait = False, as_json: Json = False) -> None:
+    """Go on: stopped runs continue from their checkpoints, and the next ones begin."""
+    client = connect()
+    found = client.post(f"/sweeps/{find_sweep(client, sweep)}/resume")
+    _follow_and_print(client, found, wait=wait, as_json=as_json)
+
+
+@app.command()
+def delete(sweep: Called) -> None:
+    """Forget a sweep that is not under way; its jobs stay."""
+    client = connect()
+    client.delete(f"/sweeps/{find_sweep(client, sweep)}")
+
+
+@app.command()
+def export(
+    sweep: Called,
+    name: Annotated[str, typer.Option(help="Of the model that is registered.")],
+    as_json: Json = False,
+) -> None:
+    """Export the best run's best checkpoint as a model."""
+    client = connect()
+    found = client.get(f"/sweeps/{find_sweep(client, sweep)}")
+    job = _best_job(found)
+    goal = found["objective"]
+    listed = list(client.pages(f"/jobs/{job}/checkpoints", best_by=goal["metric"], mode=goal["mode"]))
+    kept = [each for each in listed if each["can_export"]]
+    if not kept:
+        raise Problem(f"the best run {job} has no checkpoint to export", exit_code=ExitCode.REFUSED)
+    step = next((each["step"] for each in kept if each["is_best"]), kept[0]["step"])
+    made = client.post(f"/jobs/{job}/checkpoints/{step}/export", {"name": name})
+    if as_json:
+        print_json(made)
+    else:
+        out.print(f"{made['id']} exports step {step} of {job} as {escape(name)}", highlight=False)
+
+
+@app.command()
+def clone(
+    sweep: Called,
+    name: Annotated[str | None, typer.Option(help="Of the copy.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Launch the best run once more, as a job of its own."""
+    client = connect()
+    found = client.get(f"/sweeps/{find_sweep(client, sweep)}")
+    made = client.post(f"/jobs/{_best_job(found)}/clone", {"name": name} if name else {})
+    if as_json:
+        print_json(made)
+    else:
+        out.print(f"{made['id']}  {escape(made['name'])}", highlight=False)
+
+
+def _best_job(found: dict[str, Any]) -> str:
+    best = next((run for run in found["runs"] if run["index"] == found["best_run"]), None)
+    if best is None or best["job"] is None or best["job"]["name"] is None:
+        raise Problem(f"'{found['name']}' has no best run yet", exit_code=ExitCode.REFUSED)
+    return str(best["job"]["id"])
+
+
+def _follow_and_print(client: ApiClient, found: dict[str, Any], *, wait: bool, as_json: bool) -> None:
+    if wait:
+        found = _follow(client, found["id"])
+    _print(found, as_json=as_json)
+    if wait and found["state"] != "succeeded":
+        raise Problem(
+            f"the sweep is {found['state']}{': ' + found['reason'] if found['reason'] else ''}",
+            exit_code=ExitCode.FAILED,
+        )
+
+
+def _follow(client: ApiClient, sweep_id: str) -> dict[str, Any]:
+    """Wait for its end and tell every change of a run; Ctrl-C only stops following."""
+    known: dict[int, str] = {}
+    try:
+        with err.status("...") as line:
+            while True:
+                found = read_patiently(client, f"/sweeps/{sweep_id}")
+                for run in found["runs"]:
+                    if known.get(run["index"]) != run["state"]:
+                        known[run["index"]] = run["state"]
+                        told = f"run {run['index'] + 1}: {styled(run['state'])}  {values_text(run['values'])}"
+                        err.print(told, highlight=False)
+                if found["state"] not in _UNDER_WAY:
+                    return found
+                line.update(f"{len(found['runs'])}/{found['planned_runs']} {_best_text(found)}")
+                time.sleep(POLL_S)
+    except KeyboardInterrupt:
+        err.print(f"It goes on: trellis sweep show {sweep_id} --wait", highlight=False)
+        raise
+
+
+def values_text(values: dict[str, Any]) -> str:
+    """Values in one line."""
+    return " ".join(f"{name}={value}" for name, value in values.items())
+
+
+def _best_text(found: dict[str, Any]) -> str:
+    best = found["best"]
+    if best is None:
+        return ""
+    return f"{best['mean']:.4g} {escape(values_text(best['values']))}".strip()
+
+
+def _print(found: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    goal = found["objective"]
+    out.print(
+        f"{found['id']}  [bold]{escape(found['name'])}[/bold]  {styled(found['state'])}  "
+        f"{goal['take']} {escape(goal['metric'])} ({goal['mode']})",
+        highlight=False,
+    )
+    if found["reason"]:
+        out.print(escape(found["reason"]))
+    place = {each["trial"]: number for number, each in enumerate(found["trials"])}
+    runs = sorted(found["runs"], key=lambda run: (place.get(run["trial"], len(place)), run["index"]))
+    names = list(dict.fromkeys(name for run in runs for name in run["values"]))
+    rows = [
+        (
+            str(run["index"] + 1),
+            styled(run["state"]),
+            "" if run["value"] is None else f"{run['value']:.4g}",
+            *(str(run["values"].get(name, "")) for name in names),
+            str(run["seed"]),
+            run["job"]["id"] if run["job"] else "",
+            escape(run["problem"] or ""),
+        )
+        for run in runs
+    ]
+    print_table(("run", "state", "value", *names, "seed", "job", "problem"), rows)
+    for each in found["importance"]["parameters"]:
+        out.print(
+            f"importance of {escape(each['parameter'])}: {each['importance']:.2f} (p = {each['p_value']:.2f})"
+        )

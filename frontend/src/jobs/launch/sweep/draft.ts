@@ -1,0 +1,139 @@
+/** What varies in a launch, and how it becomes a sweep. */
+import type { SweepCreate, Variation } from '@/sweeps/types'
+
+import type { JobCreate, Knob } from '../../types'
+
+export type VaryKind = 'list' | 'range' | 'log'
+export type Method = 'grid' | 'random' | 'bayesian' | 'asha'
+export const METHODS: readonly Method[] = ['grid', 'random', 'bayesian', 'asha']
+
+/** As typed: numbers stay texts until they are read. */
+export interface Vary {
+  kind: VaryKind
+  /** Of a list: values between commas. */
+  text: string
+  min: string
+  max: string
+  /** Points of a range; empty for draws between its ends. */
+  count: string
+}
+
+export interface SweepDraft {
+  isOpen: boolean
+  vary: Record<string, Vary>
+  /** Between commas; fewer than two are no sweep by themselves. */
+  seeds: string
+  method: Method
+  runs: number | null
+  parallel: number | null
+  hours: number | null
+  slotHours: number | null
+  /** Empty: the recipe's own. */
+  metric: string
+  mode: 'min' | 'max' | null
+  rule: 'none' | 'asha' | 'median'
+  minSteps: number
+}
+
+export function emptySweep(): SweepDraft {
+  return { isOpen: false, vary: {}, seeds: '', method: 'grid', runs: 20, parallel: null, hours: null, slotHours: null, metric: '', mode: null, rule: 'none', minSteps: 10 }
+}
+
+const SPECIAL = new Set(['rewards', 'environment', 'workflow'])
+
+export function canVary(knob: Knob): boolean {
+  return !SPECIAL.has(knob.type)
+}
+
+/** What suits a knob to begin with: words and switches take all they can, numbers what stands there. */
+export function startVary(knob: Knob, value: unknown): Vary {
+  const isNumber = knob.type === 'int' || knob.type === 'float'
+  const words = knob.type === 'bool' ? ['true', 'false'] : (knob.choices ?? [])
+  const text = isNumber && typeof value === 'number' ? aroundNumber(value, knob.type === 'int').join(', ') : words.join(', ')
+  return { kind: 'list', text, min: '', max: '', count: '' }
+}
+
+function aroundNumber(value: number, isInteger: boolean): number[] {
+  if (value === 0) return isInteger ? [0, 1] : [0, 0.1]
+  const around = isInteger ? [Math.max(1, Math.round(value / 2)), value, value * 2] : [value / 3, value, value * 3]
+  return [...new Set(around.map((each) => Number(each.toPrecision(1 + (isInteger ? 5 : 0)))))]
+}
+
+function toNumber(text: string): number | null {
+  const trimmed = text.trim()
+  if (trimmed === '') return null
+  const value = Number(trimmed)
+  return Number.isFinite(value) ? value : null
+}
+
+/** One value of a list, as the knob's type has it; undefined where it cannot be read. */
+function readItem(item: string, type: Knob['type']): number | boolean | string | undefined {
+  if (type === 'int' || type === 'float') return toNumber(item) ?? undefined
+  if (type !== 'bool') return item
+  return item === 'true' ? true : item === 'false' ? false : undefined
+}
+
+/** The variation that was typed; null where it cannot be read. */
+export function toVariation(vary: Vary, type: Knob['type']): Variation | null {
+  if (vary.kind === 'list') {
+    const items = vary.text.split(/[,，\n]/).map((item) => item.trim()).filter((item) => item !== '')
+    const values = items.map((item) => readItem(item, type))
+    const read = values.filter((value) => value !== undefined)
+    return read.length === 0 || read.length < values.length ? null : { values: read, scale: 'linear' }
+  }
+  const min = toNumber(vary.min)
+  const max = toNumber(vary.max)
+  const count = toNumber(vary.count)
+  if (min === null || max === null || (vary.count.trim() !== '' && count === null)) return null
+  return { min, max, scale: vary.kind === 'log' ? 'log' : 'linear', ...(count === null ? {} : { count }) }
+}
+
+/** The seeds that were typed; null where they cannot be read. `1-5` means five. */
+export function readSeeds(text: string): number[] | null {
+  const parts = text.split(/[,，\s]+/).filter((part) => part !== '')
+  const seeds = parts.flatMap((part) => {
+    const span = /^(\d+)-(\d+)$/.exec(part)
+    if (span === null) return /^\d+$/.test(part) ? [Number(part)] : [Number.NaN]
+    const [from, to] = [Number(span[1]), Number(span[2])]
+    return to < from || to - from >= 50 ? [Number.NaN] : Array.from({ length: to - from + 1 }, (_, index) => from + index)
+  })
+  return seeds.some(Number.isNaN) ? null : [...new Set(seeds)]
+}
+
+export function isSweep(draft: SweepDraft): boolean {
+  return Object.keys(draft.vary).length > 0 || (readSeeds(draft.seeds)?.length ?? 0) > 1
+}
+
+/** The parameters that cannot be read, and `seeds`. */
+export function unreadableOf(draft: SweepDraft, knobs: readonly Knob[]): string[] {
+  const types = new Map(knobs.map((knob) => [knob.name, knob.type]))
+  const wrong = Object.entries(draft.vary).filter(([name, vary]) => toVariation(vary, types.get(name) ?? 'str') === null).map(([name]) => name)
+  return readSeeds(draft.seeds) === null ? [...wrong, 'seeds'] : wrong
+}
+
+/** The request of a sweep; null while something cannot be read, or nothing varies. */
+export function toSweep(draft: SweepDraft, job: JobCreate, knobs: readonly Knob[]): SweepCreate | null {
+  if (!isSweep(draft) || unreadableOf(draft, knobs).length > 0) return null
+  const types = new Map(knobs.map((knob) => [knob.name, knob.type]))
+  const { name } = job
+  // Runs would share the model's name; the best one is exported afterwards.
+  const rest = Object.fromEntries(Object.entries(job).filter(([key]) => key !== 'export_as')) as JobCreate
+  const parameters = Object.fromEntries(Object.entries(draft.vary).flatMap(([key, vary]) => {
+    const variation = toVariation(vary, types.get(key) ?? 'str')
+    return variation === null ? [] : [[key, variation]]
+  }))
+  const hasParameters = Object.keys(parameters).length > 0
+  const method = hasParameters ? draft.method : 'grid'
+  const rule = method === 'asha' && draft.rule === 'none' ? 'asha' : draft.rule
+  return {
+    name: name.slice(0, 120),
+    job: rest,
+    parameters,
+    seeds: readSeeds(draft.seeds) ?? [],
+    search: { method, seed: 0 },
+    objective: { metric: draft.metric.trim() === '' ? null : draft.metric.trim(), mode: draft.mode, take: null },
+    budget: { runs: method === 'grid' ? null : draft.runs, hours: draft.hours, slot_hours: draft.slotHours },
+    parallel: draft.parallel,
+    early_stop: rule === 'none' ? null : { rule, min_steps: draft.minSteps, factor: 3, min_runs: 3 },
+  }
+}

@@ -1,0 +1,58 @@
+import { createMemoryHistory, createRouter } from 'vue-router'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { nextTick } from 'vue'
+
+import { mount } from '@/testing/withSetup'
+
+import GraphDrawing from './GraphDrawing.vue'
+
+let shownWidth = 0
+
+class Observer {
+  constructor(private readonly report: (entries: { contentRect: { width: number } }[]) => void) {}
+  observe(): void {
+    this.report([{ contentRect: { width: shownWidth } }])
+  }
+  disconnect(): void {
+    // Nothing was kept.
+  }
+}
+
+function draw(width: number) {
+  shownWidth = width
+  const nodes = ['a', 'b', 'c', 'd'].map((id) => ({ id }))
+  const edges = ['ab', 'bc', 'cd'].map(([source, target]) => ({ source: source ?? '', target: target ?? '' }))
+  const boxOf = ({ id }: { id: string }) => ({ name: id, under: '', to: null, tone: 'plain', isHere: false, isGone: false })
+  const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/', component: { template: '' } }] })
+  return mount(GraphDrawing, { nodes, edges, label: 'graph', boxOf, isDashed: () => false }, (app) => app.use(router))
+}
+
+describe('a graph', () => {
+  beforeEach(() => {
+    vi.stubGlobal('ResizeObserver', Observer)
+  })
+  afterEach(() => {
+    vi.unstubAllGlobals()
+  })
+
+  it('that is wider than its place says so at its edge, and fits on demand', async () => {
+    const { root, end } = draw(300)
+    await nextTick()
+
+    expect(root.querySelector('.frame')?.classList.contains('right')).toBe(true)
+    expect(root.querySelector('.frame')?.classList.contains('left')).toBe(false)
+    root.querySelector<HTMLElement>('[data-test=fit-graph]')?.click()
+    await nextTick()
+    expect(root.querySelector('svg')?.classList.contains('fitted')).toBe(true)
+    expect(root.querySelector('.frame')?.classList.contains('right')).toBe(false)
+    end()
+  })
+
+  it('that has room offers nothing', async () => {
+    const { root, end } = draw(3000)
+    await nextTick()
+
+    expect(root.querySelector('[data-test=fit-graph]')).toBeNull()
+    end()
+  })
+})

@@ -1,0 +1,106 @@
+"""What a preview tells of time, start and disk: from measured runs that were alike, and nothing without."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from trellis_api.core.columns import utc_now
+from trellis_api.core.database import Database
+from trellis_api.core.ids import new_id
+from trellis_api.datasets.models import Dataset
+from trellis_api.jobs.models import Job
+from trellis_api.models.models import Model
+from trellis_contracts.states import JobState
+
+
+@pytest.fixture
+def request_body(model: Model, dataset: Dataset) -> dict[str, Any]:
+    return {
+        "name": "next", "recipe": "grpo", "preset": "cpu-tiny", "model": model.id, "dataset": dataset.id,
+        "params": {"total_steps": 100, "batch_size": 8, "group_size": 4},
+    }  # fmt: skip
+
+
+def add_run(
+    database: Database, body: dict[str, Any], *, step_s: float, steps: int = 11, **changes: Any
+) -> str:
+    """A run that was measured: its first step came 20 s after its launch."""
+    begun = utc_now() - timedelta(hours=1)
+    fields: dict[str, Any] = {
+        "id": new_id("job"), "name": "before", "state": JobState.SUCCEEDED, "recipe": body["recipe"],
+        "model_id": body["model"], "dataset_id": body["dataset"], "params": body["params"], "gpus": 1,
+        "launched_at": begun, "first_step": 1, "first_step_at": begun + timedelta(seconds=20), "step": steps,
+        "last_step_at": begun + timedelta(seconds=20 + step_s * (steps - 1)), "total_steps": steps,
+    }  # fmt: skip
+    with database.write() as session:
+        session.add(Job(**{**fields, **changes}))
+    return str(changes.get("id", fields["id"]))
+
+
+def read(client: TestClient, body: dict[str, Any]) -> Any:
+    answer = client.post("/api/v1/jobs/preview", json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()["forecast"]
+
+
+def test_without_a_measured_run_no_time_is_told(client: TestClient, request_body: dict[str, Any]) -> None:
+    found = read(client, request_body)
+
+    assert (found["time"], found["steps"]) == (None, 100)
+    assert found["start"] == {"seconds": 0.0, "jobs_ahead": 0, "unknown": None}
+
+
+def test_time_is_that_of_runs_that_were_alike(
+    client: TestClient, database: Database, request_body: dict[str, Any]
+) -> None:
+    runs = [add_run(database, request_body, step_s=seconds) for seconds in (1.0, 2.0, 3.0)]
+    add_run(database, request_body, step_s=50.0, recipe="sft")
+    add_run(database, request_body, step_s=50.0, gpus=2)
+    add_run(database, request_body, step_s=50.0, steps=2)
+
+    time = read(client, request_body)["time"]
+
+    assert (time["seconds"], time["low_s"], time["high_s"]) == (220.0, 120.0, 320.0)
+    assert sorted(time["runs"]) == sorted(runs)
+    assert time["is_same_data"] is True
+    assert time["slot_hours"] == pytest.approx(220 / 3600, abs=1e-3)
+
+
+def test_time_grows_with_the_rows_of_a_step(
+    client: TestClient, database: Database, request_body: dict[str, Any]
+) -> None:
+    add_run(database, request_body, step_s=1.0)
+    request_body["params"] = {**request_body["params"], "batch_size": 16}
+
+    assert read(client, request_body)["time"]["seconds"] == 220.0
+
+
+def test_runs_on_other_data_speak_only_where_there_are_no_others(
+    client: TestClient, database: Database, request_body: dict[str, Any]
+) -> None:
+    add_run(database, request_body, step_s=9.0, dataset_id="ds_aaaaaaaaaaaa")
+    assert read(client, request_body)["time"]["is_same_data"] is False
+
+    add_run(database, request_body, step_s=1.0)
+    assert read(client, request_body)["time"]["seconds"] == 120.0
+
+
+def test_a_full_platform_starts_the_next_when_the_first_ends(
+    client: TestClient, database: Database, request_body: dict[str, Any]
+) -> None:
+    add_run(database, request_body, step_s=1.0, state=JobState.RUNNING, gpus=4, steps=11, total_steps=31)
+    found = read(client, request_body)["start"]
+    assert (found["seconds"], found["jobs_ahead"]) == (20.0, 0)
+
+    add_run(
+        database, request_body, step_s=1.0, state=JobState.QUEUED, name="unmeasured", recipe="sft", gpus=4
+    )
+    found = read(client, request_body)["start"]
+    assert (found["seconds"], found["jobs_ahead"], found["unknown"]) == (None, 1, "unmeasured")
+
+
+def test_a_request_that_cannot_run_has_no_forecast(client: TestClient, request_body: dict[str, Any]) -> None:
+    request_body["params"] = {"learning_rate": -1}
+
+    assert read(client, request_body) is None

@@ -1,0 +1,347 @@
+"""Sweeps by the API: checks before anything runs, runs as ordinary jobs, stop, resume, early stops."""
+
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from trellis_api.core.database import Database
+from trellis_api.core.settings import Settings
+from trellis_api.datasets.models import Dataset
+from trellis_api.models.models import Model
+from trellis_api.sweeps.advance import advance
+from trellis_contracts.states import JobState
+from trellis_testing.sweeps import METRIC, SweepRig
+
+RATES = [1e-5, 3e-5, 1e-4]
+
+
+@pytest.fixture
+def rig(database: Database, settings: Settings) -> SweepRig:
+    return SweepRig(database, settings)
+
+
+@pytest.fixture
+def body(model: Model, dataset: Dataset) -> dict[str, Any]:
+    return {
+        "name": "rates",
+        "job": {"recipe": "grpo", "preset": "cpu-tiny", "model": model.id, "dataset": dataset.id},
+        "parameters": {"learning_rate": {"values": RATES}},
+        "search": {"method": "grid"},
+        "objective": {"metric": METRIC},
+    }
+
+
+def create(client: TestClient, body: dict[str, Any], **changes: Any) -> str:
+    answer = client.post("/api/v1/sweeps", json={**body, **changes})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+def read(client: TestClient, sweep_id: str) -> Any:
+    return client.get(f"/api/v1/sweeps/{sweep_id}").json()
+
+
+def problems(client: TestClient, body: dict[str, Any], **changes: Any) -> dict[str, str]:
+    found = client.post("/api/v1/sweeps/preview", json={**body, **changes}).json()
+    created = client.post("/api/v1/sweeps", json={**body, **changes})
+    assert bool(found["errors"]) == (created.status_code == 422), created.text
+    return {each["field"]: each["code"] for each in found["errors"]}
+
+
+@pytest.mark.smoke
+def test_a_grid_runs_every_value_once_and_names_the_best(
+    client: TestClient, rig: SweepRig, body: dict[str, Any]
+) -> None:
+    sweep_id = create(client, body)
+
+    rig.run_through(sweep_id, lambda run: abs(run.values["learning_rate"] - 3e-5))
+
+    found = read(client, sweep_id)
+    assert (found["state"], found["planned_runs"], found["counts"]) == ("succeeded", 3, {"succeeded": 3})
+    assert [run["values"]["learning_rate"] for run in found["runs"]] == RATES
+    assert found["best"]["values"] == {"learning_rate": 3e-5}
+    assert (found["best_run"], found["objective"]["mode"], found["objective"]["take"]) == (1, "min", "best")
+    assert next(each["values"]["learning_rate"] for each in found["trials"]) == 3e-5
+
+
+def test_runs_are_ordinary_jobs_that_say_which_sweep_they_are_of(
+    client: TestClient, rig: SweepRig, body: dict[str, Any]
+) -> None:
+    sweep_id = create(client, body)
+    rig.look()
+
+    listed = client.get("/api/v1/jobs", params={"sweep": sweep_id}).json()["items"]
+
+    assert [job["name"] for job in listed] == ["rates · 3", "rates · 2", "rates · 1"]
+    assert {job["sweep"]["name"] for job in listed} == {"rates"}
+    assert {job["params"]["learning_rate"] for job in listed} == set(RATES)
+    assert listed[0]["keep_best_by"] == {"metric": METRIC, "mode": "min"}
+    group = {"group": listed[0]["group"]}
+    assert [job["id"] for job in client.get("/api/v1/jobs", params=group).json()["items"]] == [
+        listed[0]["id"]
+    ]
+
+
+def test_a_job_can_be_put_into_a_group_and_taken_out(client: TestClient, rig: SweepRig, body: Any) -> None:
+    create(client, body)
+    rig.look()
+    path = f"/api/v1/jobs/{rig.jobs()[0].id}"
+
+    assert client.patch(path, json={"group": " paper "}).json()["group"] == "paper"
+    assert client.patch(path, json={"group": ""}).json()["group"] is None
+
+
+def test_seeds_alone_are_a_sweep_with_a_mean_and_a_spread(
+    client: TestClient, rig: SweepRig, body: dict[str, Any]
+) -> None:
+    sweep_id = create(client, {**body, "parameters": {}, "seeds": [1, 2, 3], "search": {"method": "random"}})
+
+    rig.run_through(sweep_id, lambda run: float(run.seed))
+
+    found = read(client, sweep_id)
+    assert [run["seed"] for run in found["runs"]] == [1, 2, 3]
+    assert len({job.group for job in rig.jobs()}) == 1
+    assert found["best"]["mean"] == pytest.approx(2.0)
+    assert found["best"]["spread"] == pytest.approx(1.0)
+
+
+def test_never_more_runs_at_a_time_than_asked_for(
+    client: TestClient, rig: SweepRig, body: dict[str, Any]
+) -> None:
+    sweep_id = create(client, body, parallel=1)
+    counts = []
+    for _ in range(3):
+        rig.look()
+        rig.look()
+        counts.append(len(rig.active()))
+        (job,) = rig.active()
+        rig.measure(job.id, 1, 1.0)
+        rig.end(job.id)
+    rig.look()
+
+    assert counts == [1, 1, 1]
+    assert read(client, sweep_id)["state"] == "succeeded"
+
+
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        ({"parameters": {"learning_rat": {"values": [1, 2]}}},
+         {"parameters.learning_rat": "unknown_parameter"}),
+        ({"parameters": {"learning_rate": {"values": [1e-5, -1]}}},
+         {"parameters.learning_rate": "invalid_value"}),
+        ({"parameters": {"learning_rate": {"min": 1e-6, "max": 1e-4}}},
+         {"parameters.learning_rate": "no_points"}),
+        ({"parameters": {"rewards": {"values": ["a"]}}}, {"parameters.rewards": "not_variable"}),
+        ({"search": {"method": "random"}, "parameters": {"learning_rate": {"min": 1e-6, "max": 1e-4}}},
+         {"budget.runs": "no_budget"}),
+        ({"parallel": 5}, {"parallel": "too_parallel"}),
+        ({"parameters": {"seed": {"values": [1, 2]}}}, {"parameters.seed": "not_variable"}),
+        ({"search": {"method": "asha"}, "budget": {"runs": 3}}, {"early_stop": "no_early_stop"}),
+        ({"parameters": {"learning_rate": {"min": 1, "max": 9, "count": 50},
+                         "group_size": {"min": 1, "max": 90, "step": 1}}}, {"budget.runs": "too_many_runs"}),
+    ],
+)  # fmt: skip
+def test_what_cannot_run_is_refused_with_its_field_before_anything_runs(
+    client: TestClient, rig: SweepRig, body: dict[str, Any], changes: dict[str, Any], wrong: dict[str, str]
+) -> None:
+    assert problems(client, body, **changes) == wrong
+    rig.look()
+    assert rig.jobs() == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"parameters": {}, "seeds": [1]},
+        {"seeds": [1, 1]},
+        {"job": {"recipe": "grpo", "model": "m", "dataset": "d", "export_as": {"name": "x"}}},
+        {"parameters": {"learning_rate": {"values": []}}},
+        {"unknown": 1},
+    ],
+)
+def test_a_request_that_contradicts_itself_is_malformed(
+    client: TestClient, body: dict[str, Any], changes: dict[str, Any]
+) -> None:
+    assert client.post("/api/v1/sweeps", json={**body, **changes}).status_code == 422
+
+
+def test_an_engine_key_varies_too_and_an_unknown_one_is_refused(
+    client: TestClient, rig: SweepRig, body: dict[str, Any]
+) -> None:
+    key = "overrides.actor_rollout_ref.actor.optim.weight_decay"
+    create(client, body, parameters={key: {"values": [0.0, 0.1]}})
+    rig.look()
+
+    assert [list(job.overrides.values()) for job in rig.jobs()] == [[0.0], [0.1]]
+    wrong = {f"{key}s": {"values": [0.0, 0.1]}}
+    assert problems(client, body, parameters=wrong) == {f"parameters.{key}s": "unknown_engine_key"}
+
+
+def test_a_stopped_sweep_goes_on_where_it_was(
+    client: TestClient, rig: SweepRig, body: dict[str, Any]
+) -> None:
+    sweep_id = create(client, body, parallel=2)
+    rig.look()
+    running, queued = rig.active()
+    rig.start(running.id)
+
+    assert client.post(f"/api/v1/sweeps/{sweep_id}/stop").json()["state"] == "stopping"
+    assert client.delete(f"/api/v1/sweeps/{sweep_id}").json()["error"] == "sweep_running"
+    rig.look()
+    assert {job.state for job in rig.jobs()} == {JobState.STOPPING, JobState.STOPPED}
+    rig.end(running.id, JobState.STOPPED)
+    rig.look()
+    stopped = read(client, sweep_id)
+    assert (stopped["state"], stopped["can_resume"], len(stopped["runs"])) == ("stopped", True, 2)
+
+    assert client.post(f"/api/v1/sweeps/{sweep_id}/resume").json()["state"] == "running"
+    rig.run_through(sweep_id, lambda run: run.values["learning_rate"])
+
+    found = read(client, sweep_id)
+    assert (found["state"], found["counts"]) == ("succeeded", {"succeeded": 3})
+    assert len(rig.jobs()) == 3
+    assert {job.attempt for job in rig.jobs() if job.id in (running.id, queued.id)} == {2}
+    assert client.post(f"/api/v1/sweeps/{sweep_id}/resume").json()["error"] == "sweep_finished"
+
+
+def test_a_crashed_run_goes_on_and_a_failed_one_does_not(
+    client: TestClient, rig: SweepRig, body: dict[str, Any]
+) -> None:
+    sweep_id = create(client, body)
+    rig.look()
+    first, second, third = rig.active()
+    rig.end(first.id, JobState.CRASHED, reason="the node was lost")
+    rig.end(second.id, JobState.FAILED, reason="loss is NaN")
+    rig.measure(third.id, 1, 1.0)
+    rig.end(third.id)
+    rig.look()
+
+    assert [job.id for job in rig.active()] == [first.id]
+    rig.run_through(sweep_id, lambda run: 2.0)
+    found = read(client, sweep_id)
+    assert (found["state"], found["counts"]) == ("succeeded", {"succeeded": 2, "failed": 1})
+    assert found["runs"][1]["problem"] == "loss is NaN"
+
+
+def test_three_failures_and_nothing_else_end_a_sweep_with_the_reason(
+    client: TestClient, rig: SweepRig, body: dict[str, Any]
+) -> None:
+    sweep_id = create(client, body, parameters={"learning_rate": {"values": [1e-6, 2e-6, 3e-6, 4e-6, 5e-6]}})
+    for _ in range(4):
+        rig.look()
+        if rig.active():
+            rig.end(rig.active()[0].id, JobState.FAILED, reason="out of memory")
+    for job in rig.active():
+        rig.end(job.id, JobState.STOPPED)
+    rig.look()
+
+    found = read(client, sweep_id)
+    assert (found["state"], found["cause"]) == ("failed", "sweep_runs_failed")
+    assert "out of memory" in found["reason"]
+    assert len(rig.jobs()) < 5 + 1
+
+
+def test_a_metric_that_is_never_reported_ends_the_sweep_and_lists_those_that_are(
+    client: TestClient, rig: SweepRig, body: dict[str, Any]
+) -> None:
+    sweep_id = create(client, body, objective={"metric": "val/nonsense"}, parallel=1)
+    rig.look()
+    (job,) = rig.active()
+    rig.measure(job.id, 1, 1.0, key="val/loss")
+    rig.end(job.id)
+    rig.look()
+
+    found = read(client, sweep_id)
+    assert (found["state"], found["cause"]) == ("failed", "sweep_metric_missing")
+    assert "val/loss" in found["reason"]
+
+
+def test_asha_stops_the_worse_runs_at_a_rung(client: TestClient, rig: SweepRig, body: dict[str, Any]) -> None:
+    sweep_id = create(
+        client, body, search={"method": "asha"}, budget={"runs": 3},
+        early_stop={"rule": "asha", "min_steps": 4, "min_runs": 3},
+    )  # fmt: skip
+    rig.look()
+    jobs = rig.active()
+    for job in jobs:
+        rig.start(job.id)
+        rig.measure(job.id, 2, 9.0)
+    assert rig.look().stopping == []
+    for job, value in zip(jobs, (1.0, 2.0, 3.0), strict=True):
+        rig.measure(job.id, 5, value)
+
+    assert sorted(rig.look().stopping) == sorted(job.id for job in jobs[1:])
+    assert rig.look().stopping == []
+    for job in jobs[1:]:
+        rig.end(job.id, JobState.STOPPED)
+    rig.measure(jobs[0].id, 9, 0.5)
+    rig.end(jobs[0].id)
+    rig.look()
+
+    found = read(client, sweep_id)
+    assert (found["state"], found["counts"]) == ("succeeded", {"succeeded": 1, "pruned": 2})
+    assert found["best_run"] == 0
+    told = client.get(f"/api/v1/jobs/{jobs[2].id}").json()
+    assert told["state"] == "stopped"
+
+
+def test_hours_that_are_used_up_let_runs_end_and_begin_no_more(
+    client: TestClient, rig: SweepRig, body: dict[str, Any]
+) -> None:
+    sweep_id = create(client, body, parallel=2, budget={"hours": 1e-7})
+    with rig.database.write() as session:
+        advance(session, rig.settings, sweep_id=sweep_id)
+
+    found = read(client, sweep_id)
+    assert (found["state"], found["cause"], found["runs"]) == ("failed", "sweep_hours_used", [])
+
+
+def test_slot_hours_that_are_used_up_let_runs_end_and_begin_no_more(
+    client: TestClient, rig: SweepRig, body: dict[str, Any]
+) -> None:
+    sweep_id = create(client, body, parallel=1, budget={"slot_hours": 1e-9})
+    rig.run_through(sweep_id, lambda run: 1.0)
+
+    found = read(client, sweep_id)
+    assert (found["state"], found["cause"], len(found["runs"])) == ("succeeded", "sweep_hours_used", 1)
+    assert "slot-hours" in found["reason"]
+
+
+def test_a_deleted_sweep_leaves_its_jobs(client: TestClient, rig: SweepRig, body: dict[str, Any]) -> None:
+    sweep_id = create(client, body)
+    rig.run_through(sweep_id, lambda run: 1.0)
+
+    assert client.delete(f"/api/v1/sweeps/{sweep_id}").status_code == 204
+    assert client.get(f"/api/v1/sweeps/{sweep_id}").json()["error"] == "sweep_not_found"
+    assert [job["sweep"] for job in client.get("/api/v1/jobs").json()["items"]] == [None] * 3
+
+
+def test_a_deleted_job_leaves_what_its_run_measured(
+    client: TestClient, rig: SweepRig, body: dict[str, Any]
+) -> None:
+    sweep_id = create(client, body)
+    rig.run_through(sweep_id, lambda run: run.values["learning_rate"])
+    assert client.delete(f"/api/v1/jobs/{rig.runs(sweep_id)[0].job_id}").status_code == 204
+
+    run = read(client, sweep_id)["runs"][0]
+    assert (run["state"], run["value"]) == ("deleted", 1e-5)
+
+
+def test_yaml_with_names_is_the_same_sweep_and_mistakes_have_lines(
+    client: TestClient, body: dict[str, Any], model: Model, dataset: Dataset
+) -> None:
+    text = f"""
+name: rates
+job: {{recipe: grpo, preset: cpu-tiny, model: {model.name}, dataset: {dataset.name}}}
+parameters:
+  learning_rate: {{values: [1.0e-5, 1.0e-4]}}
+search: {{method: grid}}
+"""
+    found = client.post("/api/v1/sweeps/check", json={"yaml": text}).json()
+    assert found["problems"] == []
+    assert found["document"]["job"]["model"] == model.id
+
+    wrong = text.replace("learning_rate", "learning_rat")
+    (problem,) = client.post("/api/v1/sweeps/check", json={"yaml": wrong}).json()["problems"]
+    assert (problem["line"], problem["code"]) == (5, "unknown_parameter")

@@ -1,0 +1,37 @@
+"""Takes sweeps further: beat calls it every other second, and requests nudge it.
+
+Each sweep in a transaction of its own, which looks again under the sweep's lock. Nothing is kept outside the
+database, so a worker may die anywhere: the next look goes on from the rows.
+"""
+
+import logging
+
+from sqlalchemy.exc import OperationalError
+from trellis_api.sweeps import repository
+from trellis_api.sweeps.advance import Look, advance, give_up
+
+from trellis_workers.core.transaction import get_settings, read, write
+
+logger = logging.getLogger(__name__)
+_UNEXPECTED = "A run could not be begun or ended; the workers' log tells why."
+
+
+def advance_sweeps() -> Look:
+    """One look at every sweep that is under way; whether there is something to launch, and what to stop."""
+    with read() as session:
+        unsettled = repository.list_unsettled(session)
+    found = Look()
+    for sweep_id in unsettled:
+        try:
+            with write() as session:
+                one = advance(session, get_settings(), sweep_id=sweep_id)
+            found.has_queued |= one.has_queued
+            found.stopping += one.stopping
+        except OperationalError as error:
+            logger.warning("sweep %s: the database is away, trying again: %s", sweep_id, error)
+            return found
+        except Exception:  # the edge of the process: one sweep must not hold up the others
+            logger.exception("sweep %s cannot be taken further", sweep_id)
+            with write() as session:
+                found.stopping += give_up(session, sweep_id=sweep_id, problem=_UNEXPECTED)
+    return found

@@ -27,6 +27,7 @@ from trellis_api.data_tasks.router import router as data_tasks_router
 from trellis_api.datasets.router import router as datasets_router
 from trellis_api.datasets.versions_router import router as versions_router
 from trellis_api.datasets.warm_up import read_a_page
+from trellis_api.endpoints.openai.callers import require_caller
 from trellis_api.endpoints.openai.engines import Engines
 from trellis_api.endpoints.openai.router import router as openai_router
 from trellis_api.endpoints.router import router as endpoints_router
@@ -135,7 +136,7 @@ def _assemble() -> APIRouter:
             responses={403: ERROR_RESPONSES[403]},
         )
     api.include_router(
-        openai_router, dependencies=[Depends(require_user), Depends(refuse_unknown_parameters)]
+        openai_router, dependencies=[Depends(require_caller), Depends(refuse_unknown_parameters)]
     )
     return api
 

@@ -29,6 +29,7 @@ from trellis_cli import (
     reports,
     rewards,
     tune,
+    workflows,
 )
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.output import err
@@ -97,6 +98,7 @@ app.add_typer(reports.app, name="reports", help="Evaluations as Markdown, HTML a
 app.add_typer(agent.app, name="agent", help="Teach a model to use tools: data, training, evaluation.")
 app.add_typer(linksearch.app, name="linksearch", help="Train an agent that finds people with SQL.")
 app.add_typer(environments.app, name="environments", help="What agents work on; make them, try tools.")
+app.add_typer(workflows.app, name="workflows", help="Agents as functions: upload files and packages.")
 app.add_typer(job_pipelines.app, name="job-pipelines", help="Stages of jobs that need each other.")
 app.add_typer(tune.app, name="tune", help="Train any workflow: an async function that returns a reward.")
 chat.register(app)

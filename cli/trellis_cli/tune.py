@@ -23,7 +23,10 @@ _MODULE = "trellis_train.agents.tune"
 CANNOT_BEGIN = 2
 #: Knobs that the loop reads (the others are the engine's).
 _OPTIONS = ("runners", "session_timeout", "step_timeout", "memory_mb", "reply_tokens")
-Workflow = Annotated[str, typer.Argument(help="file.py, file.py:function, or a pickle of trellis.tune.")]
+Workflow = Annotated[
+    str,
+    typer.Argument(help="file.py, file.py:function, the folder of a package, or a pickle of trellis.tune."),
+]
 Config = Annotated[Path, typer.Argument(help="The YAML; docs/sdk.md lists its keys.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -69,6 +72,10 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Train a workflow on this machine, in the foreground; Ctrl-C leaves at a checkpoint."""
+    if Path(workflow.partition(":")[0]).is_dir():
+        done = _ask("install", workflow)
+        if done.returncode:
+            raise Problem(_complaint(done), exit_code=ExitCode.USAGE)
     job = make_job(read_plan(config), workflow, output=output, changes=read_knobs(set_values or []))
     outcome = insist(run_local(write_spec(job)))
     if (failed := describe_failed_sessions(outcome)) is not None:

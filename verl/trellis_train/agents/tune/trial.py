@@ -25,6 +25,7 @@ from trellis_train.agents.tune.isolation import (
 )
 from trellis_train.agents.tune.mapping import MappedJob, MappedRows
 from trellis_train.agents.tune.program import WorkflowSource, WorkflowUnusable
+from trellis_train.agents.tune.services import NO_SERVICES, Services, ServicesUnusable
 from trellis_train.agents.tune.signature import Fault
 from trellis_train.agents.tune.tasks import read_task
 
@@ -103,11 +104,22 @@ class Trial:
         return self.failure is not None and not self.replies and self.failure.kind not in (TIMEOUT, SANDBOX)
 
 
+class ScriptedServices(Services):
+    """Tools and hosts as in a training; other models answer from the script."""
+
+    async def _ask(self, _name: str, messages: Any, tools: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+        return await ScriptedModel("5").answer(messages, tools, dict(options))
+
+
 def try_sessions(
-    source: WorkflowSource, tasks: Sequence[Mapping[str, Any]], limits: RunnerLimits = _LIMITS
+    source: WorkflowSource,
+    tasks: Sequence[Mapping[str, Any]],
+    limits: RunnerLimits = _LIMITS,
+    services: Services = NO_SERVICES,
 ) -> list[Trial]:
     """Play a session for each task; ``WorkflowUnusable`` where the sandbox cannot load the workflow."""
-    runner = WorkflowRunner(source, limits)
+    scripted = ScriptedServices(services.environments, services.auxiliary, {}, services.hosts)
+    runner = WorkflowRunner(source, limits, scripted)
     try:
         runner.check()
         return asyncio.run(_play(runner, tasks))
@@ -131,14 +143,20 @@ async def _play(runner: WorkflowRunner, tasks: Sequence[Mapping[str, Any]]) -> l
 
 
 def find_session_faults(
-    source: WorkflowSource, tasks: Sequence[Mapping[str, Any]], *, folder: Path | None = None
+    source: WorkflowSource,
+    tasks: Sequence[Mapping[str, Any]],
+    *,
+    folder: Path | None = None,
+    services: Services = NO_SERVICES,
 ) -> list[Fault]:
     """What the sandbox says of a workflow: the first session that fails, or why nothing could be loaded.
 
     ``folder`` is the file's: a module that lies beside it is not in the sandbox.
     """
     try:
-        trials = try_sessions(source, tasks)
+        trials = try_sessions(source, tasks, services=services)
+    except ServicesUnusable as error:
+        return [Fault("NO_ENVIRONMENT", None, "environments that are there", str(error))]
     except WorkflowUnusable as error:
         return [Fault("NOT_LOADABLE", None, "code that the sandbox can load", explain_loading(error, folder))]
     failed = [trial.failure for trial in trials if trial.failure is not None]

@@ -1,6 +1,7 @@
 """`trellis tune`: train any async Python function that runs an agent and returns a reward."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,7 +9,9 @@ from typing import Annotated, Any
 import typer
 from trellis_api.core.settings import Settings
 from trellis_contracts.agents import AgentTask
+from trellis_contracts.attempt import AUXILIARY_KEYS_FILE
 from trellis_contracts.recipe import DataFormat
+from trellis_contracts.spec import JobSpec
 
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.knobs import read_knobs
@@ -77,7 +80,9 @@ def run(
         if done.returncode:
             raise Problem(_complaint(done), exit_code=ExitCode.USAGE)
     job = make_job(read_plan(config), workflow, output=output, changes=read_knobs(set_values or []))
-    outcome = insist(run_local(write_spec(job)))
+    spec = write_spec(job)
+    _write_keys(spec)
+    outcome = insist(run_local(spec))
     if (failed := describe_failed_sessions(outcome)) is not None:
         err.print(f"warning: {failed}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     if as_json:
@@ -149,10 +154,32 @@ def make_job(
         validation=None if validation is None else _rows(validation),
         params={**params, "workflow": place},
         overrides=plan["overrides"],
-        agent=AgentTask(kind="tune", workflow_path=place, options=options),
+        agent=AgentTask(
+            kind="tune",
+            workflow_path=place,
+            tool_environments={
+                name: str(Path(each).resolve()) for name, each in plan["environments"].items()
+            },
+            auxiliary_models=plan["auxiliary_models"],
+            hosts=Settings().workflow_hosts,
+            options=options,
+        ),
         seed=plan["seed"],
         gpus=plan["gpus"],
     )
+
+
+def _write_keys(spec: JobSpec) -> None:
+    """Keys of other models from this process's environment, beside the spec (mode 600)."""
+    models = spec.agent.auxiliary_models if spec.agent is not None else {}
+    named = {name: each.key_variable for name, each in models.items() if each.key_variable}
+    missing = [variable for variable in named.values() if variable not in os.environ]
+    if missing:
+        raise Problem(f"no key in the variable {', '.join(missing)}", exit_code=ExitCode.USAGE)
+    if named:
+        path = Path(spec.attempt_dir) / AUXILIARY_KEYS_FILE
+        path.touch(mode=0o600)
+        path.write_text(json.dumps({name: os.environ[variable] for name, variable in named.items()}))
 
 
 def _rows(rows: dict[str, Any]) -> LocalRows:

@@ -24,6 +24,7 @@ from trellis_recipes.workflows.package import REQUIREMENTS_FILE, BadPackage, rea
 from trellis_train.agents.tune.mapping import MappedJob, map_config
 from trellis_train.agents.tune.program import WorkflowSource, WorkflowUnusable
 from trellis_train.agents.tune.requirements import NotInstalled, cache_folder, install
+from trellis_train.agents.tune.services import NO_SERVICES, Services
 from trellis_train.agents.tune.settings import load_config
 from trellis_train.agents.tune.signature import JUDGE, WORKFLOW, Fault, find_faults, require_engine
 from trellis_train.agents.tune.trial import find_place_faults, find_session_faults, made_up_task
@@ -72,8 +73,11 @@ def _validate(place: str, config: str | None, task: str | None) -> int:
     source = WorkflowSource.read(place)
     tasks = [made_up_task()]
     faults: list[Fault] = []
+    services = NO_SERVICES
     if config is not None:
-        found_faults, found_tasks = find_place_faults(_read_job(config))
+        job = _read_job(config)
+        services = Services.of_job(job)
+        found_faults, found_tasks = find_place_faults(job)
         faults, tasks = found_faults, found_tasks or tasks
     if task is not None:
         tasks = [_read_task(task)]
@@ -82,7 +86,8 @@ def _validate(place: str, config: str | None, task: str | None) -> int:
     wrong = [] if path.is_dir() else _find_signature_faults(path, source)
     faults = [*wrong, *faults]
     if not wrong:  # else a session would only fail of the same
-        faults += find_session_faults(source, tasks, folder=None if path.is_dir() else path.parent)
+        folder = None if path.is_dir() else path.parent
+        faults += find_session_faults(source, tasks, folder=folder, services=services)
     found = {"function": source.function, "faults": [asdict(fault) for fault in faults]}
     print(json.dumps(found))
     return EXIT_BAD_INPUT if faults else 0

@@ -47,7 +47,7 @@ _OTHERS = (
     "buffer.explorer_input.eval_tasksets",
     "buffer.explorer_input.taskset.path", "buffer.explorer_input.taskset.storage_type",
     "buffer.explorer_input.taskset.format.prompt_key", "buffer.explorer_input.taskset.format.response_key",
-    "explorer.rollout_model.tool_call_parser", "synchronizer.sync_style",
+    "explorer.rollout_model.tool_call_parser", "synchronizer.sync_style", "explorer.auxiliary_models",
 )  # fmt: skip
 _warned: set[str] = set()
 
@@ -72,6 +72,9 @@ class MappedJob:
     overrides: dict[str, Any]
     seed: int
     gpus: int
+    #: Folders of environments, and endpoints of other models, by the workflow's names for them.
+    environments: dict[str, str] = field(default_factory=dict)
+    auxiliary_models: dict[str, dict[str, Any]] = field(default_factory=dict)
     recipe: str = "tune"
     #: Keys that the file sets and nothing here uses.
     unused: list[str] = field(default_factory=list)
@@ -108,6 +111,11 @@ def map_config(config: TuneConfig, set_keys: frozenset[str], *, platform: str) -
         overrides=overrides,
         seed=config.explorer.rollout_model.seed,
         gpus=config.cluster.node_num * config.cluster.gpu_per_node,
+        environments=dict(config.environments),
+        auxiliary_models={
+            each.name: {name: value for name, value in vars(each).items() if name != "name"}
+            for each in config.explorer.auxiliary_models
+        },
         unused=unused,
     )
 
@@ -123,7 +131,8 @@ def warn_unused(keys: list[str]) -> None:
 def _find_unused(set_keys: frozenset[str], platform: str) -> list[str]:
     used = {*KNOBS, *SETTINGS, *_OTHERS}
     ignored = set(_NOT_ON_CPU) if platform == "cpu" else set()
-    return sorted(key for key in set_keys if key not in used or key in ignored)
+    named = {key for key in set_keys if key.startswith("environments")}
+    return sorted(key for key in set_keys - named if key not in used or key in ignored)
 
 
 def _rows(taskset: Taskset) -> MappedRows:

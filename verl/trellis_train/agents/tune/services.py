@@ -5,6 +5,7 @@ The sandbox has no network: a workflow says what it wants, and this side does it
 
 import asyncio
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,10 @@ from trellis_contracts.endpoints import ChatEndpoint
 from trellis_contracts.workflows import SAMPLING_OPTIONS, ModelError
 
 from trellis_train.agents import environments
+from trellis_train.agents.tune.mapping import MappedJob
 
+#: Hosts that workflows may ask, as JSON; the same setting as the platform's.
+HOSTS_VARIABLE = "TRELLIS_WORKFLOW_HOSTS"
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _PORTS = {"http": 80, "https": 443}
 #: Of what a host answers, and of what it is sent.
@@ -54,6 +58,13 @@ class Services:
         keys = json.loads(path.read_text()) if path is not None and path.is_file() else {}
         places = {name: Path(folder) for name, folder in task.tool_environments.items()}
         return cls(places, task.auxiliary_models, keys, frozenset(task.hosts))
+
+    @classmethod
+    def of_job(cls, job: MappedJob) -> "Services":
+        """Of a configuration, for sessions that are played before a training."""
+        places = {name: Path(folder) for name, folder in job.environments.items()}
+        found = {name: ChatEndpoint.model_validate(each) for name, each in job.auxiliary_models.items()}
+        return cls(places, found, {}, frozenset(json.loads(os.environ.get(HOSTS_VARIABLE) or "[]")))
 
     @property
     def constants(self) -> dict[str, Any]:

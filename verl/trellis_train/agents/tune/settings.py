@@ -103,6 +103,18 @@ class RolloutModel:
 
 
 @dataclass
+class AuxiliaryModel:
+    """Another model that the workflow calls: an endpoint with OpenAI's protocol, which is there already."""
+
+    name: str = MISSING
+    base_url: str = MISSING
+    model: str = MISSING
+    #: Environment variable that holds the key; None for an endpoint without one.
+    key_variable: str | None = None
+    timeout_s: float = 600.0
+
+
+@dataclass
 class Explorer:
     #: Sessions that run at a time.
     runner_per_model: int = 16
@@ -110,7 +122,7 @@ class Explorer:
     max_timeout: float = 900.0
     eval_interval: int = 100
     rollout_model: RolloutModel = field(default_factory=RolloutModel)
-    auxiliary_models: list[dict[str, Any]] = field(default_factory=list)
+    auxiliary_models: list[AuxiliaryModel] = field(default_factory=list)
 
 
 @dataclass
@@ -147,6 +159,8 @@ class TuneConfig:
     synchronizer: Synchronizer = field(default_factory=Synchronizer)
     trainer: Trainer = field(default_factory=Trainer)
     monitor: Monitor = field(default_factory=Monitor)
+    #: Folders of environments whose tools the workflow calls, by its names for them.
+    environments: dict[str, str] = field(default_factory=dict)
 
 
 #: What verl and this platform can do, of keys whose values other trainers have more of.
@@ -209,6 +223,14 @@ def _check_values(config: TuneConfig) -> None:
         f"{key} must be more than 0, not {value_of(config, key)}"
         for key in _POSITIVE
         if not value_of(config, key) > 0
+    ]
+    names = [each.name for each in config.explorer.auxiliary_models]
+    if len(set(names)) < len(names):
+        problems.append(f"explorer.auxiliary_models has a name twice: {', '.join(names)}")
+    problems += [
+        f"explorer.auxiliary_models.{each.name}.base_url must be an http address, not {each.base_url!r}"
+        for each in config.explorer.auxiliary_models
+        if not each.base_url.startswith(("http://", "https://"))
     ]
     if len(config.buffer.explorer_input.eval_tasksets) > 1:
         problems.append("buffer.explorer_input.eval_tasksets may hold one taskset")

@@ -2532,7 +2532,7 @@ export interface paths {
         put?: never;
         /**
          * Create Workflow
-         * @description Keep a Python file. Its functions are checked; it is run only isolated, in a job.
+         * @description Keep a Python file, or the files of an uploaded archive. Functions are checked; nothing is run here.
          */
         post: operations["create_workflow_api_v1_workflows_post"];
         delete?: never;
@@ -2560,6 +2560,26 @@ export interface paths {
          * @description Forget a workflow; refused while an unfinished job trains with it.
          */
         delete: operations["delete_workflow_api_v1_workflows__workflow_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workflows/{workflow_id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Retry Workflow
+         * @description Install requirements again that could not be installed.
+         */
+        post: operations["retry_workflow_api_v1_workflows__workflow_id__retry_post"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -4948,7 +4968,7 @@ export interface components {
             parameters?: components["schemas"]["Knob"][];
             /** Sources */
             sources?: {
-                [key: string]: "database" | "rows";
+                [key: string]: "database" | "rows" | "file";
             };
             title: components["schemas"]["Text"];
         };
@@ -10929,14 +10949,14 @@ export interface components {
         };
         /**
          * WorkflowCreate
-         * @description A Python file with `async def workflow(task, model)`, which returns the reward.
+         * @description A Python file with `async def workflow(task, model)`, which returns the reward, or a package.
          */
         WorkflowCreate: {
             /**
              * Code
              * @description Checked for its functions here; run only in the sandbox of a job.
              */
-            code: string;
+            code?: string | null;
             /**
              * Function
              * @description Name of the workflow; default workflow, or the only async function.
@@ -10944,29 +10964,61 @@ export interface components {
             function?: string | null;
             /** Name */
             name: string;
+            /**
+             * Upload
+             * @description Instead of `code`, the id of an upload: a zip or tar archive with `workflow.py`, further files and perhaps a `requirements.txt`, which a worker installs.
+             */
+            upload?: string | null;
         };
         /**
          * WorkflowDetail
          * @description An uploaded workflow.
          */
         WorkflowDetail: {
-            /** Code */
+            /**
+             * Code
+             * @description Of a package: that of its workflow.py.
+             */
             code: string;
             /**
              * Created At
              * Format: date-time
              */
             created_at: string;
+            /**
+             * Files
+             * @description Of a package: its files with their sizes in bytes.
+             */
+            files: {
+                [key: string]: number;
+            } | null;
             /** Function */
             function: string;
             /** Id */
             id: string;
+            /**
+             * Installed
+             * @description What was installed for it, as name-version.
+             */
+            installed: string[] | null;
             /** Name */
             name: string;
+            /**
+             * Reason
+             * @description Why its requirements could not be installed.
+             */
+            reason: string | null;
+            /**
+             * Requirements
+             * @description Of a package: lines of its requirements.txt.
+             */
+            requirements: string[] | null;
             /** Sha256 */
             sha256: string;
             /** Size Bytes */
             size_bytes: number;
+            /** @description `ready` can be trained; requirements are installed before. */
+            state: components["schemas"]["WorkflowState"];
         };
         /**
          * WorkflowListed
@@ -10978,10 +11030,22 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            /**
+             * Files
+             * @description Of a package: its files with their sizes in bytes.
+             */
+            files: {
+                [key: string]: number;
+            } | null;
             /** Function */
             function: string;
             /** Id */
             id: string;
+            /**
+             * Installed
+             * @description What was installed for it, as name-version.
+             */
+            installed: string[] | null;
             /**
              * Job Count
              * @description Jobs that trained it, finished ones included.
@@ -10994,10 +11058,22 @@ export interface components {
             jobs: components["schemas"]["NamedReference"][];
             /** Name */
             name: string;
+            /**
+             * Reason
+             * @description Why its requirements could not be installed.
+             */
+            reason: string | null;
+            /**
+             * Requirements
+             * @description Of a package: lines of its requirements.txt.
+             */
+            requirements: string[] | null;
             /** Sha256 */
             sha256: string;
             /** Size Bytes */
             size_bytes: number;
+            /** @description `ready` can be trained; requirements are installed before. */
+            state: components["schemas"]["WorkflowState"];
             /**
              * Used By
              * @description Unfinished jobs, and pipelines under way; it is not deleted while there are any.
@@ -11014,17 +11090,47 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            /**
+             * Files
+             * @description Of a package: its files with their sizes in bytes.
+             */
+            files: {
+                [key: string]: number;
+            } | null;
             /** Function */
             function: string;
             /** Id */
             id: string;
+            /**
+             * Installed
+             * @description What was installed for it, as name-version.
+             */
+            installed: string[] | null;
             /** Name */
             name: string;
+            /**
+             * Reason
+             * @description Why its requirements could not be installed.
+             */
+            reason: string | null;
+            /**
+             * Requirements
+             * @description Of a package: lines of its requirements.txt.
+             */
+            requirements: string[] | null;
             /** Sha256 */
             sha256: string;
             /** Size Bytes */
             size_bytes: number;
+            /** @description `ready` can be trained; requirements are installed before. */
+            state: components["schemas"]["WorkflowState"];
         };
+        /**
+         * WorkflowState
+         * @description Where a workflow is in its life.
+         * @enum {string}
+         */
+        WorkflowState: "queued" | "installing" | "ready" | "failed";
         /**
          * ResourcesRead
          * @description What a job occupies while it runs.
@@ -21742,6 +21848,73 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    retry_workflow_api_v1_workflows__workflow_id__retry_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workflow_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkflowRead"];
+                };
             };
             /** @description Not logged in */
             401: {

@@ -48,6 +48,11 @@ def _default_weights() -> dict[TaskName, float]:
 TASK_NAMES = {"planning": "multi_step_planning", "timing": "timing_decision", "retrieval": "tool_retrieval"}
 _SFT_NAMES = {"num_epochs": "epochs", "lr_scheduler": "lr_schedule"}
 _LORA_PREFIX = "lora_"
+BITS = {"load_in_4bit": "4bit", "load_in_8bit": "8bit"}
+NO_BITS = (
+    "verl trains and samples with the base model in 16 or 32 bits and has no way to hold it in fewer;"
+    " lora_rank takes most of the memory away, and agent_sft and agent_dpo can hold the base in 4 or 8 bits"
+)
 
 
 class SFTSettings(Strict):
@@ -65,6 +70,8 @@ class SFTSettings(Strict):
     learning_rate: float = Field(default=2e-5, ge=0)
     warmup_ratio: float = Field(default=0.1, ge=0, lt=1)
     lr_schedule: Literal["cosine", "linear", "constant_with_warmup"] = "cosine"
+    #: Of the frozen base; also ``load_in_4bit`` and ``load_in_8bit``. None: as the preset has it.
+    quantization: Literal["none", "8bit", "4bit"] | None = None
     use_coreset_selection: bool = False
     coreset_target_size: int = Field(default=1000, ge=1)
     coreset_strategy: Literal["loss_topk", "diversity", "hybrid", "random"] = "hybrid"
@@ -80,6 +87,7 @@ class SFTSettings(Strict):
             return given
         lora = {key: given[key] for key in given if isinstance(key, str) and key.startswith(_LORA_PREFIX)}
         found = _rename({key: value for key, value in given.items() if key not in lora}, _SFT_NAMES)
+        found = _read_bits(found)
         if lora:
             own = {key.removeprefix(_LORA_PREFIX): value for key, value in lora.items()}
             found["lora"] = _join(found.get("lora"), own)
@@ -98,7 +106,7 @@ class SFTSettings(Strict):
         """Values of the knobs of ``agent_sft``; only those that were set where ``given_only``."""
         names = _named(self, given_only)
         same = names - {"train_data", "dev_data", "task_weights", "base_model", "lora"}
-        knobs = {name: getattr(self, name) for name in sorted(same)}
+        knobs = _without_none({name: getattr(self, name) for name in sorted(same)})
         if "lora" in names:
             knobs |= _lora_knobs(self.lora, given_only)
         if "task_weights" in names:
@@ -110,17 +118,35 @@ class SFTSettings(Strict):
 class DPOSettings(Strict):
     """Preferences between two responses."""
 
+    #: Of the frozen base; also ``load_in_4bit`` and ``load_in_8bit``. None: as the preset has it.
+    quantization: Literal["none", "8bit", "4bit"] | None = None
     beta: float = Field(default=0.1, gt=0)
     reference_free: bool = False
     label_smoothing: float = Field(default=0.0, ge=0, lt=0.5)
     loss_type: Literal["sigmoid", "hinge", "ipo"] = "sigmoid"
 
+    @model_validator(mode="before")
+    @classmethod
+    def _read_other_names(cls, given: Any) -> Any:
+        """``load_in_4bit`` and ``load_in_8bit``."""
+        return _read_bits(given) if isinstance(given, dict) else given
+
     def knobs(self, *, given_only: bool = False) -> dict[str, Any]:
         """Values of the knobs of ``agent_dpo``."""
-        return {name: getattr(self, name) for name in sorted(_named(self, given_only))}
+        return _without_none({name: getattr(self, name) for name in sorted(_named(self, given_only))})
 
 
-class PPOSettings(Strict):
+class _OfVerl(Strict):
+    """Settings of recipes on verl."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_bits(cls, given: Any) -> Any:
+        """``load_in_4bit: false`` is how it is."""
+        return refuse_bits(given) if isinstance(given, dict) else given
+
+
+class PPOSettings(_OfVerl):
     """Rollouts judged by a critic: ``num_rollouts`` in a step, ``chunk_size`` of them in an update."""
 
     kl_coef: float = Field(default=0.02, ge=0)
@@ -134,7 +160,7 @@ class PPOSettings(Strict):
         return _renamed(self, PPO_KNOBS, given_only)
 
 
-class GRPOSettings(Strict):
+class GRPOSettings(_OfVerl):
     """Rollouts compared within their group."""
 
     group_size: int = Field(default=4, ge=1)
@@ -260,11 +286,39 @@ def _rename(given: dict[Any, Any], names: dict[str, str]) -> dict[Any, Any]:
     return found
 
 
+def _read_bits(given: dict[Any, Any]) -> dict[Any, Any]:
+    """``load_in_4bit`` and ``load_in_8bit`` as ``quantization``; both of them, or two names, are an error."""
+    found = {key: value for key, value in given.items() if key not in BITS}
+    asked = [bits for key, bits in BITS.items() if given.get(key) is True]
+    wrong = [key for key in BITS if given.get(key, False) not in (True, False)]
+    if wrong:
+        raise ValueError(f"{wrong[0]} is true or false, not {given[wrong[0]]!r}")
+    if len(asked) > 1 or (asked and "quantization" in found):
+        raise ValueError("one of load_in_4bit, load_in_8bit and quantization is enough")
+    return {**found, "quantization": asked[0]} if asked else found
+
+
+def refuse_bits(given: dict[Any, Any]) -> dict[Any, Any]:
+    """Without ``load_in_4bit`` and ``load_in_8bit``; ``ValueError`` with the reason where one is true.
+
+    >>> refuse_bits({"load_in_4bit": False, "group_size": 2})
+    {'group_size': 2}
+    """
+    for key in BITS:
+        if given.get(key, False) is not False:
+            raise ValueError(f"{key}: {NO_BITS}")
+    return {key: value for key, value in given.items() if key not in BITS}
+
+
 def _join(given: Any, own: dict[str, Any]) -> dict[str, Any]:
     found = dict(given) if isinstance(given, dict) else {}
     if twice := sorted(set(found) & set(own)):
         raise ValueError(f"lora.{twice[0]} is set twice, once as lora_{twice[0]}")
     return {**found, **own}
+
+
+def _without_none(knobs: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in knobs.items() if value is not None}
 
 
 def _named(settings: Strict, given_only: bool) -> set[str]:

@@ -128,7 +128,7 @@ def start(
     if output is not None:
         command += ["--output", str(output)]
     return subprocess.Popen(  # noqa: S603 - our own command
-        command, stdout=subprocess.PIPE, stderr=stderr, text=True, cwd=folder, preexec_fn=_end_with_parent
+        command, stdout=subprocess.PIPE, stderr=stderr, text=True, cwd=folder, preexec_fn=end_with_parent
     )
 
 
@@ -141,5 +141,6 @@ def read_outcome(exit_code: int, printed: str, reason: str) -> TuneResult:
     return TuneResult(**{name: value for name, value in outcome.items() if name in known})
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
+    """Ask the kernel to end this process together with the one that started it."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -1,10 +1,10 @@
 """An agent of LangGraph with a tool of its own on a database of its own: a package, not a single file.
 
-    langgraph_sql/
-        workflow.py
-        shop.py             the tool
-        shop.db             the database: CREATE TABLE stock (item TEXT PRIMARY KEY, count INTEGER)
-        requirements.txt    what the sandbox has beside Python
+langgraph_sql/
+    workflow.py
+    shop.py             the tool
+    shop.db             the database: CREATE TABLE stock (item TEXT PRIMARY KEY, count INTEGER)
+    requirements.txt    what the sandbox has beside Python
 """
 
 from typing import Any

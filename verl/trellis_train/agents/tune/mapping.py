@@ -42,6 +42,7 @@ SETTINGS = {
 _NOT_ON_CPU = ("explorer.rollout_model.dtype", "explorer.rollout_model.enforce_eager")
 #: Read elsewhere in ``map_config``.
 _OTHERS = (
+    "model.load_in_4bit", "model.load_in_8bit",
     "project", "name", "checkpoint_root_dir", "algorithm.algorithm_type", "model.model_path",
     "cluster.node_num", "cluster.gpu_per_node", "buffer.train_batch_size",
     "buffer.explorer_input.eval_tasksets",

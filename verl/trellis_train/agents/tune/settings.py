@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 from omegaconf import MISSING, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from trellis_recipes.tool_use_settings import BITS, NO_BITS
 
 
 @dataclass
@@ -33,6 +34,9 @@ class Model:
     max_response_tokens: int = 2048
     #: Of one branch: prompt and everything after it. None: the two together.
     max_model_len: int | None = None
+    #: Taken from files that have them, as false.
+    load_in_4bit: bool = False
+    load_in_8bit: bool = False
 
 
 @dataclass
@@ -224,6 +228,7 @@ def _check_values(config: TuneConfig) -> None:
         for key in _POSITIVE
         if not value_of(config, key) > 0
     ]
+    problems += [f"model.{key}: {NO_BITS}" for key in BITS if getattr(config.model, key)]
     names = [each.name for each in config.explorer.auxiliary_models]
     if len(set(names)) < len(names):
         problems.append(f"explorer.auxiliary_models has a name twice: {', '.join(names)}")

@@ -14,6 +14,7 @@ from trellis_contracts.recipe import DataFormat
 from trellis_contracts.spec import JobSpec
 
 from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.event_files import EventFiles
 from trellis_cli.knobs import read_knobs
 from trellis_cli.local_job import LocalJob, LocalRows, write_spec
 from trellis_cli.local_run import describe_failed_sessions, insist, run_local
@@ -25,7 +26,10 @@ _MODULE = "trellis_train.agents.tune"
 #: Exit code of `trellis.searching` where the input is wrong.
 CANNOT_BEGIN = 2
 #: Knobs that the loop reads (the others are the engine's).
-_OPTIONS = ("runners", "session_timeout", "step_timeout", "memory_mb", "reply_tokens")
+_OPTIONS = (
+    "runners", "session_timeout", "step_timeout", "memory_mb", "reply_tokens", "tool_template",
+    "reasoning_parser",
+)  # fmt: skip
 Workflow = Annotated[
     str,
     typer.Argument(help="file.py, file.py:function, the folder of a package, or a pickle of trellis.tune."),
@@ -79,10 +83,12 @@ def run(
         done = _ask("install", workflow)
         if done.returncode:
             raise Problem(_complaint(done), exit_code=ExitCode.USAGE)
-    job = make_job(read_plan(config), workflow, output=output, changes=read_knobs(set_values or []))
+    plan = read_plan(config)
+    job = make_job(plan, workflow, output=output, changes=read_knobs(set_values or []))
     spec = write_spec(job)
     _write_keys(spec)
-    outcome = insist(run_local(spec))
+    writer = EventFiles(Path(spec.attempt_dir).parent) if plan["has_event_files"] else None
+    outcome = insist(run_local(spec, writer=writer))
     if (failed := describe_failed_sessions(outcome)) is not None:
         err.print(f"warning: {failed}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     if as_json:

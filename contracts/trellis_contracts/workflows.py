@@ -63,12 +63,14 @@ class ChatReply:
     finish_reason: str
     prompt_tokens: int
     completion_tokens: int
+    #: What it thought before, where the configuration has a ``reasoning_parser``; no part of ``text``.
+    reasoning: str = ""
 
     @property
     def message(self) -> Message:
         """To append to the messages of the next call."""
         if not self.tool_calls:
-            return {"role": "assistant", "content": self.raw}
+            return {"role": "assistant", "content": self.text if self.reasoning else self.raw}
         calls = [
             {
                 "id": call.id,

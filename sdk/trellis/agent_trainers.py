@@ -1,4 +1,4 @@
-"""Trains and measures the tool-use pipeline on this machine: each method is a command of ``trellis agent``."""
+"""Trains and measures tool use on this machine: each method is a command of ``trellis agent``."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ class AgentTrainResult:
 
     #: ``succeeded`` or ``stopped``.
     outcome: str
-    #: With metrics, log and checkpoints; ``AgentRLTrainer`` and ``AgentTrainingEvaluator`` take it for a model.
+    #: With metrics, log and checkpoints; the other classes take it for a model.
     folder: str
     step: int = 0
     #: The newest value of every metric.

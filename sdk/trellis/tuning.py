@@ -75,14 +75,16 @@ def check(workflow_func: object, judge: object, config_path: Path | str) -> None
 def check_sessions(workflow: Path, config_path: Path | str) -> None:
     """``ValueError`` where what the configuration names is not there, or sessions of the workflow fail."""
     from trellis_train.agents.tune.mapping import map_config
+    from trellis_train.agents.tune.places import bring
     from trellis_train.agents.tune.program import WorkflowSource
     from trellis_train.agents.tune.services import Services
     from trellis_train.agents.tune.settings import load_config
     from trellis_train.agents.tune.trial import find_place_faults, find_session_faults
 
     # What is there to be found is the same on every machine.
-    job = map_config(*load_config(config_path), platform="cpu")
-    faults, tasks = find_place_faults(job)
+    job, faults = bring(map_config(*load_config(config_path), platform="cpu"), has_weights=False)
+    found, tasks = find_place_faults(job)
+    faults += found
     if not faults:
         services = Services.of_job(job)
         faults = find_session_faults(WorkflowSource.read(str(workflow)), tasks, services=services)

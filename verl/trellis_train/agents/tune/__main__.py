@@ -22,6 +22,7 @@ from typing import Any
 from trellis_recipes.workflows.package import REQUIREMENTS_FILE, BadPackage, read_requirements
 
 from trellis_train.agents.tune.mapping import MappedJob, map_config
+from trellis_train.agents.tune.places import bring
 from trellis_train.agents.tune.program import WorkflowSource, WorkflowUnusable
 from trellis_train.agents.tune.requirements import NotInstalled, cache_folder, install
 from trellis_train.agents.tune.services import NO_SERVICES, Services
@@ -54,8 +55,8 @@ def main(arguments: list[str]) -> int:
         if given.command == "install":
             install_needed(given.place)
             return 0
-        job = _read_job(given.config, given.platform)
-        faults, _ = find_place_faults(job)
+        job, missing = bring(_read_job(given.config, given.platform), has_weights=True)
+        faults = [*missing, *find_place_faults(job)[0]]
         print(json.dumps({**asdict(job), "faults": [asdict(fault) for fault in faults]}))
         return 0
     except (ValueError, WorkflowUnusable, ImportError) as error:
@@ -75,10 +76,10 @@ def _validate(place: str, config: str | None, task: str | None) -> int:
     faults: list[Fault] = []
     services = NO_SERVICES
     if config is not None:
-        job = _read_job(config)
+        job, missing = bring(_read_job(config), has_weights=False)
         services = Services.of_job(job)
         found_faults, found_tasks = find_place_faults(job)
-        faults, tasks = found_faults, found_tasks or tasks
+        faults, tasks = [*missing, *found_faults], found_tasks or tasks
     if task is not None:
         tasks = [_read_task(task)]
     path = Path(place.partition(":")[0])

@@ -18,7 +18,7 @@ from trellis_train.agents.episode.rendering import remember_renderings
 from trellis_train.agents.episode.transcript import PromptTooLong, Transcript
 from trellis_train.agents.tune.isolation import SessionFailed, SessionResult, WorkflowRunner
 from trellis_train.agents.tune.model import RecordingChatModel
-from trellis_train.agents.tune.options import Options
+from trellis_train.agents.tune.options import NO_PARSER, Options
 from trellis_train.agents.tune.program import WorkflowSource
 from trellis_train.agents.tune.services import Services
 from trellis_train.agents.tune.tasks import read_task
@@ -65,7 +65,8 @@ class TuneLoop(AgentLoopBase):
         """One session; its samples, the one of the branch that was completed last at the end."""
         if self._options.reply_tokens is not None:
             sampling_params = {**sampling_params, "max_tokens": self._options.reply_tokens}
-        model = RecordingChatModel(self, sampling_params)
+        has_thinking = self._options.reasoning_parser != NO_PARSER
+        model = RecordingChatModel(self, sampling_params, has_thinking=has_thinking)
         blank = Transcript(self)  # for its clock, and for a session that leaves nothing else
         try:
             result = await self._runner.run(read_task(row), model)

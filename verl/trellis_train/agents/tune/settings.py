@@ -34,6 +34,9 @@ class Model:
     max_response_tokens: int = 2048
     #: Of one branch: prompt and everything after it. None: the two together.
     max_model_len: int | None = None
+    #: Of sampling, where a taskset says nothing of it.
+    temperature: float | None = None
+    top_p: float | None = None
     #: Taken from files that have them, as false.
     load_in_4bit: bool = False
     load_in_8bit: bool = False
@@ -62,9 +65,10 @@ class RolloutArgs:
 @dataclass
 class Taskset:
     name: str = "taskset"
-    #: ``file``: JSON lines or Parquet.
+    #: ``file``: JSON lines or Parquet, a folder of them, or a dataset of the hub.
     storage_type: str = "file"
     path: str = MISSING
+    #: Of a dataset of the hub or a folder.
     subset_name: str | None = None
     split: str = "train"
     format: Format = field(default_factory=Format)
@@ -90,6 +94,7 @@ class Buffer:
 
 @dataclass
 class RolloutModel:
+    #: Engines share the GPUs with the trainer, so their number follows from those; at most as many.
     engine_num: int = 1
     tensor_parallel_size: int = 1
     enable_prefix_caching: bool = True
@@ -100,8 +105,10 @@ class RolloutModel:
     tool_call_parser: str = "hermes"
     #: ``hermes`` puts tools into a chat template that shows none.
     tool_template: str = "model"
+    #: Takes what stands before ``</think>`` out of a reply's text.
     reasoning_parser: str | None = None
-    enable_thinking: bool = False
+    #: Handed to the chat template; None: as the template has it.
+    enable_thinking: bool | None = None
     dtype: str = "bfloat16"
     seed: int = 42
 
@@ -173,9 +180,15 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "buffer.explorer_input.taskset.storage_type": ("file",),
     "explorer.rollout_model.tool_call_parser": ("hermes",),
     "explorer.rollout_model.dtype": ("bfloat16", "float16", "float32"),
-    "synchronizer.sync_style": ("fixed",),
+    # Weights go to the sampler after every step, which is what all of these mean with an interval of 1.
+    "synchronizer.sync_style": ("fixed", "dynamic_by_explorer", "dynamic_by_trainer"),
+    "synchronizer.sync_method": ("nccl",),
+    "monitor.monitor_type": ("tensorboard",),
 }
+#: Both read ``<think>...</think>``.
+REASONING_PARSERS = ("deepseek_r1", "qwen3")
 _POSITIVE = (
+    "explorer.rollout_model.engine_num",
     "algorithm.repeat_times", "algorithm.optimizer.lr", "model.max_prompt_tokens",
     "model.max_response_tokens",
     "cluster.node_num", "cluster.gpu_per_node", "buffer.batch_size", "buffer.total_epochs",
@@ -206,6 +219,7 @@ def read_config(written: Any) -> tuple[TuneConfig, frozenset[str]]:
         raise ValueError(f"Invalid configuration: {_explain(error)}") from error
     assert isinstance(config, TuneConfig)  # noqa: S101 - what to_object makes of the schema
     set_keys = frozenset(_list_keys(plain))
+    _fill_in(config, set_keys)
     _check_values(config)
     return config, set_keys
 
@@ -217,12 +231,40 @@ def value_of(config: Any, dotted: str) -> Any:
     return config
 
 
+def _fill_in(config: TuneConfig, set_keys: frozenset[str]) -> None:
+    """What a file says in one place and we read in another."""
+    model = config.model
+    if model.max_model_len is not None and "model.max_prompt_tokens" not in set_keys:
+        model.max_prompt_tokens = max(1, model.max_model_len - model.max_response_tokens)
+    place = "buffer.explorer_input.taskset.rollout_args"
+    for name in ("temperature", "top_p"):
+        value = getattr(model, name)
+        if value is not None and f"{place}.{name}" not in set_keys:
+            setattr(config.buffer.explorer_input.taskset.rollout_args, name, value)
+
+
 def _check_values(config: TuneConfig) -> None:
     problems = [
         f"{key} must be {' or '.join(allowed)}, not {value_of(config, key)!r}"
         for key, allowed in _CHOICES.items()
         if value_of(config, key) not in allowed
     ]
+    parser = config.explorer.rollout_model.reasoning_parser
+    if parser is not None and parser not in REASONING_PARSERS:
+        known = " or ".join(REASONING_PARSERS)
+        problems.append(f"explorer.rollout_model.reasoning_parser must be {known}, not {parser!r}")
+    if config.synchronizer.sync_interval != 1:
+        problems.append(
+            "synchronizer.sync_interval must be 1, not "
+            f"{config.synchronizer.sync_interval}: rollouts are always sampled from the newest weights"
+        )
+    rollout, cluster = config.explorer.rollout_model, config.cluster
+    gpus = cluster.node_num * cluster.gpu_per_node
+    if rollout.engine_num * rollout.tensor_parallel_size > gpus:
+        problems.append(
+            f"explorer.rollout_model.engine_num ({rollout.engine_num}) times tensor_parallel_size"
+            f" ({rollout.tensor_parallel_size}) is more than the {gpus} GPUs of the cluster"
+        )
     problems += [
         f"{key} must be more than 0, not {value_of(config, key)}"
         for key in _POSITIVE

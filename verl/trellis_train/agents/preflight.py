@@ -1,5 +1,6 @@
 """Looks at what an agent's episodes need before its engine starts: a mistake shows minutes earlier."""
 
+import asyncio
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -62,6 +63,7 @@ def check_first_sessions(spec: JobSpec) -> None:
     limits = tune_options.Options.parse(spec.agent.options).as_limits()
     try:
         services = Services.of_task(spec.agent, Path(spec.attempt_dir))
+        asyncio.run(services.warm_up())  # else loading it would be the first sessions' time
         trials = try_sessions(read_source(spec.agent), tasks, limits, services)
     except (WorkflowUnusable, ServicesUnusable) as error:
         raise AgentUnusable(str(error)) from error

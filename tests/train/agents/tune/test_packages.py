@@ -14,7 +14,7 @@ from trellis_contracts.endpoints import ChatEndpoint
 from trellis_train.agents.tune import requirements
 from trellis_train.agents.tune.isolation import RunnerLimits, SessionFailed, SessionResult, WorkflowRunner
 from trellis_train.agents.tune.program import WorkflowSource, WorkflowUnusable
-from trellis_train.agents.tune.services import NO_SERVICES, Services
+from trellis_train.agents.tune.services import NO_SERVICES, Services, ServicesUnusable
 from trellis_train.agents.tune.trial import ScriptedModel
 
 LIMITS = RunnerLimits(runners=2, step_timeout_s=5.0, session_timeout_s=20.0, memory_mb=512)
@@ -271,6 +271,17 @@ def test_a_granted_host_and_another_model_are_asked(tmp_path: Path, chat_server:
     asked, headers = chat_server.asked[0]
     assert (asked["model"], asked["temperature"]) == ("critic-1", 0.5)
     assert headers["Authorization"] == "Bearer the key"
+
+
+def test_other_models_are_asked_once_before_a_training(chat_server: Any) -> None:
+    here = ChatEndpoint(base_url=f"http://127.0.0.1:{chat_server.port}/v1", model="m", timeout_s=5)
+    away = ChatEndpoint(base_url="http://127.0.0.1:9/v1", model="m", timeout_s=5)
+
+    asyncio.run(Services(auxiliary={"critic": here}).warm_up())
+
+    assert chat_server.asked[0][0]["max_tokens"] == 1
+    with pytest.raises(ServicesUnusable, match="auxiliary model 'gone' cannot be used: .*does not answer"):
+        asyncio.run(Services(auxiliary={"gone": away}).warm_up())
 
 
 def test_the_schemas_inside_are_those_of_the_environment(environment: Path) -> None:

@@ -87,6 +87,15 @@ class Services:
             return await self._fetch(call["request"])
         raise ModelError(f"nothing answers calls of the kind {kind!r}")
 
+    async def warm_up(self) -> None:
+        """Ask each of the other models once, which loads it; ``ServicesUnusable`` where one does not answer."""
+        hello = [{"role": "user", "content": "hello"}]
+        for name in self.auxiliary:
+            try:
+                await self._ask(name, hello, [], {"max_tokens": 1})
+            except ModelError as error:
+                raise ServicesUnusable(f"The auxiliary model '{name}' cannot be used: {error}.") from None
+
     def _read_tools(self, name: str) -> list[ToolSchema]:
         try:
             return environments.read_manifest(self.environments[name]).tools

@@ -280,7 +280,7 @@ def test_other_models_are_asked_once_before_a_training(chat_server: Any) -> None
     asyncio.run(Services(auxiliary={"critic": here}).warm_up())
 
     assert chat_server.asked[0][0]["max_tokens"] == 1
-    with pytest.raises(ServicesUnusable, match="auxiliary model 'gone' cannot be used: .*does not answer"):
+    with pytest.raises(ServicesUnusable, match=r"auxiliary model 'gone' cannot be used: .*does not answer"):
         asyncio.run(Services(auxiliary={"gone": away}).warm_up())
 
 

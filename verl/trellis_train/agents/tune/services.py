@@ -88,7 +88,7 @@ class Services:
         raise ModelError(f"nothing answers calls of the kind {kind!r}")
 
     async def warm_up(self) -> None:
-        """Ask each of the other models once, which loads it; ``ServicesUnusable`` where one does not answer."""
+        """Ask each of the other models once, which loads it; ``ServicesUnusable`` where that fails."""
         hello = [{"role": "user", "content": "hello"}]
         for name in self.auxiliary:
             try:

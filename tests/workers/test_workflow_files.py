@@ -75,6 +75,7 @@ def add_package(platform: Any, requirement: str) -> str:
     return str(identifier)
 
 
+@pytest.mark.slow
 def test_requirements_are_installed_by_a_worker_and_handed_over(
     install: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -158,6 +158,7 @@ def test_a_module_that_cannot_be_loaded_is_named_with_its_line(tmp_path: Path) -
         runner.close()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("offline")
 def test_requirements_are_installed_once_and_stand_in_place_of_the_platforms(
     package: Path, tmp_path: Path
@@ -197,6 +198,7 @@ def test_what_cannot_be_installed_says_why_and_leaves_nothing(tmp_path: Path) ->
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("offline")
 def test_what_is_too_large_is_not_installed(tmp_path: Path) -> None:
     with pytest.raises(requirements.NotInstalled, match="more than 0 MiB"):

@@ -133,7 +133,7 @@ class TuneLoop(AgentLoopBase):
 
 def _plain(services: Mapping[str, Any]) -> dict[str, Any]:
     """As dictionaries and lists: Hydra hands over its own kinds of them."""
-    found = OmegaConf.to_container(OmegaConf.create(services))
+    found = OmegaConf.to_container(OmegaConf.create(dict(services)))
     return {str(name): value for name, value in dict(found).items()} if isinstance(found, dict) else {}
 
 

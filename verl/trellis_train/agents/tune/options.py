@@ -47,8 +47,8 @@ class Options:
             raise BadOptions(f"tool_template must be {OWN} or {HERMES}, not {template!r}")
         parser = chosen.pop("reasoning_parser", NO_PARSER)
         if parser not in (NO_PARSER, *REASONING_PARSERS):
-            known = ", ".join((NO_PARSER, *REASONING_PARSERS))
-            raise BadOptions(f"reasoning_parser must be one of {known}, not {parser!r}")
+            parsers = ", ".join((NO_PARSER, *REASONING_PARSERS))
+            raise BadOptions(f"reasoning_parser must be one of {parsers}, not {parser!r}")
         for name, value in chosen.items():
             if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
                 raise BadOptions(f"{name} must be a number above 0, not {value!r}")

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
-from trellis_recipes.tool_use_settings import refuse_bits
+from trellis_recipes.quantized_keys import refuse_bits
 
 from trellis_cli.errors import ExitCode, Problem
 

@@ -11,6 +11,8 @@ import yaml
 from pydantic import Field, ValidationError, model_validator
 from trellis_contracts.recipe import Strict
 
+from trellis_recipes.quantized_keys import read_bits, refuse_bits
+
 TaskName = Literal["tool_selection", "multi_step_planning", "timing_decision", "tool_retrieval"]
 Algorithm = Literal["dpo", "ppo", "grpo"]
 PresetName = Literal["development", "production"]
@@ -48,11 +50,6 @@ def _default_weights() -> dict[TaskName, float]:
 TASK_NAMES = {"planning": "multi_step_planning", "timing": "timing_decision", "retrieval": "tool_retrieval"}
 _SFT_NAMES = {"num_epochs": "epochs", "lr_scheduler": "lr_schedule"}
 _LORA_PREFIX = "lora_"
-BITS = {"load_in_4bit": "4bit", "load_in_8bit": "8bit"}
-NO_BITS = (
-    "verl trains and samples with the base model in 16 or 32 bits and has no way to hold it in fewer;"
-    " lora_rank takes most of the memory away, and agent_sft and agent_dpo can hold the base in 4 or 8 bits"
-)
 
 
 class SFTSettings(Strict):
@@ -87,7 +84,7 @@ class SFTSettings(Strict):
             return given
         lora = {key: given[key] for key in given if isinstance(key, str) and key.startswith(_LORA_PREFIX)}
         found = _rename({key: value for key, value in given.items() if key not in lora}, _SFT_NAMES)
-        found = _read_bits(found)
+        found = read_bits(found)
         if lora:
             own = {key.removeprefix(_LORA_PREFIX): value for key, value in lora.items()}
             found["lora"] = _join(found.get("lora"), own)
@@ -129,7 +126,7 @@ class DPOSettings(Strict):
     @classmethod
     def _read_other_names(cls, given: Any) -> Any:
         """``load_in_4bit`` and ``load_in_8bit``."""
-        return _read_bits(given) if isinstance(given, dict) else given
+        return read_bits(given) if isinstance(given, dict) else given
 
     def knobs(self, *, given_only: bool = False) -> dict[str, Any]:
         """Values of the knobs of ``agent_dpo``."""
@@ -284,30 +281,6 @@ def _rename(given: dict[Any, Any], names: dict[str, str]) -> dict[Any, Any]:
             raise ValueError(f"{name} is set twice, once under another name")
         found[name] = value
     return found
-
-
-def _read_bits(given: dict[Any, Any]) -> dict[Any, Any]:
-    """``load_in_4bit`` and ``load_in_8bit`` as ``quantization``; both of them, or two names, are an error."""
-    found = {key: value for key, value in given.items() if key not in BITS}
-    asked = [bits for key, bits in BITS.items() if given.get(key) is True]
-    wrong = [key for key in BITS if given.get(key, False) not in (True, False)]
-    if wrong:
-        raise ValueError(f"{wrong[0]} is true or false, not {given[wrong[0]]!r}")
-    if len(asked) > 1 or (asked and "quantization" in found):
-        raise ValueError("one of load_in_4bit, load_in_8bit and quantization is enough")
-    return {**found, "quantization": asked[0]} if asked else found
-
-
-def refuse_bits(given: dict[Any, Any]) -> dict[Any, Any]:
-    """Without ``load_in_4bit`` and ``load_in_8bit``; ``ValueError`` with the reason where one is true.
-
-    >>> refuse_bits({"load_in_4bit": False, "group_size": 2})
-    {'group_size': 2}
-    """
-    for key in BITS:
-        if given.get(key, False) is not False:
-            raise ValueError(f"{key}: {NO_BITS}")
-    return {key: value for key, value in given.items() if key not in BITS}
 
 
 def _join(given: Any, own: dict[str, Any]) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from trellis_train.agents.episode.tool_template import HERMES, OWN
+from trellis_train.agents.tune.choices import REASONING_PARSERS
 from trellis_train.agents.tune.isolation import RunnerLimits
-from trellis_train.agents.tune.settings import REASONING_PARSERS
 
 NO_PARSER = "none"
 #: Resolved by the platform, not options of the loop.

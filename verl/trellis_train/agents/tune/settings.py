@@ -11,7 +11,8 @@ from typing import Any
 import yaml
 from omegaconf import MISSING, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from trellis_recipes.tool_use_settings import BITS, NO_BITS
+
+from trellis_train.agents.tune.choices import find_problems
 
 
 @dataclass
@@ -174,28 +175,6 @@ class TuneConfig:
     environments: dict[str, str] = field(default_factory=dict)
 
 
-#: What verl and this platform can do, of keys whose values other trainers have more of.
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "algorithm.algorithm_type": ("multi_step_grpo",),
-    "buffer.explorer_input.taskset.storage_type": ("file",),
-    "explorer.rollout_model.tool_call_parser": ("hermes",),
-    "explorer.rollout_model.dtype": ("bfloat16", "float16", "float32"),
-    # Weights go to the sampler after every step, which is what all of these mean with an interval of 1.
-    "synchronizer.sync_style": ("fixed", "dynamic_by_explorer", "dynamic_by_trainer"),
-    "synchronizer.sync_method": ("nccl",),
-    "monitor.monitor_type": ("tensorboard",),
-}
-#: Both read ``<think>...</think>``.
-REASONING_PARSERS = ("deepseek_r1", "qwen3")
-_POSITIVE = (
-    "explorer.rollout_model.engine_num",
-    "algorithm.repeat_times", "algorithm.optimizer.lr", "model.max_prompt_tokens",
-    "model.max_response_tokens",
-    "cluster.node_num", "cluster.gpu_per_node", "buffer.batch_size", "buffer.total_epochs",
-    "explorer.runner_per_model", "explorer.max_timeout", "explorer.rollout_model.tensor_parallel_size",
-)  # fmt: skip
-
-
 def load_config(path: Path | str) -> tuple[TuneConfig, frozenset[str]]:
     """The configuration in a file, and the dotted keys that it sets; ``ValueError`` for what is wrong."""
     try:
@@ -220,15 +199,9 @@ def read_config(written: Any) -> tuple[TuneConfig, frozenset[str]]:
     assert isinstance(config, TuneConfig)  # noqa: S101 - what to_object makes of the schema
     set_keys = frozenset(_list_keys(plain))
     _fill_in(config, set_keys)
-    _check_values(config)
+    if problems := find_problems(config):
+        raise ValueError("Invalid configuration: " + "; ".join(problems))
     return config, set_keys
-
-
-def value_of(config: Any, dotted: str) -> Any:
-    """The value at a dotted key."""
-    for name in dotted.split("."):
-        config = getattr(config, name)
-    return config
 
 
 def _fill_in(config: TuneConfig, set_keys: frozenset[str]) -> None:
@@ -241,55 +214,6 @@ def _fill_in(config: TuneConfig, set_keys: frozenset[str]) -> None:
         value = getattr(model, name)
         if value is not None and f"{place}.{name}" not in set_keys:
             setattr(config.buffer.explorer_input.taskset.rollout_args, name, value)
-
-
-def _check_values(config: TuneConfig) -> None:
-    problems = [
-        f"{key} must be {' or '.join(allowed)}, not {value_of(config, key)!r}"
-        for key, allowed in _CHOICES.items()
-        if value_of(config, key) not in allowed
-    ]
-    parser = config.explorer.rollout_model.reasoning_parser
-    if parser is not None and parser not in REASONING_PARSERS:
-        known = " or ".join(REASONING_PARSERS)
-        problems.append(f"explorer.rollout_model.reasoning_parser must be {known}, not {parser!r}")
-    if config.synchronizer.sync_interval != 1:
-        problems.append(
-            "synchronizer.sync_interval must be 1, not "
-            f"{config.synchronizer.sync_interval}: rollouts are always sampled from the newest weights"
-        )
-    rollout, cluster = config.explorer.rollout_model, config.cluster
-    gpus = cluster.node_num * cluster.gpu_per_node
-    if rollout.engine_num * rollout.tensor_parallel_size > gpus:
-        problems.append(
-            f"explorer.rollout_model.engine_num ({rollout.engine_num}) times tensor_parallel_size"
-            f" ({rollout.tensor_parallel_size}) is more than the {gpus} GPUs of the cluster"
-        )
-    problems += [
-        f"{key} must be more than 0, not {value_of(config, key)}"
-        for key in _POSITIVE
-        if not value_of(config, key) > 0
-    ]
-    problems += [f"model.{key}: {NO_BITS}" for key in BITS if getattr(config.model, key)]
-    names = [each.name for each in config.explorer.auxiliary_models]
-    if len(set(names)) < len(names):
-        problems.append(f"explorer.auxiliary_models has a name twice: {', '.join(names)}")
-    problems += [
-        f"explorer.auxiliary_models.{each.name}.base_url must be an http address, not {each.base_url!r}"
-        for each in config.explorer.auxiliary_models
-        if not each.base_url.startswith(("http://", "https://"))
-    ]
-    if len(config.buffer.explorer_input.eval_tasksets) > 1:
-        problems.append("buffer.explorer_input.eval_tasksets may hold one taskset")
-    sessions = config.buffer.batch_size * config.algorithm.repeat_times
-    update = config.buffer.train_batch_size
-    if update is not None and (update < 1 or sessions % update or update % config.algorithm.repeat_times):
-        problems.append(
-            f"buffer.train_batch_size ({update}) must divide batch_size * repeat_times ({sessions}) "
-            f"and be a multiple of repeat_times ({config.algorithm.repeat_times})"
-        )
-    if problems:
-        raise ValueError("Invalid configuration: " + "; ".join(problems))
 
 
 def _list_keys(tree: dict[Any, Any], prefix: str = "") -> list[str]:

@@ -6,7 +6,7 @@ from fastapi import APIRouter, BackgroundTasks, Query
 from trellis_contracts.tasks import INSTALL_WORKFLOWS
 from trellis_contracts.workflow_states import WorkflowState
 
-from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, WriteSession
+from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep, TasksDep, WriteSession
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
 from trellis_api.workflows import presentation, service
@@ -30,13 +30,16 @@ def list_workflows(
 @router.post("", status_code=201)
 def create_workflow(
     request: WorkflowCreate,
-    session: WriteSession,
+    database: DatabaseDep,
     settings: SettingsDep,
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> WorkflowRead:
     """Keep a Python file, or the files of an uploaded archive. Functions are checked; nothing is run here."""
-    made = WorkflowRead.model_validate(service.add_workflow(session, settings, request=request))
+    unpacked = service.unpack_upload(settings, request=request)
+    with database.write() as session:
+        file = service.add_workflow(session, settings, request=request, unpacked=unpacked)
+        made = WorkflowRead.model_validate(file)
     if made.state == WorkflowState.QUEUED:
         tasks.send_later(background, INSTALL_WORKFLOWS)
     return made

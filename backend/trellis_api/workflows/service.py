@@ -1,11 +1,13 @@
 """Decides about workflow files."""
 
+import shutil
+from dataclasses import dataclass
 from typing import Any
 
 from sqlmodel import Session
 from trellis_contracts.workflow_states import WorkflowState
 from trellis_recipes.workflows.archive import unpack
-from trellis_recipes.workflows.package import MAX_BYTES, BadPackage, read_package
+from trellis_recipes.workflows.package import MAX_BYTES, BadPackage, WorkflowPackage, read_package
 from trellis_recipes.workflows.source import AUXILIARY, NoWorkflow, find_function, needs_auxiliary
 
 from trellis_api.core.errors import DomainError, InvalidRequest
@@ -31,37 +33,53 @@ KNOB = "workflow"
 FIELD, AUXILIARY_FIELD = f"params.{KNOB}", f"params.{AUXILIARY}"
 
 
-def add_workflow(session: Session, settings: Settings, *, request: WorkflowCreate) -> WorkflowFile:
-    """Keep a file or a package that has a workflow; nothing of it is executed."""
-    if request.upload is not None:
-        return _add_package(session, settings, request, request.upload)
-    code = request.code or ""
-    try:
-        function = find_function(code, request.function)
-    except NoWorkflow as error:
-        raise FILES.refuse(error.faults) from None
-    return FILES.add(session, name=request.name, code=code, function=function)
+@dataclass(frozen=True)
+class Unpacked:
+    """A package that lies in its folder, and of which there is no row yet."""
+
+    id: str
+    package: WorkflowPackage
 
 
-def _add_package(
-    session: Session, settings: Settings, request: WorkflowCreate, upload_id: str
-) -> WorkflowFile:
-    upload = require_complete(settings, upload_id)
+def unpack_upload(settings: Settings, *, request: WorkflowCreate) -> Unpacked | None:
+    """The package of a request, unpacked and looked at; None where it brings a single file.
+
+    Takes seconds for a large archive, so it is done before a transaction begins.
+    """
+    if request.upload is None:
+        return None
+    upload = require_complete(settings, request.upload)
     if upload.size_bytes > MAX_BYTES:
         raise FILES.refuse([f"The archive is larger than {MAX_BYTES // 1024**2} MiB."])
     identifier = new_id(FILES.prefix)
     folder = package_folder(settings, identifier)
-    remove_unless_committed(session, folder)
     try:
         unpack(upload.path, folder)
-        package = read_package(folder, request.function)
+        return Unpacked(identifier, read_package(folder, request.function))
     except BadPackage as error:
+        shutil.rmtree(folder, ignore_errors=True)
         raise FILES.refuse(error.faults) from None
     except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
         raise explain_disk_error(error) from error
+
+
+def add_workflow(
+    session: Session, settings: Settings, *, request: WorkflowCreate, unpacked: Unpacked | None = None
+) -> WorkflowFile:
+    """Keep a file, or a package that was unpacked; nothing of it is executed."""
+    if unpacked is None:
+        code = request.code or ""
+        try:
+            function = find_function(code, request.function)
+        except NoWorkflow as error:
+            raise FILES.refuse(error.faults) from None
+        return FILES.add(session, name=request.name, code=code, function=function)
+    remove_unless_committed(session, package_folder(settings, unpacked.id))
+    package = unpacked.package
     return FILES.add(
         session,
-        identifier=identifier,
+        identifier=unpacked.id,
         name=request.name,
         code=package.code,
         function=package.function,

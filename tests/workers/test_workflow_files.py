@@ -1,6 +1,9 @@
 """A job's workflow is handed over as it was uploaded, or the job says that it is gone."""
 
+import json
+import os
 import stat
+import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,7 @@ from trellis_api.workflows.schemas import WorkflowCreate
 from trellis_train.agents.tune.program import WorkflowSource
 from trellis_workers.jobs.launch import _hand_over_agent, _prepare_training
 from trellis_workers.jobs.workflow_files import HandedOver, hand_over_workflow
-from trellis_workers.workflows.installing import install_waiting
+from trellis_workers.workflows.installing import install_waiting, remove_unused_packages
 
 CODE = "async def solve(task, model):\n    return 1.0\n"
 
@@ -73,6 +76,26 @@ def add_package(platform: Any, requirement: str) -> str:
     (folder / "workflow.py").write_text(CODE)
     (folder / "requirements.txt").write_text(f"{requirement}\n")
     return str(identifier)
+
+
+def test_packages_that_no_workflow_requires_are_removed_after_a_while(install: Any) -> None:
+    platform = install()
+    add_package(platform, "tiny==1.0")
+    cache = platform.settings.data_root / "workflow-packages"
+    for name, requirement, age_s in (
+        ("used", "tiny==1.0", 9999),
+        ("old", "gone==1", 9999),
+        ("new", "gone==2", 1),
+    ):
+        (cache / name).mkdir(parents=True)
+        file = cache / name / "installed.json"
+        file.write_text(json.dumps({"requirements": [requirement], "packages": []}))
+        moment = time.time() - age_s
+        os.utime(file, (moment, moment))
+
+    remove_unused_packages(platform.settings, platform.database)
+
+    assert sorted(each.name for each in cache.iterdir()) == ["new", "used"]
 
 
 @pytest.mark.slow

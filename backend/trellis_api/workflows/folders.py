@@ -4,6 +4,8 @@ from pathlib import Path
 
 from trellis_api.core.settings import Settings
 
+#: In the folder of installed packages: what they were installed for.
+INSTALLED_FILE = "installed.json"
 FOLDER, PACKAGES_FOLDER = "workflows", "workflow-packages"
 
 

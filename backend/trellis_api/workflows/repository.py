@@ -56,6 +56,12 @@ def list_known(session: Session, *, workflow_ids: Iterable[str]) -> set[str]:
     )
 
 
+def list_requirements(session: Session) -> set[tuple[str, ...]]:
+    """The requirements of all workflows, those of each in order."""
+    rows = session.exec(select(WorkflowFile.requirements).where(col(WorkflowFile.files).is_not(None))).all()
+    return {tuple(sorted(each)) for each in rows if each}
+
+
 def _waits(lost_before: datetime) -> Any:
     is_lost = (col(WorkflowFile.state) == WorkflowState.INSTALLING) & (
         col(WorkflowFile.touched_at) < lost_before

@@ -17,7 +17,7 @@ from trellis_api.core.database import Database
 from trellis_api.core.redaction import redact
 from trellis_api.core.settings import Settings
 from trellis_api.workflows import repository
-from trellis_api.workflows.folders import FOLDER, package_folder, packages_cache
+from trellis_api.workflows.folders import FOLDER, INSTALLED_FILE, package_folder, packages_cache
 from trellis_contracts.workflow_states import WorkflowState
 from trellis_recipes.workflows.package import REQUIREMENTS_FILE
 
@@ -62,6 +62,21 @@ def remove_orphans(settings: Settings, database: Database) -> None:
     for folder in folders:
         if folder.name not in known:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_unused_packages(settings: Settings, database: Database) -> None:
+    """Remove what was installed for requirements that no workflow has any more."""
+    cache = packages_cache(settings)
+    before = time.time() - _ORPHAN_AFTER_S
+    lists = [each for each in cache.glob(f"*/{INSTALLED_FILE}") if each.stat().st_mtime < before]
+    if not lists:
+        return
+    with database.read() as session:
+        wanted = repository.list_requirements(session)
+    for file in lists:
+        if tuple(json.loads(file.read_bytes())["requirements"]) not in wanted:
+            log.info("packages that no workflow requires are removed: %s", file.parent.name)
+            shutil.rmtree(file.parent, ignore_errors=True)
 
 
 def _install(settings: Settings, database: Database, workflow_id: str) -> None:

@@ -18,3 +18,4 @@ def install_workflows() -> None:
         if has_lock:
             installing.install_waiting(settings, database)
             installing.remove_orphans(settings, database)
+            installing.remove_unused_packages(settings, database)

@@ -29,6 +29,7 @@ from trellis_api.datasets.router import router as datasets_router
 from trellis_api.datasets.versions_router import router as versions_router
 from trellis_api.datasets.warm_up import read_a_page
 from trellis_api.downloads.router import router as downloads_router
+from trellis_api.endpoints.openai.callers import require_caller
 from trellis_api.endpoints.openai.engines import Engines
 from trellis_api.endpoints.openai.router import router as openai_router
 from trellis_api.endpoints.router import router as endpoints_router
@@ -143,8 +144,8 @@ def _assemble() -> APIRouter:
             dependencies=[Depends(require_user), Depends(refuse_unknown_parameters)],
             responses={403: ERROR_RESPONSES[403]},
         )
-    for openai in (openai_router, fine_tuning_router):
-        api.include_router(openai, dependencies=[Depends(require_user), Depends(refuse_unknown_parameters)])
+    for openai, guard in ((openai_router, require_caller), (fine_tuning_router, require_user)):
+        api.include_router(openai, dependencies=[Depends(guard), Depends(refuse_unknown_parameters)])
     return api
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from trellis_recipes.quantized_keys import refuse_bits
 
 from trellis_cli.errors import ExitCode, Problem
 
@@ -143,4 +144,7 @@ def _read_yaml(path: Path | None) -> dict[str, Any]:
         return {}
     if not isinstance(found, dict):
         raise Problem(f"{path} is no list of settings and values", exit_code=ExitCode.USAGE)
-    return {str(name).lower(): value for name, value in found.items()}
+    try:
+        return refuse_bits({str(name).lower(): value for name, value in found.items()})
+    except ValueError as error:
+        raise Problem(f"{path}: {error}", exit_code=ExitCode.USAGE) from None

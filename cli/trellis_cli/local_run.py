@@ -23,6 +23,7 @@ from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_STOPPED, JobSpec
 from trellis_recipes.catalogue import get_recipe
 
 from trellis_cli.errors import Problem
+from trellis_cli.event_files import MetricWriter
 from trellis_cli.output import err
 from trellis_cli.services.platform import python_command
 from trellis_cli.watch import JobDisplay
@@ -61,8 +62,10 @@ class LocalOutcome:
         return asdict(self)
 
 
-def run_local(spec: JobSpec, *, environment: Mapping[str, str] | None = None) -> LocalOutcome:
-    """Run an attempt that ``write_spec`` wrote, to its end or to Ctrl-C.
+def run_local(
+    spec: JobSpec, *, environment: Mapping[str, str] | None = None, writer: MetricWriter | None = None
+) -> LocalOutcome:
+    """Run an attempt that ``write_spec`` wrote, to its end or to Ctrl-C; ``writer`` gets its metrics, too.
 
     A failure is an outcome like any other; ``insist`` makes a ``Problem`` of it.
     """
@@ -72,7 +75,7 @@ def run_local(spec: JobSpec, *, environment: Mapping[str, str] | None = None) ->
     started = time.monotonic()
     with (folder / LOG_FILE).open("a") as log, (folder / METRICS_FILE).open("a") as metrics:
         process = _start(attempt_dir / SPEC_FILE, log, environment or {})
-        follower = _Follower(spec, outcome, log, metrics)
+        follower = _Follower(spec, outcome, log, metrics, writer)
         with JobDisplay() as display, _leaving_on_signals(process, attempt_dir / STOP_FILE):
             while True:
                 exit_code = process.poll()
@@ -81,6 +84,8 @@ def run_local(spec: JobSpec, *, environment: Mapping[str, str] | None = None) ->
                 if exit_code is not None:
                     break
                 time.sleep(_POLL_S)
+    if writer is not None:
+        writer.close()
     outcome.seconds = round(time.monotonic() - started, 1)
     _count_sessions(attempt_dir / SESSIONS_FILE, outcome)
     if not follower.has_ended:
@@ -126,7 +131,15 @@ def _count_sessions(file: Path, outcome: LocalOutcome) -> None:
 class _Follower:
     """Reads the event spool as it grows."""
 
-    def __init__(self, spec: JobSpec, outcome: LocalOutcome, log: TextIO, metrics: TextIO) -> None:
+    def __init__(
+        self,
+        spec: JobSpec,
+        outcome: LocalOutcome,
+        log: TextIO,
+        metrics: TextIO,
+        writer: MetricWriter | None = None,
+    ) -> None:
+        self._writer = writer
         self._spec, self._outcome, self._log, self._metrics = spec, outcome, log, metrics
         self._folder = Path(spec.attempt_dir) / EVENTS_FOLDER
         self._offsets: dict[Path, int] = {}
@@ -154,6 +167,8 @@ class _Follower:
             line = {"attempt": self._spec.attempt, "step": event["step"], **event["values"]}
             self._metrics.write(json.dumps(line) + "\n")
             outcome.metrics.update(event["values"])
+            if self._writer is not None:
+                self._writer.write(event["step"], event["values"])
         elif kind == "progress":
             self._phase = event["phase"]
             outcome.step = max(outcome.step, event["step"])

@@ -32,6 +32,7 @@ from trellis_cli import (
     rewards,
     sweeps,
     tune,
+    workflows,
 )
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.output import err
@@ -101,6 +102,7 @@ app.add_typer(reports.app, name="reports", help="Evaluations as Markdown, HTML a
 app.add_typer(agent.app, name="agent", help="Teach a model to use tools: data, training, evaluation.")
 app.add_typer(linksearch.app, name="linksearch", help="Train an agent that finds people with SQL.")
 app.add_typer(environments.app, name="environments", help="What agents work on; make them, try tools.")
+app.add_typer(workflows.app, name="workflows", help="Agents as functions: upload files and packages.")
 app.add_typer(job_pipelines.app, name="job-pipelines", help="Stages of jobs that need each other.")
 app.add_typer(engines.app, name="engines", help="What is changed in verl, vLLM and TRL, and whether it fits.")
 app.add_typer(sweeps.app, name="sweep", help="One training many times, with values or seeds that vary.")

@@ -1,6 +1,7 @@
 """`trellis tune`: train any async Python function that runs an agent and returns a reward."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,9 +9,12 @@ from typing import Annotated, Any
 import typer
 from trellis_api.core.settings import Settings
 from trellis_contracts.agents import AgentTask
+from trellis_contracts.attempt import AUXILIARY_KEYS_FILE
 from trellis_contracts.recipe import DataFormat
+from trellis_contracts.spec import JobSpec
 
 from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.event_files import EventFiles
 from trellis_cli.knobs import read_knobs
 from trellis_cli.local_job import LocalJob, LocalRows, write_spec
 from trellis_cli.local_run import describe_failed_sessions, insist, run_local
@@ -22,8 +26,14 @@ _MODULE = "trellis_train.agents.tune"
 #: Exit code of `trellis.searching` where the input is wrong.
 CANNOT_BEGIN = 2
 #: Knobs that the loop reads (the others are the engine's).
-_OPTIONS = ("runners", "session_timeout", "step_timeout", "memory_mb", "reply_tokens")
-Workflow = Annotated[str, typer.Argument(help="file.py, file.py:function, or a pickle of trellis.tune.")]
+_OPTIONS = (
+    "runners", "session_timeout", "step_timeout", "memory_mb", "reply_tokens", "tool_template",
+    "reasoning_parser",
+)  # fmt: skip
+Workflow = Annotated[
+    str,
+    typer.Argument(help="file.py, file.py:function, the folder of a package, or a pickle of trellis.tune."),
+]
 Config = Annotated[Path, typer.Argument(help="The YAML; docs/sdk.md lists its keys.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -69,8 +79,16 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Train a workflow on this machine, in the foreground; Ctrl-C leaves at a checkpoint."""
-    job = make_job(read_plan(config), workflow, output=output, changes=read_knobs(set_values or []))
-    outcome = insist(run_local(write_spec(job)))
+    if Path(workflow.partition(":")[0]).is_dir():
+        done = _ask("install", workflow)
+        if done.returncode:
+            raise Problem(_complaint(done), exit_code=ExitCode.USAGE)
+    plan = read_plan(config)
+    job = make_job(plan, workflow, output=output, changes=read_knobs(set_values or []))
+    spec = write_spec(job)
+    _write_keys(spec)
+    writer = EventFiles(Path(spec.attempt_dir).parent) if plan["has_event_files"] else None
+    outcome = insist(run_local(spec, writer=writer))
     if (failed := describe_failed_sessions(outcome)) is not None:
         err.print(f"warning: {failed}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     if as_json:
@@ -142,10 +160,32 @@ def make_job(
         validation=None if validation is None else _rows(validation),
         params={**params, "workflow": place},
         overrides=plan["overrides"],
-        agent=AgentTask(kind="tune", workflow_path=place, options=options),
+        agent=AgentTask(
+            kind="tune",
+            workflow_path=place,
+            tool_environments={
+                name: str(Path(each).resolve()) for name, each in plan["environments"].items()
+            },
+            auxiliary_models=plan["auxiliary_models"],
+            hosts=Settings().workflow_hosts,
+            options=options,
+        ),
         seed=plan["seed"],
         gpus=plan["gpus"],
     )
+
+
+def _write_keys(spec: JobSpec) -> None:
+    """Keys of other models from this process's environment, beside the spec (mode 600)."""
+    models = spec.agent.auxiliary_models if spec.agent is not None else {}
+    named = {name: each.key_variable for name, each in models.items() if each.key_variable}
+    missing = [variable for variable in named.values() if variable not in os.environ]
+    if missing:
+        raise Problem(f"no key in the variable {', '.join(missing)}", exit_code=ExitCode.USAGE)
+    if named:
+        path = Path(spec.attempt_dir) / AUXILIARY_KEYS_FILE
+        path.touch(mode=0o600)
+        path.write_text(json.dumps({name: os.environ[variable] for name, variable in named.items()}))
 
 
 def _rows(rows: dict[str, Any]) -> LocalRows:

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from trellis_contracts.endpoints import ChatEndpoint
 from trellis_contracts.recipe import Strict
 
 #: The agent loops of ``trellis_train.agents``.
@@ -17,8 +18,17 @@ class AgentTask(Strict):
     kind: AgentKind
     #: Folder of the environment that the tools work on (``EnvironmentManifest`` lies in it); None for none.
     environment_path: str | None = None
-    #: The user's workflow, a Python file of the attempt's folder; only of ``tune``.
+    #: The user's workflow: a Python file, or the folder of a package; only of ``tune``.
     workflow_path: str | None = None
+    #: Folder in which a package's requirements were installed, by their hash; None for this machine's cache.
+    workflow_packages: str | None = None
+    #: Folders of environments whose tools the workflow may call, by the name that it calls them by.
+    tool_environments: dict[str, str] = Field(default_factory=dict)
+    #: Models that the workflow may call and that are not trained, by its names for them; their keys lie in
+    #: the attempt's ``AUXILIARY_KEYS_FILE``.
+    auxiliary_models: dict[str, ChatEndpoint] = Field(default_factory=dict)
+    #: Hosts that the workflow may ask, as ``name`` or ``name:port``; it has no network of its own.
+    hosts: list[str] = Field(default_factory=list)
     #: Of the agent's own (mode, max_turns ...), as its recipe's knobs say.
     options: dict[str, Any] = Field(default_factory=dict)
 

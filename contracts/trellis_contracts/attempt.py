@@ -12,6 +12,8 @@ ENGINE_KEY_FILE = "engine-key"
 REWARDS_FILE = "rewards.json"
 #: Keys of the judges, by name (mode 600).
 REWARD_KEYS_FILE = "reward-keys"
+#: Keys of a workflow's auxiliary models, by its names for them (mode 600).
+AUXILIARY_KEYS_FILE = "auxiliary-keys"
 #: Copies of persons' own reward functions.
 REWARD_FILES_FOLDER = "rewards"
 #: A person's own workflow, where the run trains one.

@@ -181,6 +181,8 @@ def describe_completion(reply: ChatReply, model: str) -> Message:
     said = reply.message
     message = {"role": "assistant", "content": said["content"], "refusal": None}
     message["tool_calls"] = said.get("tool_calls")
+    if reply.reasoning:
+        message["reasoning_content"] = reply.reasoning
     total = reply.prompt_tokens + reply.completion_tokens
     usage = {"prompt_tokens": reply.prompt_tokens, "completion_tokens": reply.completion_tokens}
     choice = {"index": 0, "message": message, "finish_reason": reply.finish_reason, "logprobs": None}

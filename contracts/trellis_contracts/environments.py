@@ -37,8 +37,8 @@ class ToolCallState(StrEnum):
 
 #: Before the id of an upload, and before the name of a dataset on the hub, where a parameter names files.
 UPLOAD_PREFIX, HUB_PREFIX = "upload:", "hub:"
-#: What a parameter names: an SQLite database, or files of rows (also of the hub).
-SourceKind = Literal["database", "rows"]
+#: What a parameter names: an SQLite database, files of rows (also of the hub), or a file of another kind.
+SourceKind = Literal["database", "rows", "file"]
 
 
 class EnvironmentKind(Strict):

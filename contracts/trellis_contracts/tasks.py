@@ -40,6 +40,8 @@ TIDY_DATA = "trellis.data.tidy"
 MAKE_ENVIRONMENTS = "trellis.environments.make"
 #: Carry out the calls of tools that wait. Args: none.
 CALL_TOOLS = "trellis.environments.call_tools"
+#: Install what packages of workflows require, one after the other. Args: none.
+INSTALL_WORKFLOWS = "trellis.workflows.install"
 #: Begin stages of job pipelines whose needs are met, and take in those that are over. Args: none.
 ADVANCE_JOB_PIPELINES = "trellis.jobs.advance_pipelines"
 #: Begin fine-tuning jobs whose files have been read. Args: none.

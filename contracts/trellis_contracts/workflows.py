@@ -17,6 +17,8 @@ CALL_OPTIONS = (
     "max_tokens", "max_completion_tokens", "stop", "tool_choice", "parallel_tool_calls", "response_format",
     "model", "n", "stream",
 )  # fmt: skip
+#: What calls of a model may say beside those that nobody learns from.
+SAMPLING_OPTIONS = ("temperature", "top_p", "seed", "presence_penalty", "frequency_penalty")
 _TOOL_CHOICES = ("auto", "none", "required")
 
 
@@ -61,12 +63,14 @@ class ChatReply:
     finish_reason: str
     prompt_tokens: int
     completion_tokens: int
+    #: What it thought before, where the configuration has a ``reasoning_parser``; no part of ``text``.
+    reasoning: str = ""
 
     @property
     def message(self) -> Message:
         """To append to the messages of the next call."""
         if not self.tool_calls:
-            return {"role": "assistant", "content": self.raw}
+            return {"role": "assistant", "content": self.text if self.reasoning else self.raw}
         calls = [
             {
                 "id": call.id,
@@ -89,6 +93,8 @@ class ContextExceeded(ModelError):
 class TunableChatModel(ABC):
     """The policy under training; every call is recorded, and what it sampled is learned from."""
 
+    call_options: tuple[str, ...] = CALL_OPTIONS
+
     @property
     def client(self) -> Any:
         """The same model as ``openai.AsyncOpenAI``: ``client.chat.completions.create``."""
@@ -108,23 +114,68 @@ class TunableChatModel(ABC):
     ) -> ChatReply:
         """Let the model reply. ``ValueError`` for options that it cannot follow."""
         offered = [dict(tool) for tool in tools or ()]
-        check_options(options)
+        check_options(options, self.call_options)
         _check_tool_choice(options.get("tool_choice"), offered)
         reply = await self._ask(plain_messages(messages), offered, options)
         return read_reply(reply)
+
+    def tools(self, environment: str | None = None) -> Any:
+        """The tools of an environment that the job names, as ``ToolSet``; the only one without a name."""
+        from trellis_contracts.workflow_tools import choose_tools
+
+        return choose_tools(self._environments(), environment, self._call_tool)
+
+    async def fetch(
+        self,
+        url: str,
+        *,
+        method: str = "GET",
+        headers: Mapping[str, str] | None = None,
+        json: Any = None,
+        body: str | None = None,
+        timeout: float = 30.0,
+    ) -> Any:
+        """Ask a host that the platform's owner grants, and return what it answered as ``Fetched``.
+
+        ``ModelError`` where the host is not granted or does not answer.
+        """
+        from trellis_contracts.workflow_tools import Fetched
+
+        request = {"url": url, "method": method, "headers": dict(headers or {}), "json": json, "body": body}
+        found = await self._fetch({**request, "timeout": timeout})
+        return Fetched(int(found["status"]), dict(found["headers"]), str(found["text"]))
 
     @abstractmethod
     async def _ask(self, messages: list[Message], tools: list[Message], options: Message) -> Message:
         """The reply as plain data, for ``read_reply``."""
 
+    def _environments(self) -> Mapping[str, Sequence[Message]]:
+        """Tools by environment; none outside a session."""
+        return {}
 
-def check_options(options: Mapping[str, Any]) -> None:
+    async def _call_tool(self, environment: str, tool: str, arguments: Message) -> Message:
+        raise ModelError(f"no session runs, in which {environment} could be asked for {tool}({arguments})")
+
+    async def _fetch(self, request: Message) -> Message:
+        raise ModelError(f"no session runs, in which {request['url']} could be asked")
+
+
+class AuxiliaryModel(TunableChatModel):
+    """Another model that a workflow may call: nothing of it is recorded or learned from.
+
+    Calls may say how replies are sampled.
+    """
+
+    call_options = (*CALL_OPTIONS, *SAMPLING_OPTIONS)
+
+
+def check_options(options: Mapping[str, Any], known: Sequence[str] = CALL_OPTIONS) -> None:
     """``ValueError`` for what a call cannot ask for."""
     if options.get("stream"):
         raise ValueError("stream=True is of model.client: a reply is recorded as a whole")
     if options.get("n", 1) not in (1, None):
         raise ValueError("n > 1 is not supported: call the model once for each reply")
-    unknown = sorted(set(options) - set(CALL_OPTIONS))
+    unknown = sorted(set(options) - set(known))
     if unknown:
         raise ValueError(
             f"{', '.join(unknown)}: no option of a call; the configuration says how replies are sampled"

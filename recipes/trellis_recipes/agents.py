@@ -6,6 +6,8 @@ from typing import Any, get_args
 from trellis_contracts.agents import AgentKind, AgentTask
 from trellis_contracts.recipe import Recipe
 
+from trellis_recipes.workflows.source import AUXILIARY
+
 #: The agents that a recipe may name.
 AGENTS: tuple[str, ...] = get_args(AgentKind)
 #: Knobs that name something of the platform; a loop is told the path of it instead.
@@ -28,7 +30,7 @@ def make_agent_task(
     options = {
         knob.name: params[knob.name]
         for knob in recipe.knobs
-        if knob.group == "agent" and knob.type not in RESOURCES
+        if knob.group == "agent" and knob.type not in RESOURCES and knob.name != AUXILIARY
     }
     return AgentTask.model_validate(
         {

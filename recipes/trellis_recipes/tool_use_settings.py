@@ -11,6 +11,8 @@ import yaml
 from pydantic import Field, ValidationError, model_validator
 from trellis_contracts.recipe import Strict
 
+from trellis_recipes.quantized_keys import read_bits, refuse_bits
+
 TaskName = Literal["tool_selection", "multi_step_planning", "timing_decision", "tool_retrieval"]
 Algorithm = Literal["dpo", "ppo", "grpo"]
 PresetName = Literal["development", "production"]
@@ -65,6 +67,8 @@ class SFTSettings(Strict):
     learning_rate: float = Field(default=2e-5, ge=0)
     warmup_ratio: float = Field(default=0.1, ge=0, lt=1)
     lr_schedule: Literal["cosine", "linear", "constant_with_warmup"] = "cosine"
+    #: Of the frozen base; also ``load_in_4bit`` and ``load_in_8bit``. None: as the preset has it.
+    quantization: Literal["none", "8bit", "4bit"] | None = None
     use_coreset_selection: bool = False
     coreset_target_size: int = Field(default=1000, ge=1)
     coreset_strategy: Literal["loss_topk", "diversity", "hybrid", "random"] = "hybrid"
@@ -80,6 +84,7 @@ class SFTSettings(Strict):
             return given
         lora = {key: given[key] for key in given if isinstance(key, str) and key.startswith(_LORA_PREFIX)}
         found = _rename({key: value for key, value in given.items() if key not in lora}, _SFT_NAMES)
+        found = read_bits(found)
         if lora:
             own = {key.removeprefix(_LORA_PREFIX): value for key, value in lora.items()}
             found["lora"] = _join(found.get("lora"), own)
@@ -98,7 +103,7 @@ class SFTSettings(Strict):
         """Values of the knobs of ``agent_sft``; only those that were set where ``given_only``."""
         names = _named(self, given_only)
         same = names - {"train_data", "dev_data", "task_weights", "base_model", "lora"}
-        knobs = {name: getattr(self, name) for name in sorted(same)}
+        knobs = _without_none({name: getattr(self, name) for name in sorted(same)})
         if "lora" in names:
             knobs |= _lora_knobs(self.lora, given_only)
         if "task_weights" in names:
@@ -110,17 +115,35 @@ class SFTSettings(Strict):
 class DPOSettings(Strict):
     """Preferences between two responses."""
 
+    #: Of the frozen base; also ``load_in_4bit`` and ``load_in_8bit``. None: as the preset has it.
+    quantization: Literal["none", "8bit", "4bit"] | None = None
     beta: float = Field(default=0.1, gt=0)
     reference_free: bool = False
     label_smoothing: float = Field(default=0.0, ge=0, lt=0.5)
     loss_type: Literal["sigmoid", "hinge", "ipo"] = "sigmoid"
 
+    @model_validator(mode="before")
+    @classmethod
+    def _read_other_names(cls, given: Any) -> Any:
+        """``load_in_4bit`` and ``load_in_8bit``."""
+        return read_bits(given) if isinstance(given, dict) else given
+
     def knobs(self, *, given_only: bool = False) -> dict[str, Any]:
         """Values of the knobs of ``agent_dpo``."""
-        return {name: getattr(self, name) for name in sorted(_named(self, given_only))}
+        return _without_none({name: getattr(self, name) for name in sorted(_named(self, given_only))})
 
 
-class PPOSettings(Strict):
+class _OfVerl(Strict):
+    """Settings of recipes on verl."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_bits(cls, given: Any) -> Any:
+        """``load_in_4bit: false`` is how it is."""
+        return refuse_bits(given) if isinstance(given, dict) else given
+
+
+class PPOSettings(_OfVerl):
     """Rollouts judged by a critic: ``num_rollouts`` in a step, ``chunk_size`` of them in an update."""
 
     kl_coef: float = Field(default=0.02, ge=0)
@@ -134,7 +157,7 @@ class PPOSettings(Strict):
         return _renamed(self, PPO_KNOBS, given_only)
 
 
-class GRPOSettings(Strict):
+class GRPOSettings(_OfVerl):
     """Rollouts compared within their group."""
 
     group_size: int = Field(default=4, ge=1)
@@ -265,6 +288,10 @@ def _join(given: Any, own: dict[str, Any]) -> dict[str, Any]:
     if twice := sorted(set(found) & set(own)):
         raise ValueError(f"lora.{twice[0]} is set twice, once as lora_{twice[0]}")
     return {**found, **own}
+
+
+def _without_none(knobs: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in knobs.items() if value is not None}
 
 
 def _named(settings: Strict, given_only: bool) -> set[str]:

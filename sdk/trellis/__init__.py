@@ -2,10 +2,11 @@
 
 >>> import trellis
 >>> sorted(trellis.__all__)[:3]
-['AgentRewardConfig', 'AgentRewardModel', 'AgentSFTConfig']
+['AgentRLTrainer', 'AgentRewardConfig', 'AgentRewardModel']
 """
 
 from trellis_contracts.workflows import (
+    AuxiliaryModel,
     ChatReply,
     ContextExceeded,
     JudgeOutput,
@@ -14,6 +15,13 @@ from trellis_contracts.workflows import (
     WorkflowOutput,
 )
 
+from trellis.agent_trainers import (
+    AgentRLTrainer,
+    AgentSFTTrainer,
+    AgentTrainingEvaluator,
+    AgentTrainingFailed,
+    AgentTrainResult,
+)
 from trellis.agent_training import (
     AgentRewardConfig,
     AgentRewardModel,
@@ -28,10 +36,16 @@ from trellis.searching import SearchResult, tune_search
 from trellis.tuning import TuneFailed, TuneResult, tune
 
 __all__ = [
+    "AgentRLTrainer",
     "AgentRewardConfig",
     "AgentRewardModel",
     "AgentSFTConfig",
+    "AgentSFTTrainer",
+    "AgentTrainResult",
+    "AgentTrainingEvaluator",
+    "AgentTrainingFailed",
     "ApiError",
+    "AuxiliaryModel",
     "ChatReply",
     "Client",
     "ContextExceeded",

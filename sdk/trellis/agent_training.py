@@ -51,6 +51,9 @@ class AgentSFTConfig:
     use_online_continual: bool = False
     continual_buffer_size: int = 2048
     continual_replay_ratio: float = 0.25
+    #: The frozen base in fewer bits, beside an adapter; needs an NVIDIA GPU and bitsandbytes.
+    load_in_4bit: bool = False
+    load_in_8bit: bool = False
 
     def __post_init__(self) -> None:
         from trellis_recipes.tool_use_settings import SFTSettings
@@ -73,7 +76,7 @@ class RLTrainingConfig:
 
         checked = RLSettings.model_validate(asdict(self))
         for name in ("dpo", "ppo", "grpo"):
-            setattr(self, f"{name}_config", getattr(checked, name).model_dump())
+            setattr(self, f"{name}_config", getattr(checked, name).model_dump(exclude_none=True))
 
 
 def write_settings(

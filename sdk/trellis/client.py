@@ -4,6 +4,7 @@ What the API answers is handed on as it is, described by the typed dictionaries 
 """
 
 import os
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -356,10 +357,32 @@ class Workflows(Resource[WorkflowDetail, WorkflowListed]):
     def upload(
         self, file: Path | str, *, name: str | None = None, function: str | None = None
     ) -> WorkflowRead:
-        """A Python file with ``async def workflow(task, model)``."""
+        """A Python file with ``async def workflow(task, model)``, a folder with ``workflow.py``, its archive.
+
+        ``wait`` until the requirements of a package are installed.
+        """
         path = Path(file)
-        body = given(name=name or path.stem, code=path.read_text(), function=function)
-        return cast(WorkflowRead, self._post("", body))
+        body = given(name=name or path.resolve().name.partition(".")[0], function=function)
+        if path.suffix == ".py":
+            return cast(WorkflowRead, self._post("", {**body, "code": path.read_text()}))
+        with tempfile.TemporaryDirectory(prefix="trellis-") as folder:
+            archive = _pack(path, Path(folder)) if path.is_dir() else path
+            upload = self._api.send_file(archive)
+        return cast(WorkflowRead, self._post("", {**body, "upload": upload}))
+
+    def retry(self, workflow_id: str) -> WorkflowRead:
+        """Install requirements again that could not be installed."""
+        return cast(WorkflowRead, self._post(f"/{workflow_id}/retry", {}))
+
+    def wait(self, workflow_id: str, *, timeout_s: float | None = None) -> WorkflowDetail:
+        """The workflow when its requirements are installed, or could not be; ``TimeoutError``."""
+        return self._wait(workflow_id, frozenset({"ready", "failed"}), timeout_s)
+
+
+def _pack(folder: Path, target: Path) -> Path:
+    from trellis_recipes.workflows.packing import pack
+
+    return pack(folder, target / f"{folder.resolve().name}.tar.gz")
 
 
 class Environments(Resource[EnvironmentRead, EnvironmentRead]):

@@ -75,14 +75,19 @@ def check(workflow_func: object, judge: object, config_path: Path | str) -> None
 def check_sessions(workflow: Path, config_path: Path | str) -> None:
     """``ValueError`` where what the configuration names is not there, or sessions of the workflow fail."""
     from trellis_train.agents.tune.mapping import map_config
+    from trellis_train.agents.tune.places import bring
     from trellis_train.agents.tune.program import WorkflowSource
+    from trellis_train.agents.tune.services import Services
     from trellis_train.agents.tune.settings import load_config
     from trellis_train.agents.tune.trial import find_place_faults, find_session_faults
 
     # What is there to be found is the same on every machine.
-    faults, tasks = find_place_faults(map_config(*load_config(config_path), platform="cpu"))
+    job, faults = bring(map_config(*load_config(config_path), platform="cpu"), has_weights=False)
+    found, tasks = find_place_faults(job)
+    faults += found
     if not faults:
-        faults = find_session_faults(WorkflowSource.read(str(workflow)), tasks)
+        services = Services.of_job(job)
+        faults = find_session_faults(WorkflowSource.read(str(workflow)), tasks, services=services)
     if faults:
         told = "; ".join(map(str, faults)) + "".join(f"\n{each.detail}" for each in faults if each.detail)
         raise ValueError(f"Invalid workflow or configuration: {told}")
@@ -125,7 +130,7 @@ def start(
     if output is not None:
         command += ["--output", str(output)]
     return subprocess.Popen(  # noqa: S603 - our own command
-        command, stdout=subprocess.PIPE, stderr=stderr, text=True, cwd=folder, preexec_fn=_end_with_parent
+        command, stdout=subprocess.PIPE, stderr=stderr, text=True, cwd=folder, preexec_fn=end_with_parent
     )
 
 
@@ -138,5 +143,6 @@ def read_outcome(exit_code: int, printed: str, reason: str) -> TuneResult:
     return TuneResult(**{name: value for name, value in outcome.items() if name in known})
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
+    """Ask the kernel to end this process together with the one that started it."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -49,6 +49,8 @@ SweepState = Literal["running", "stopping", "stopped", "succeeded", "failed"]
 
 Verdict = Literal["correct", "wrong", "unanswered", "truncated", "failed"]
 
+WorkflowState = Literal["queued", "installing", "ready", "failed"]
+
 
 class AlarmRead(TypedDict):
     """Something is visibly wrong with a run; the run goes on."""
@@ -2329,24 +2331,34 @@ class WorkflowDetail(TypedDict):
 
     code: str
     created_at: str
+    files: dict[str, int] | None
     function: str
     id: str
+    installed: list[str] | None
     name: str
+    reason: str | None
+    requirements: list[str] | None
     sha256: str
     size_bytes: int
+    state: WorkflowState
 
 
 class WorkflowListed(TypedDict):
     """An uploaded workflow, and what it is used by."""
 
     created_at: str
+    files: dict[str, int] | None
     function: str
     id: str
+    installed: list[str] | None
     job_count: int
     jobs: list[NamedReference]
     name: str
+    reason: str | None
+    requirements: list[str] | None
     sha256: str
     size_bytes: int
+    state: WorkflowState
     used_by: list[str]
 
 
@@ -2354,11 +2366,16 @@ class WorkflowRead(TypedDict):
     """An uploaded workflow, without its code."""
 
     created_at: str
+    files: dict[str, int] | None
     function: str
     id: str
+    installed: list[str] | None
     name: str
+    reason: str | None
+    requirements: list[str] | None
     sha256: str
     size_bytes: int
+    state: WorkflowState
 
 
 class trellis_api__jobs__schemas__ResourcesRead(TypedDict):

@@ -185,3 +185,55 @@ def test_jobs_are_found_by_the_workflow_file_that_they_train(platform: LightPlat
     refused = trellis(platform, "jobs", "list", "--workflow", "nobody's")
     assert refused.returncode == ExitCode.REFUSED
     assert "there is no workflow" in refused.stderr
+
+
+def test_a_folder_with_a_workflow_is_uploaded_shown_and_deleted(
+    platform: LightPlatform, tmp_path: Path
+) -> None:
+    folder = tmp_path / "stock-agent"
+    (folder / "__pycache__").mkdir(parents=True)
+    (folder / "__pycache__" / "x.pyc").write_bytes(b"-")
+    (folder / "workflow.py").write_text("async def solve(task, model):\n    return 1.0\n")
+    (folder / "stock.db").write_bytes(b"rows")
+
+    made = read(platform, "workflows", "upload", str(folder))
+    listed = read(platform, "workflows", "list")
+    shown = trellis(platform, "workflows", "show", "stock-agent")
+
+    assert (made["name"], made["function"], made["state"]) == ("stock-agent", "solve", "ready")
+    assert made["files"] == {"stock.db": 4, "workflow.py": 45}
+    assert [each["id"] for each in listed] == [made["id"]]
+    assert "stock.db" in shown.stdout
+    assert trellis(platform, "workflows", "delete", "stock-agent").returncode == 0
+    assert read(platform, "workflows", "list") == []
+
+
+def test_a_folder_that_is_no_package_is_refused_before_anything_is_sent(
+    platform: LightPlatform, tmp_path: Path
+) -> None:
+    (tmp_path / "other.py").write_text("")
+    refused = trellis(platform, "workflows", "upload", str(tmp_path))
+    nowhere = trellis(platform, "workflows", "upload", str(tmp_path / "nowhere"))
+    assert refused.returncode == nowhere.returncode == ExitCode.USAGE
+    assert "no workflow.py at its top" in refused.stderr
+    assert "there is no file or folder" in nowhere.stderr
+
+
+@pytest.mark.slow
+def test_own_tools_are_uploaded_made_and_tried(
+    platform: LightPlatform, database: Database, tmp_path: Path
+) -> None:
+    (tmp_path / "tools.json").write_text('{"tools": [{"name": "double", "inputSchema": {"type": "object"}}]}')
+    (tmp_path / "tools.py").write_text("def double(number):\n    return 2 * number\n")
+    files = ("--upload", f"tools={tmp_path / 'tools.json'}", "--upload", f"code={tmp_path / 'tools.py'}")
+    with ThreadPoolExecutor(2) as pool:
+        make_it = ("environments", "make", "mine", "--kind", "own_tools", *files, "--json")
+        making = pool.submit(trellis_process, platform, *make_it)
+        wait_until(lambda: (work(platform, database), making.done())[1], 60, "it is made", pause_s=0.3)
+        made = json.loads(making.result().stdout)
+        assert (made["state"], made["counts"]["tools"]) == ("ready", 1)
+        call = ("environments", "call", "mine", "double", '{"number": 21}', "--json")
+        calling = pool.submit(trellis_process, platform, *call)
+        wait_until(lambda: (work(platform, database), calling.done())[1], 60, "it is called", pause_s=0.3)
+    assert json.loads(calling.result().stdout)["result"] == 42
+    assert trellis(platform, "environments", "delete", "mine").returncode == 0

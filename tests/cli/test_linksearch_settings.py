@@ -154,3 +154,12 @@ def test_a_checkpoint_is_measured_as_the_model_that_it_is(tmp_path: Path) -> Non
     assert locate_model(str(named), scratch=tmp_path / "scratch") == str(named)
     assert locate_model(str(state), scratch=tmp_path / "scratch") == str(state / "actor" / "huggingface")
     assert locate_model("Qwen/Qwen2.5-0.5B", scratch=tmp_path) == "Qwen/Qwen2.5-0.5B"
+
+
+def test_bits_of_the_base_are_refused_with_the_reason(tmp_path: Path) -> None:
+    config = tmp_path / "settings.yaml"
+    config.write_text("load_in_4bit: false\nMAX_STEPS: 3\n")
+    assert read_settings({}, config=config, environment={}).max_steps == 3
+    config.write_text("load_in_8bit: true\n")
+    with pytest.raises(Problem, match=r"load_in_8bit: verl .* no way to hold it in fewer"):
+        read_settings({}, config=config, environment={})

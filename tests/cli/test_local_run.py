@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from trellis_cli.errors import Problem
+from trellis_cli.event_files import EventFiles
 from trellis_cli.local_job import LocalJob, LocalRows, write_spec
 from trellis_cli.local_run import LocalOutcome, _count_sessions, describe_failed_sessions, insist, run_local
 from trellis_contracts.recipe import DataFormat
@@ -186,3 +187,17 @@ def list_processes(mark: bytes) -> list[str]:
             if mark in line:
                 found.append(entry.name)
     return found
+
+
+def test_metrics_are_written_as_event_files_that_tensorboard_reads(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    writer = EventFiles(tmp_path)
+    writer.write(1, {"train/loss": 2.0, "bad": float("nan")})
+    writer.write(2, {"train/loss": 1.5})
+    writer.close()
+
+    read = EventAccumulator(str(tmp_path / "tensorboard"))
+    read.Reload()
+    assert read.Tags()["scalars"] == ["train/loss"]
+    assert [(each.step, each.value) for each in read.Scalars("train/loss")] == [(1, 2.0), (2, 1.5)]

@@ -460,7 +460,7 @@ def test_nothing_but_health_and_login_answers_without_a_login(
         call_id=new_id("ecl"), rollout_id=1,
         endpoint_id=new_id("ep"), job_pipeline_id=new_id("jpl"), stage_id="only",
         fine_tuning_job_id=new_id("ftjob"), registry_name="bot", alias="production",
-        endpoint_id=new_id("ep"), job_pipeline_id=new_id("jpl"), stage_id="only", sweep_id=new_id("swp"),
+        sweep_id=new_id("swp"),
     )  # fmt: skip
 
     status = call(operation.method, path)

@@ -102,6 +102,17 @@ def test_pairs_of_its_own_responses_are_what_dpo_trains_on(
     assert Path(ended["hf_path"], "model.safetensors").exists()
 
 
+def test_dpo_samples_the_pairs_that_it_trains_on(taught: Path, tool_use: ToolUse, tmp_path: Path) -> None:
+    data, output = prompts(tool_use, "train", 30), tmp_path / "dpo"
+
+    ended = train("dpo", output, taught, data, "--num-samples", 4, batch_size=2)
+
+    rows = [json.loads(line) for line in (output / "pairs.jsonl").read_text().splitlines()]
+    assert len(rows) > 0
+    assert all(row["margin"] >= SMALLEST_MARGIN for row in rows)
+    assert Path(ended["hf_path"], "model.safetensors").exists()
+
+
 @pytest.mark.parametrize(("stage", "options"), [("ppo", ()), ("grpo", ("--num-samples", 4))])
 def test_reinforcement_goes_on_from_it(
     stage: str, options: tuple[object, ...], taught: Path, tool_use: ToolUse, tmp_path: Path

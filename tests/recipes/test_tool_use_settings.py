@@ -55,8 +55,8 @@ WARM_UP_DEFAULTS = {"enabled": False, "data": "agent_sft", "samples": 1000, "foc
 def test_every_default_is_as_specified() -> None:
     settings = ToolUseSettings()
 
-    assert settings.sft.model_dump() == SFT_DEFAULTS
-    assert settings.rl.model_dump() == RL_DEFAULTS
+    assert settings.sft.model_dump(exclude_none=True) == SFT_DEFAULTS
+    assert settings.rl.model_dump(exclude_none=True) == RL_DEFAULTS
     assert settings.warm_up.model_dump() == WARM_UP_DEFAULTS
 
 

@@ -24,7 +24,7 @@ def test_the_defaults_are_those_of_the_pipeline_and_what_is_written_is_what_is_r
     assert (read.rl.algorithm, read.rl.grpo.group_size) == ("grpo", 8)
     plain = load_settings(trellis.write_settings(tmp_path / "plain.yaml", sft=trellis.AgentSFTConfig()))
     assert plain.sft.knobs() == SFTSettings().knobs()
-    assert trellis.RLTrainingConfig().dpo_config == RLSettings().dpo.model_dump()
+    assert trellis.RLTrainingConfig().dpo_config == RLSettings().dpo.model_dump(exclude_none=True)
 
 
 @pytest.mark.parametrize(
@@ -64,3 +64,67 @@ def test_rows_are_chosen_and_replayed_across_runs(tmp_path: Path) -> None:
     assert first == rows[:4]
     assert len(second) == 3
     assert second[2]["id"] in {each["id"] for each in rows[:4]}
+
+
+def test_bits_of_the_base_are_taken_where_the_engine_can_and_refused_with_the_reason_elsewhere() -> None:
+    assert SFTSettings.model_validate({"load_in_4bit": True}).knobs(given_only=True) == {
+        "quantization": "4bit"
+    }
+    assert SFTSettings.model_validate({"load_in_8bit": False}).knobs(given_only=True) == {}
+    dpo = RLSettings.model_validate({"dpo_config": {"load_in_8bit": True}})
+    assert dpo.knobs("dpo", given_only=True) == {"quantization": "8bit"}
+    assert RLSettings.model_validate({"grpo": {"load_in_4bit": False}}).knobs("grpo", given_only=True) == {}
+    for algorithm in ("ppo", "grpo"):
+        with pytest.raises(ValueError, match=r"load_in_4bit: verl .* no way to hold it in fewer"):
+            RLSettings.model_validate({algorithm: {"load_in_4bit": True}})
+    with pytest.raises(ValueError, match="one of load_in_4bit, load_in_8bit"):
+        trellis.AgentSFTConfig(load_in_4bit=True, load_in_8bit=True)
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What would be run; a training answers as the command does."""
+    seen: list[list[str]] = []
+
+    def run(arguments: list[str]) -> Any:
+        settings = arguments[arguments.index("--config") + 1] if "--config" in arguments else None
+        seen.append([*arguments, *([Path(settings).read_text()] if settings else [])])
+        if arguments[0] == "evaluate":
+            return {"overall": {"mean": 0.5, "std": 0.1, "count": 3}}
+        return {"outcome": "succeeded", "folder": "out", "step": 2, "metrics": {"loss": 1.0}, "seconds": 3}
+
+    monkeypatch.setattr("trellis.agent_trainers._run", run)
+    return seen
+
+
+def test_the_trainers_are_the_commands_with_their_settings(commands: list[list[str]]) -> None:
+    sft = trellis.AgentSFTTrainer(trellis.AgentSFTConfig(base_model="base", num_epochs=1), "out")
+    rl = trellis.AgentRLTrainer(trellis.RLTrainingConfig(algorithm="dpo"), "out", "better")
+
+    done = sft.train("rows.jsonl", total_steps=2)
+    rl.train("data", num_samples=4)
+    found = trellis.AgentTrainingEvaluator("better").evaluate(metrics=["overall"], limit=3)
+
+    assert (done.outcome, done.step, done.metrics) == ("succeeded", 2, {"loss": 1.0})
+    first, second, third = commands
+    assert first[:4] == ["train", "sft", "--output", "out"]
+    assert " ".join(first).count("--data rows.jsonl --base-model base") == 1
+    assert "total_steps=2" in first
+    assert "num_epochs: 1" in first[-1]
+    assert second[:4] == ["train", "dpo", "--output", "better"]
+    assert second[-5:-1] == ["--sft-model", "out", "--num-samples", "4"]
+    assert third[:5] == ["evaluate", "--model", "better", "--data", "agent_benchmark:test"]
+    assert found["overall"]["count"] == 3
+
+
+def test_reinforcement_needs_a_model_to_begin_with(commands: list[list[str]]) -> None:
+    with pytest.raises(ValueError, match="sft_model is missing"):
+        trellis.AgentRLTrainer().train()
+    assert commands == []
+
+
+@pytest.mark.slow
+def test_what_the_command_refuses_is_raised_in_its_words(tmp_path: Path) -> None:
+    trainer = trellis.AgentSFTTrainer(trellis.AgentSFTConfig(base_model="base"), tmp_path / "out")
+    with pytest.raises(trellis.AgentTrainingFailed, match="base is no folder with a model"):
+        trainer.train(tmp_path / "nowhere.jsonl")

@@ -41,18 +41,16 @@ class FileStore(Generic[File, Read]):
         details = [{"code": "invalid_code", "field": "code", "message": fault} for fault in faults]
         return self.invalid(message, details)
 
-    def add(self, session: Session, *, name: str, code: str, **columns: Any) -> File:
+    def add(
+        self, session: Session, *, name: str, code: str, identifier: str | None = None, **columns: Any
+    ) -> File:
         """Keep a file that was checked; 409 where the name is taken. Nothing of it is executed."""
         if session.exec(select(self.table).where(self.table.name == name)).first():
             raise self._name_taken(name)
         content = code.encode()
+        measured = {"sha256": hashlib.sha256(content).hexdigest(), "size_bytes": len(content)}
         file = self.table(
-            id=new_id(self.prefix),
-            name=name,
-            code=code,
-            sha256=hashlib.sha256(content).hexdigest(),
-            size_bytes=len(content),
-            **columns,
+            id=identifier or new_id(self.prefix), name=name, code=code, **{**measured, **columns}
         )
         session.add(file)
         try:

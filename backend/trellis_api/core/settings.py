@@ -123,6 +123,18 @@ class Settings(BaseSettings):
         20, gt=0, description="Time that a call of an environment's tool by hand may take."
     )
 
+    workflow_install_timeout_s: float = Field(
+        900, gt=0, description="Time that installing the requirements of a workflow may take."
+    )
+    workflow_packages_bytes: int = Field(
+        4 * GIB, gt=0, description="Room that the requirements of one workflow may take."
+    )
+    workflow_hosts: list[str] = Field(
+        [],
+        description='Hosts that workflows may ask with model.fetch, as JSON: ["api.example.com", '
+        '"search.internal:8443"]; default none. Their sandbox has no network.',
+    )
+
     allow_local_addresses: bool | None = Field(
         None,
         description="Whether work on data may open addresses of this machine and of private networks that "

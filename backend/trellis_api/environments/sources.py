@@ -54,7 +54,7 @@ def locate_source(settings: Settings, named: str | None, wanted: SourceKind) -> 
             _require_database(found.path, found.filename)
         return str(found.path), found.filename
     if named.startswith(HUB_PREFIX):
-        if wanted == "database" or not _HUB_NAME.fullmatch(named.removeprefix(HUB_PREFIX)):
+        if wanted != "rows" or not _HUB_NAME.fullmatch(named.removeprefix(HUB_PREFIX)):
             raise SourceUnavailable("source_missing", "Of the hub, rows can be named: hub:owner/name.")
         return named, None
     if wanted == "rows":
@@ -63,8 +63,11 @@ def locate_source(settings: Settings, named: str | None, wanted: SourceKind) -> 
         return str((settings.data_root / named).resolve()), None
     path = own_path(settings, named)
     if path.parent == settings.data_root.resolve():  # where the platform's own database is
-        raise SourceUnavailable("source_private", "Put the database into a folder below the data root.")
-    _require_database(path, named)
+        raise SourceUnavailable("source_private", "Put the file into a folder below the data root.")
+    if wanted == "database":
+        _require_database(path, named)
+    elif not path.is_file():
+        raise SourceUnavailable("source_missing", f"There is no file '{named[:200]}'.")
     return str(path), None
 
 

@@ -42,6 +42,7 @@ from trellis_api.models.repository import find_model, lock_model
 from trellis_api.monitoring.machine import Machine as MeasuredMachine
 from trellis_api.monitoring.machine import find_device_memory
 from trellis_api.rewards.resources import as_terms, find_obstacles, keep_resources
+from trellis_api.workflows.auxiliary import find_auxiliary_problems
 from trellis_api.workflows.service import find_workflow_problems, keep_workflow
 
 
@@ -226,6 +227,7 @@ def _compose(session: Session, *, job: Job, settings: Settings, is_preview: bool
         *_check_slots(job, settings),
         *find_obstacles(session, settings, rewards=job.params.get("rewards")),
         *find_workflow_problems(session, job.params),
+        *find_auxiliary_problems(session, settings, params=job.params, gpus=job.gpus),
         *find_environment_problems(session, recipe=job.recipe, params=job.params),
         *find_tool_problems(settings, ingredients.model, recipe=job.recipe, params=job.params),
     ]

@@ -67,7 +67,7 @@ class GateResult(BaseModel):
     against_evaluation: str
 
 
-class VersionRead(BaseModel):
+class ModelVersionRead(BaseModel):
     """A version."""
 
     number: int
@@ -84,7 +84,7 @@ class NamedModelRead(BaseModel):
 
     name: str
     aliases: dict[str, int] = Field(description="Alias → version; requests to /v1 may name `name:alias`.")
-    versions: list[VersionRead]
+    versions: list[ModelVersionRead]
     created_at: datetime
 
 

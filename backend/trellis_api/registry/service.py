@@ -13,7 +13,7 @@ from trellis_api.registry.schemas import (
     NamedModelRead,
     PromotionCreate,
     VersionCreate,
-    VersionRead,
+    ModelVersionRead,
 )
 
 
@@ -104,7 +104,7 @@ def present(session: Session, named: NamedModel) -> NamedModelRead:
     """A name as clients see it."""
     aliases = {row.alias: row.version for row in repository.list_aliases(session, name=named.name)}
     versions = [
-        VersionRead(
+        ModelVersionRead(
             number=row.number,
             model=row.model_id,
             model_name=row.model_name,

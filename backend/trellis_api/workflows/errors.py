@@ -27,7 +27,31 @@ class WorkflowInUse(Conflict):
     code = "workflow_in_use"
 
 
+class WorkflowNotReady(InvalidRequest):
+    """The requirements of the workflow are not installed (yet)."""
+
+    code = "workflow_not_ready"
+
+
+class WorkflowNotRetryable(Conflict):
+    """Installing has not failed."""
+
+    code = "workflow_not_retryable"
+
+
 class UnknownWorkflow(InvalidRequest):
     """A job names a file that does not exist."""
 
     code = "unknown_workflow"
+
+
+class AuxiliaryModelsMissing(InvalidRequest):
+    """The workflow takes other models beside the one that is trained, and the job names none."""
+
+    code = "auxiliary_models_missing"
+
+
+class UnknownAuxiliaryModel(InvalidRequest):
+    """A model that a job names for its workflow is not there, or cannot be asked."""
+
+    code = "unknown_auxiliary_model"

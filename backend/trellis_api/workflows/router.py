@@ -2,9 +2,11 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, BackgroundTasks, Query
+from trellis_contracts.tasks import INSTALL_WORKFLOWS
+from trellis_contracts.workflow_states import WorkflowState
 
-from trellis_api.core.dependencies import ReadSession, WriteSession
+from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep, TasksDep, WriteSession
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
 from trellis_api.workflows import presentation, service
@@ -26,9 +28,31 @@ def list_workflows(
 
 
 @router.post("", status_code=201)
-def create_workflow(request: WorkflowCreate, session: WriteSession) -> WorkflowRead:
-    """Keep a Python file. Its functions are checked; it is run only isolated, in a job."""
-    return WorkflowRead.model_validate(service.add_workflow(session, request=request))
+def create_workflow(
+    request: WorkflowCreate,
+    database: DatabaseDep,
+    settings: SettingsDep,
+    tasks: TasksDep,
+    background: BackgroundTasks,
+) -> WorkflowRead:
+    """Keep a Python file, or the files of an uploaded archive. Functions are checked; nothing is run here."""
+    unpacked = service.unpack_upload(settings, request=request)
+    with database.write() as session:
+        file = service.add_workflow(session, settings, request=request, unpacked=unpacked)
+        made = WorkflowRead.model_validate(file)
+    if made.state == WorkflowState.QUEUED:
+        tasks.send_later(background, INSTALL_WORKFLOWS)
+    return made
+
+
+@router.post("/{workflow_id}/retry")
+def retry_workflow(
+    workflow_id: str, session: WriteSession, tasks: TasksDep, background: BackgroundTasks
+) -> WorkflowRead:
+    """Install requirements again that could not be installed."""
+    again = WorkflowRead.model_validate(service.retry(session, workflow_id=workflow_id))
+    tasks.send_later(background, INSTALL_WORKFLOWS)
+    return again
 
 
 @router.get("/{workflow_id}")
@@ -38,6 +62,6 @@ def read_workflow(workflow_id: str, session: ReadSession) -> WorkflowDetail:
 
 
 @router.delete("/{workflow_id}", status_code=204)
-def delete_workflow(workflow_id: str, session: WriteSession) -> None:
+def delete_workflow(workflow_id: str, session: WriteSession, settings: SettingsDep) -> None:
     """Forget a workflow; refused while an unfinished job trains with it."""
-    service.delete_workflow(session, workflow_id=workflow_id)
+    service.delete_workflow(session, settings, workflow_id=workflow_id)

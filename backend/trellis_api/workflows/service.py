@@ -1,37 +1,116 @@
 """Decides about workflow files."""
 
+import shutil
+from dataclasses import dataclass
 from typing import Any
 
 from sqlmodel import Session
+from trellis_contracts.workflow_states import WorkflowState
+from trellis_recipes.workflows.archive import unpack
+from trellis_recipes.workflows.package import MAX_BYTES, BadPackage, WorkflowPackage, read_package
+from trellis_recipes.workflows.source import AUXILIARY, NoWorkflow, find_function, needs_auxiliary
 
-from trellis_api.core.errors import DomainError
+from trellis_api.core.errors import DomainError, InvalidRequest
+from trellis_api.core.ids import new_id
+from trellis_api.core.settings import Settings
+from trellis_api.core.transaction_files import remove_after_commit, remove_unless_committed
 from trellis_api.job_pipelines.uses import list_uses
-from trellis_api.workflows.errors import UnknownWorkflow
+from trellis_api.uploads.errors import explain_disk_error
+from trellis_api.uploads.storage import require_complete
+from trellis_api.workflows.errors import (
+    AuxiliaryModelsMissing,
+    UnknownWorkflow,
+    WorkflowNotReady,
+    WorkflowNotRetryable,
+)
 from trellis_api.workflows.files import FILES
+from trellis_api.workflows.folders import package_folder
 from trellis_api.workflows.models import WorkflowFile
 from trellis_api.workflows.schemas import WorkflowCreate
-from trellis_api.workflows.source_check import NoWorkflow, find_function
 
 #: The knob that names a workflow.
 KNOB = "workflow"
-FIELD = f"params.{KNOB}"
+FIELD, AUXILIARY_FIELD = f"params.{KNOB}", f"params.{AUXILIARY}"
 
 
-def add_workflow(session: Session, *, request: WorkflowCreate) -> WorkflowFile:
-    """Keep a file that has a workflow; nothing of it is executed."""
+@dataclass(frozen=True)
+class Unpacked:
+    """A package that lies in its folder, and of which there is no row yet."""
+
+    id: str
+    package: WorkflowPackage
+
+
+def unpack_upload(settings: Settings, *, request: WorkflowCreate) -> Unpacked | None:
+    """The package of a request, unpacked and looked at; None where it brings a single file.
+
+    Takes seconds for a large archive, so it is done before a transaction begins.
+    """
+    if request.upload is None:
+        return None
+    upload = require_complete(settings, request.upload)
+    if upload.size_bytes > MAX_BYTES:
+        raise FILES.refuse([f"The archive is larger than {MAX_BYTES // 1024**2} MiB."])
+    identifier = new_id(FILES.prefix)
+    folder = package_folder(settings, identifier)
     try:
-        function = find_function(request.code, request.function)
-    except NoWorkflow as error:
+        unpack(upload.path, folder)
+        return Unpacked(identifier, read_package(folder, request.function))
+    except BadPackage as error:
+        shutil.rmtree(folder, ignore_errors=True)
         raise FILES.refuse(error.faults) from None
-    return FILES.add(session, name=request.name, code=request.code, function=function)
+    except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise explain_disk_error(error) from error
 
 
-def delete_workflow(session: Session, *, workflow_id: str) -> None:
+def add_workflow(
+    session: Session, settings: Settings, *, request: WorkflowCreate, unpacked: Unpacked | None = None
+) -> WorkflowFile:
+    """Keep a file, or a package that was unpacked; nothing of it is executed."""
+    if unpacked is None:
+        code = request.code or ""
+        try:
+            function = find_function(code, request.function)
+        except NoWorkflow as error:
+            raise FILES.refuse(error.faults) from None
+        return FILES.add(session, name=request.name, code=code, function=function)
+    remove_unless_committed(session, package_folder(settings, unpacked.id))
+    package = unpacked.package
+    return FILES.add(
+        session,
+        identifier=unpacked.id,
+        name=request.name,
+        code=package.code,
+        function=package.function,
+        sha256=package.sha256,
+        size_bytes=package.size_bytes,
+        files=package.files,
+        requirements=package.requirements,
+        state=(WorkflowState.QUEUED if package.requirements else WorkflowState.READY).value,
+    )
+
+
+def retry(session: Session, *, workflow_id: str) -> WorkflowFile:
+    """Install the requirements again that could not be installed."""
+    FILES.lock(session, workflow_id)
+    file = FILES.get(session, workflow_id)
+    if file.state != WorkflowState.FAILED:
+        raise WorkflowNotRetryable(f"'{file.name}' is {file.state}, it has not failed.")
+    file.state, file.reason, file.touched_at = WorkflowState.QUEUED.value, None, None
+    session.add(file)
+    session.flush()
+    return file
+
+
+def delete_workflow(session: Session, settings: Settings, *, workflow_id: str) -> None:
     """Forget a file; refused while an unfinished job trains with it, or a pipeline under way is going to."""
     # Locked before the jobs are looked at: a job that is being created holds it, and is seen afterwards.
     FILES.lock(session, workflow_id)
     file = FILES.get(session, workflow_id)
     FILES.delete(session, file, users=list_uses(session, knob=KNOB, value=workflow_id))
+    if file.files is not None:
+        remove_after_commit(session, package_folder(settings, workflow_id))
 
 
 def keep_workflow(session: Session, params: dict[str, Any]) -> None:
@@ -41,14 +120,23 @@ def keep_workflow(session: Session, params: dict[str, Any]) -> None:
 
 
 def require_workflow(session: Session, params: dict[str, Any]) -> WorkflowFile | None:
-    """The file that a job's parameters name, None where they name none; raises where it is not there."""
+    """The file that a job's parameters name, None where they name none; raises where it cannot be used."""
     name = params.get(KNOB)
     if not isinstance(name, str):
         return None
     file = FILES.find(session, name)
     if file is None:
-        message = f"There is no workflow '{name}' (any more)."
-        raise UnknownWorkflow(message, [{"code": UnknownWorkflow.code, "field": FIELD, "message": message}])
+        raise _refuse(UnknownWorkflow, f"There is no workflow '{name}' (any more).", FIELD)
+    if file.state != WorkflowState.READY:
+        told = f" {file.reason}" if file.reason else ""
+        raise _refuse(
+            WorkflowNotReady,
+            f"The requirements of '{file.name}' are not installed: {file.state}.{told}",
+            FIELD,
+        )
+    if needs_auxiliary(file.code, file.function) and not params.get(AUXILIARY):
+        message = f"'{file.name}' has the parameter {AUXILIARY}: name the models that it is handed."
+        raise _refuse(AuxiliaryModelsMissing, message, AUXILIARY_FIELD)
     return file
 
 
@@ -56,6 +144,12 @@ def find_workflow_problems(session: Session, params: dict[str, Any]) -> list[tup
     """Why a job cannot train with the workflow that it names, with the field; empty where it can."""
     try:
         require_workflow(session, params)
-    except UnknownWorkflow as error:
+    except AuxiliaryModelsMissing as error:
+        return [(error, AUXILIARY_FIELD)]
+    except DomainError as error:
         return [(error, FIELD)]
     return []
+
+
+def _refuse(error: type[InvalidRequest], message: str, field: str) -> InvalidRequest:
+    return error(message, [{"code": error.code, "field": field, "message": message}])

@@ -2928,7 +2928,7 @@ export interface paths {
         put?: never;
         /**
          * Create Workflow
-         * @description Keep a Python file. Its functions are checked; it is run only isolated, in a job.
+         * @description Keep a Python file, or the files of an uploaded archive. Functions are checked; nothing is run here.
          */
         post: operations["create_workflow_api_v1_workflows_post"];
         delete?: never;
@@ -2956,6 +2956,26 @@ export interface paths {
          * @description Forget a workflow; refused while an unfinished job trains with it.
          */
         delete: operations["delete_workflow_api_v1_workflows__workflow_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workflows/{workflow_id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Retry Workflow
+         * @description Install requirements again that could not be installed.
+         */
+        post: operations["retry_workflow_api_v1_workflows__workflow_id__retry_post"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -5695,7 +5715,7 @@ export interface components {
             parameters?: components["schemas"]["Knob"][];
             /** Sources */
             sources?: {
-                [key: string]: "database" | "rows";
+                [key: string]: "database" | "rows" | "file";
             };
             title: components["schemas"]["Text"];
         };
@@ -8902,6 +8922,32 @@ export interface components {
             model: string;
         };
         /**
+         * ModelVersionRead
+         * @description A version.
+         */
+        ModelVersionRead: {
+            /** Aliases */
+            aliases: string[];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Exists
+             * @description False where the model was deleted.
+             */
+            exists: boolean;
+            /** Model */
+            model: string;
+            /** Model Name */
+            model_name: string;
+            /** Note */
+            note: string;
+            /** Number */
+            number: number;
+        };
+        /**
          * ModelWarning
          * @description Something that limits what the model can be used for.
          */
@@ -8969,7 +9015,7 @@ export interface components {
             /** Name */
             name: string;
             /** Versions */
-            versions: components["schemas"]["trellis_api__registry__schemas__VersionRead"][];
+            versions: components["schemas"]["ModelVersionRead"][];
         };
         /**
          * NamedReference
@@ -9318,7 +9364,7 @@ export interface components {
         /** Page[VersionRead] */
         Page_VersionRead_: {
             /** Items */
-            items: components["schemas"]["trellis_api__datasets__schemas__VersionRead"][];
+            items: components["schemas"]["VersionRead"][];
             /**
              * Next Cursor
              * @description Give as `cursor` for the next page; null at the end.
@@ -12725,163 +12771,10 @@ export interface components {
             uses: components["schemas"]["VersionUse"][];
         };
         /**
-         * VersionUse
-         * @description Something that reads or read a version.
-         */
-        VersionUse: {
-            /** Id */
-            id: string;
-            /** Is Unfinished */
-            is_unfinished: boolean;
-            /**
-             * Kind
-             * @enum {string}
-             */
-            kind: "job" | "task" | "dry_run" | "model";
-            /** Name */
-            name: string | null;
-            /** State */
-            state: string | null;
-        };
-        /**
-         * WandbSettings
-         * @description Where a run would be shown.
-         */
-        WandbSettings: {
-            /** Entity */
-            entity?: string | null;
-            /** Name */
-            name?: string | null;
-            /** Project */
-            project: string;
-            /** Tags */
-            tags?: string[] | null;
-        };
-        /**
-         * WorkflowCreate
-         * @description A Python file with `async def workflow(task, model)`, which returns the reward.
-         */
-        WorkflowCreate: {
-            /**
-             * Code
-             * @description Checked for its functions here; run only in the sandbox of a job.
-             */
-            code: string;
-            /**
-             * Function
-             * @description Name of the workflow; default workflow, or the only async function.
-             */
-            function?: string | null;
-            /** Name */
-            name: string;
-        };
-        /**
-         * WorkflowDetail
-         * @description An uploaded workflow.
-         */
-        WorkflowDetail: {
-            /** Code */
-            code: string;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Function */
-            function: string;
-            /** Id */
-            id: string;
-            /** Name */
-            name: string;
-            /** Sha256 */
-            sha256: string;
-            /** Size Bytes */
-            size_bytes: number;
-        };
-        /**
-         * WorkflowListed
-         * @description An uploaded workflow, and what it is used by.
-         */
-        WorkflowListed: {
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Function */
-            function: string;
-            /** Id */
-            id: string;
-            /**
-             * Job Count
-             * @description Jobs that trained it, finished ones included.
-             */
-            job_count: number;
-            /**
-             * Jobs
-             * @description The newest of them.
-             */
-            jobs: components["schemas"]["NamedReference"][];
-            /** Name */
-            name: string;
-            /** Sha256 */
-            sha256: string;
-            /** Size Bytes */
-            size_bytes: number;
-            /**
-             * Used By
-             * @description Unfinished jobs, and pipelines under way; it is not deleted while there are any.
-             */
-            used_by: string[];
-        };
-        /**
-         * WorkflowRead
-         * @description An uploaded workflow, without its code.
-         */
-        WorkflowRead: {
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Function */
-            function: string;
-            /** Id */
-            id: string;
-            /** Name */
-            name: string;
-            /** Sha256 */
-            sha256: string;
-            /** Size Bytes */
-            size_bytes: number;
-        };
-        /**
-         * RollBack
-         * @description A version whose rows are to be those of a branch again; what lies between stays in the history.
-         */
-        trellis_api__datasets__schemas__RollBack: {
-            /**
-             * Branch
-             * @description Letters, digits, . _ -
-             * @default main
-             */
-            branch: string;
-            /**
-             * Message
-             * @default
-             */
-            message: string;
-            /**
-             * Version
-             * @description A version's id (its first eight digits will do), branch or tag.
-             */
-            version: string;
-        };
-        /**
          * VersionRead
          * @description A version, as a history lists it.
          */
-        trellis_api__datasets__schemas__VersionRead: {
+        VersionRead: {
             /** Author */
             author: string;
             /**
@@ -12932,6 +12825,245 @@ export interface components {
              * @description Hash of the rows: the same rows, the same hash.
              */
             tree: string;
+        };
+        /**
+         * VersionUse
+         * @description Something that reads or read a version.
+         */
+        VersionUse: {
+            /** Id */
+            id: string;
+            /** Is Unfinished */
+            is_unfinished: boolean;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "job" | "task" | "dry_run" | "model";
+            /** Name */
+            name: string | null;
+            /** State */
+            state: string | null;
+        };
+        /**
+         * WandbSettings
+         * @description Where a run would be shown.
+         */
+        WandbSettings: {
+            /** Entity */
+            entity?: string | null;
+            /** Name */
+            name?: string | null;
+            /** Project */
+            project: string;
+            /** Tags */
+            tags?: string[] | null;
+        };
+        /**
+         * WorkflowCreate
+         * @description A Python file with `async def workflow(task, model)`, which returns the reward, or a package.
+         */
+        WorkflowCreate: {
+            /**
+             * Code
+             * @description Checked for its functions here; run only in the sandbox of a job.
+             */
+            code?: string | null;
+            /**
+             * Function
+             * @description Name of the workflow; default workflow, or the only async function.
+             */
+            function?: string | null;
+            /** Name */
+            name: string;
+            /**
+             * Upload
+             * @description Instead of `code`, the id of an upload: a zip or tar archive with `workflow.py`, further files and perhaps a `requirements.txt`, which a worker installs.
+             */
+            upload?: string | null;
+        };
+        /**
+         * WorkflowDetail
+         * @description An uploaded workflow.
+         */
+        WorkflowDetail: {
+            /**
+             * Code
+             * @description Of a package: that of its workflow.py.
+             */
+            code: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Files
+             * @description Of a package: its files with their sizes in bytes.
+             */
+            files: {
+                [key: string]: number;
+            } | null;
+            /** Function */
+            function: string;
+            /** Id */
+            id: string;
+            /**
+             * Installed
+             * @description What was installed for it, as name-version.
+             */
+            installed: string[] | null;
+            /** Name */
+            name: string;
+            /**
+             * Reason
+             * @description Why its requirements could not be installed.
+             */
+            reason: string | null;
+            /**
+             * Requirements
+             * @description Of a package: lines of its requirements.txt.
+             */
+            requirements: string[] | null;
+            /** Sha256 */
+            sha256: string;
+            /** Size Bytes */
+            size_bytes: number;
+            /** @description `ready` can be trained; requirements are installed before. */
+            state: components["schemas"]["WorkflowState"];
+        };
+        /**
+         * WorkflowListed
+         * @description An uploaded workflow, and what it is used by.
+         */
+        WorkflowListed: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Files
+             * @description Of a package: its files with their sizes in bytes.
+             */
+            files: {
+                [key: string]: number;
+            } | null;
+            /** Function */
+            function: string;
+            /** Id */
+            id: string;
+            /**
+             * Installed
+             * @description What was installed for it, as name-version.
+             */
+            installed: string[] | null;
+            /**
+             * Job Count
+             * @description Jobs that trained it, finished ones included.
+             */
+            job_count: number;
+            /**
+             * Jobs
+             * @description The newest of them.
+             */
+            jobs: components["schemas"]["NamedReference"][];
+            /** Name */
+            name: string;
+            /**
+             * Reason
+             * @description Why its requirements could not be installed.
+             */
+            reason: string | null;
+            /**
+             * Requirements
+             * @description Of a package: lines of its requirements.txt.
+             */
+            requirements: string[] | null;
+            /** Sha256 */
+            sha256: string;
+            /** Size Bytes */
+            size_bytes: number;
+            /** @description `ready` can be trained; requirements are installed before. */
+            state: components["schemas"]["WorkflowState"];
+            /**
+             * Used By
+             * @description Unfinished jobs, and pipelines under way; it is not deleted while there are any.
+             */
+            used_by: string[];
+        };
+        /**
+         * WorkflowRead
+         * @description An uploaded workflow, without its code.
+         */
+        WorkflowRead: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Files
+             * @description Of a package: its files with their sizes in bytes.
+             */
+            files: {
+                [key: string]: number;
+            } | null;
+            /** Function */
+            function: string;
+            /** Id */
+            id: string;
+            /**
+             * Installed
+             * @description What was installed for it, as name-version.
+             */
+            installed: string[] | null;
+            /** Name */
+            name: string;
+            /**
+             * Reason
+             * @description Why its requirements could not be installed.
+             */
+            reason: string | null;
+            /**
+             * Requirements
+             * @description Of a package: lines of its requirements.txt.
+             */
+            requirements: string[] | null;
+            /** Sha256 */
+            sha256: string;
+            /** Size Bytes */
+            size_bytes: number;
+            /** @description `ready` can be trained; requirements are installed before. */
+            state: components["schemas"]["WorkflowState"];
+        };
+        /**
+         * WorkflowState
+         * @description Where a workflow is in its life.
+         * @enum {string}
+         */
+        WorkflowState: "queued" | "installing" | "ready" | "failed";
+        /**
+         * RollBack
+         * @description A version whose rows are to be those of a branch again; what lies between stays in the history.
+         */
+        trellis_api__datasets__schemas__RollBack: {
+            /**
+             * Branch
+             * @description Letters, digits, . _ -
+             * @default main
+             */
+            branch: string;
+            /**
+             * Message
+             * @default
+             */
+            message: string;
+            /**
+             * Version
+             * @description A version's id (its first eight digits will do), branch or tag.
+             */
+            version: string;
         };
         /**
          * HistoryRead
@@ -13040,32 +13172,6 @@ export interface components {
              * @default
              */
             note: string;
-        };
-        /**
-         * VersionRead
-         * @description A version.
-         */
-        trellis_api__registry__schemas__VersionRead: {
-            /** Aliases */
-            aliases: string[];
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /**
-             * Exists
-             * @description False where the model was deleted.
-             */
-            exists: boolean;
-            /** Model */
-            model: string;
-            /** Model Name */
-            model_name: string;
-            /** Note */
-            note: string;
-            /** Number */
-            number: number;
         };
         /**
          * HubSource
@@ -15035,7 +15141,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["trellis_api__datasets__schemas__VersionRead"];
+                    "application/json": components["schemas"]["VersionRead"];
                 };
             };
             /** @description Not logged in */
@@ -25398,6 +25504,73 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    retry_workflow_api_v1_workflows__workflow_id__retry_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workflow_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkflowRead"];
+                };
             };
             /** @description Not logged in */
             401: {

@@ -195,6 +195,10 @@ export const zhByCode: Readonly<Record<string, string>> = {
   workflow_in_use: '有未结束的任务正在使用此工作流。',
   workflow_invalid: '文件不是有效的工作流，请查看说明。',
   workflow_name_taken: '已有名为“{name}”的工作流。',
+  workflow_not_ready: '该工作流的依赖尚未安装好。',
+  workflow_not_retryable: '该工作流的依赖没有安装失败，无需重试。',
+  auxiliary_models_missing: '该工作流带有参数 auxiliary_models：请指定要传入的模型。',
+  unknown_auxiliary_model: '工作流的辅助模型不存在，或无法调用。',
   workflow_not_found: '没有这个工作流，可能已被删除。',
 }
 

@@ -137,6 +137,9 @@ export const zhByIssue: Readonly<Record<string, string>> = {
   weightless_rewards: '所有权重都是零：任何回答都得不到奖励。',
   wide_sequence_clip: '整个回答的比率几乎不变，这么宽的范围永远不会裁剪。',
   window_too_short: '超出了模型能读取的长度。',
+  workflow_not_ready: '该工作流的依赖尚未安装好。',
+  auxiliary_models_missing: '该工作流带有参数 auxiliary_models：请指定要传入的模型。',
+  unknown_auxiliary_model: '工作流的辅助模型不存在，或无法调用。',
   workflow_missing: '该方案需要一个工作流。',
   wrong_type: '此值的类型不对。',
 }

@@ -54,7 +54,7 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.slow
 def test_training_and_search_run_as_the_page_says(written: list[str]) -> None:
-    train, search, _ = read_blocks("python")
+    train, search, *_ = read_blocks("python")
     # Functions of a file, as the reader's are.
     names: dict[str, Any] = {"__name__": "__main__"}
 
@@ -64,6 +64,29 @@ def test_training_and_search_run_as_the_page_says(written: list[str]) -> None:
     assert written == ["tune.yaml"]
     config, _ = load_config(Path("search/best.yaml"))
     assert config.algorithm.optimizer.lr == 1e-4
+
+
+def test_the_stages_of_tool_use_are_the_commands_as_the_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[list[str]] = []
+
+    def run(arguments: list[str]) -> Any:
+        seen.append(arguments[:2])
+        if arguments[0] == "evaluate":
+            return {"overall": {"mean": 0.5, "std": 0.1, "count": 3}}
+        return {"outcome": "succeeded", "folder": "runs"}
+
+    monkeypatch.setattr("trellis.agent_trainers._run", run)
+    monkeypatch.chdir(tmp_path)
+    settings, stages = read_blocks("python")[2:4]
+    names: dict[str, Any] = {"trellis": trellis}
+
+    exec(compile(settings, "sdk.md", "exec"), names)
+    exec(compile(stages, "sdk.md", "exec"), names)
+
+    assert seen == [["train", "sft"], ["train", "grpo"], ["evaluate", "--model"]]
+    assert "{'mean': 0.5" in capsys.readouterr().out
 
 
 def test_the_client_does_what_the_page_says(

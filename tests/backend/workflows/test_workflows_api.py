@@ -1,5 +1,8 @@
 """Workflow files, as the API takes and refuses them."""
 
+import base64
+import io
+import tarfile
 from collections.abc import Callable
 from typing import Any
 
@@ -7,10 +10,12 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlmodel import Session
 from trellis_api.core.columns import utc_now
+from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
+from trellis_api.jobs.admission import claim_next
 from trellis_api.models.models import Model
-from trellis_api.workflows.source_check import NoWorkflow, find_function
 from trellis_contracts.states import JobState
+from trellis_recipes.workflows.source import NoWorkflow, find_function
 
 CODE = "async def workflow(task, model):\n    return 1.0\n"
 PATH = "/api/v1/workflows"
@@ -182,3 +187,142 @@ def test_of_many_jobs_of_many_workflows_only_those_that_are_shown_are_read(
     assert (listed[workflow_id]["job_count"], listed[other]["job_count"]) == (6, 1)
     assert [each["id"] for each in listed[workflow_id]["jobs"]] == sorted(same, reverse=True)[:3]
     assert [each["id"] for each in listed[other]["jobs"]] == [last]
+
+
+# -- packages
+
+
+def upload(client: TestClient, content: bytes, name: str = "agent.tgz") -> str:
+    headers = {
+        "Tus-Resumable": "1.0.0",
+        "Upload-Length": str(len(content)),
+        "Upload-Metadata": f"filename {base64.b64encode(name.encode()).decode()}",
+    }
+    place = client.post("/api/v1/uploads", headers=headers).headers["Location"]
+    piece = {
+        "Tus-Resumable": "1.0.0",
+        "Upload-Offset": "0",
+        "Content-Type": "application/offset+octet-stream",
+    }
+    assert client.patch(place, content=content, headers=piece).status_code == 204
+    return place.rpartition("/")[2]
+
+
+def make_archive(files: dict[str, str]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for name, text in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text.encode())
+            archive.addfile(member, io.BytesIO(text.encode()))
+    return buffer.getvalue()
+
+
+def add_package(client: TestClient, files: dict[str, str], name: str = "package") -> Any:
+    body = {"name": name, "upload": upload(client, make_archive(files))}
+    return client.post(PATH, json=body)
+
+
+def test_a_package_is_unpacked_read_and_forgotten_with_its_files(
+    client: TestClient, settings: Settings
+) -> None:
+    created = add_package(client, {"a/workflow.py": CODE, "a/lib/data.json": "[]"})
+    assert created.status_code == 201, created.text
+    made = created.json()
+    folder = settings.data_root / "workflows" / made["id"]
+
+    assert (made["state"], made["requirements"], made["installed"]) == ("ready", [], None)
+    assert made["files"] == {"lib/data.json": 2, "workflow.py": len(CODE)}
+    assert client.get(f"{PATH}/{made['id']}").json()["code"] == CODE
+    assert (folder / "lib" / "data.json").read_text() == "[]"
+    assert client.delete(f"{PATH}/{made['id']}").status_code == 204
+    assert not folder.exists()
+
+
+def test_a_package_with_requirements_waits_for_a_worker_and_no_job_takes_it_before(
+    client: TestClient, body: dict[str, Any]
+) -> None:
+    made = add_package(client, {"workflow.py": CODE, "requirements.txt": "tiny==1.0\n"}).json()
+
+    refused = client.post("/api/v1/jobs", json={**body, "params": {"workflow": made["id"]}})
+
+    assert (made["state"], made["requirements"]) == ("queued", ["tiny==1.0"])
+    assert (refused.status_code, refused.json()["error"]) == (422, "workflow_not_ready")
+    again = client.post(f"{PATH}/{made['id']}/retry")
+    assert (again.status_code, again.json()["error"]) == (409, "workflow_not_retryable")
+
+
+def test_a_package_that_cannot_be_leaves_nothing(client: TestClient, settings: Settings) -> None:
+    refused = add_package(client, {"other.py": CODE})
+    leaves = add_package(client, {"workflow.py": CODE, "../x.py": CODE})
+    add_package(client, {"workflow.py": CODE})
+    taken = add_package(client, {"workflow.py": CODE})
+
+    assert (refused.status_code, refused.json()["error"]) == (422, "workflow_invalid")
+    assert "no workflow.py at its top" in refused.json()["message"]
+    assert "no path within the package" in leaves.json()["message"]
+    assert (taken.status_code, taken.json()["error"]) == (409, "workflow_name_taken")
+    assert len(list((settings.data_root / "workflows").iterdir())) == 1
+
+
+def test_either_code_or_an_upload_is_given(client: TestClient) -> None:
+    assert client.post(PATH, json={"name": "x"}).status_code == 422
+    assert client.post(PATH, json={"name": "x", "code": CODE, "upload": "up_x"}).status_code == 422
+    missing = client.post(PATH, json={"name": "x", "upload": "up_aaaaaaaaaaaa"})
+    assert (missing.status_code, missing.json()["error"]) == (404, "upload_not_found")
+
+
+# -- what a job hands its workflow beside the policy
+
+WITH_MODELS = "async def workflow(task, model, auxiliary_models):\n    return 1.0\n"
+
+
+def test_a_workflow_that_takes_other_models_needs_some_that_are_there(
+    client: TestClient, body: dict[str, Any], model: Model
+) -> None:
+    made = client.post(PATH, json={"name": "critic", "code": WITH_MODELS}).json()["id"]
+
+    def submit(models: str | None) -> tuple[int, str | None]:
+        answer = client.post("/api/v1/jobs", json={**body, "params": params(made, models)})
+        return answer.status_code, answer.json().get("error")
+
+    assert submit(None) == (422, "auxiliary_models_missing")
+    assert submit("critic=nowhere") == (422, "unknown_auxiliary_model")
+    assert submit("critic") == (422, "unknown_auxiliary_model")
+    assert submit("critic=judge:none") == (422, "unknown_auxiliary_model")
+    assert submit(f"critic={model.name}, again={model.id}")[0] == 201
+
+
+def start_attempt(session: Session) -> str:
+    """The token of the job that is claimed next."""
+    claim = claim_next(session, total_slots=4, max_exports=1, max_evaluations=1, max_endpoints=1)
+    assert claim is not None
+    session.commit()
+    return claim.token
+
+
+def params(workflow: str, models: str | None) -> dict[str, Any]:
+    return {"workflow": workflow} | ({"auxiliary_models": models} if models is not None else {})
+
+
+def test_a_runs_token_asks_for_the_models_of_its_job_alone(
+    client: TestClient, body: dict[str, Any], model: Model, session: Session, anonymous: TestClient
+) -> None:
+    made = client.post(PATH, json={"name": "critic", "code": WITH_MODELS}).json()["id"]
+    named = params(made, f"critic={model.name}")
+    assert client.post("/api/v1/jobs", json={**body, "params": named}).status_code == 201
+    token = start_attempt(session)
+    headers = {"Authorization": f"Bearer {token}"}
+
+    def ask(name: str, **given: Any) -> Any:
+        request = {"model": name, "messages": [{"role": "user", "content": "1+1"}]}
+        return anonymous.post("/v1/chat/completions", json=request, headers=given or headers)
+
+    other = ask("another")
+    own = ask(model.name)
+    stranger = ask(model.name, Authorization="Bearer nobody")
+    listed = anonymous.get("/v1/models", headers=headers)
+
+    assert (other.status_code, "does not name the model" in other.text) == (404, True)
+    assert own.status_code not in (401, 404), own.text  # it is not loaded here
+    assert (stranger.status_code, listed.status_code) == (401, 401)

@@ -30,6 +30,7 @@ MODULES = {
     "linksearch": "trellis_train.agents.linksearch.environment",
     "linksearch_database": "trellis_train.agents.linksearch.own_environment",
     "maths": "trellis_train.agents.maths.environment",
+    "own_tools": "trellis_train.agents.own_tools.environment",
     "toolbox": "trellis_train.agents.tooluse.environment",
 }
 #: Names that a refusal lists.

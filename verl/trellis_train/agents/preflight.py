@@ -1,5 +1,6 @@
 """Looks at what an agent's episodes need before its engine starts: a mistake shows minutes earlier."""
 
+import asyncio
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from trellis_train.agents.linksearch.options import BadOptions, Options
 from trellis_train.agents.tune import options as tune_options
 from trellis_train.agents.tune.isolation import WorkflowRunner
 from trellis_train.agents.tune.program import WorkflowSource, WorkflowUnusable
+from trellis_train.agents.tune.services import Services, ServicesUnusable
 from trellis_train.agents.tune.trial import read_prepared_tasks, try_sessions
 from trellis_train.agents.unusable import AgentUnusable
 
@@ -60,8 +62,10 @@ def check_first_sessions(spec: JobSpec) -> None:
     tasks = read_prepared_tasks(Path(spec.attempt_dir) / PREPARED_FOLDER / TRAIN_FILE)
     limits = tune_options.Options.parse(spec.agent.options).as_limits()
     try:
-        trials = try_sessions(WorkflowSource.read(spec.agent.workflow_path), tasks, limits)
-    except WorkflowUnusable as error:
+        services = Services.of_task(spec.agent, Path(spec.attempt_dir))
+        asyncio.run(services.warm_up())  # else loading it would be the first sessions' time
+        trials = try_sessions(read_source(spec.agent), tasks, limits, services)
+    except (WorkflowUnusable, ServicesUnusable) as error:
         raise AgentUnusable(str(error)) from error
     if any(trial.has_tools for trial in trials):
         choose_template(spec.model.path, _tool_template(spec.agent))
@@ -75,13 +79,25 @@ def check_first_sessions(spec: JobSpec) -> None:
     )
 
 
+def read_source(task: AgentTask) -> WorkflowSource:
+    """The job's workflow; ``WorkflowUnusable``."""
+    return WorkflowSource.read(str(task.workflow_path), packages=task.workflow_packages)
+
+
 def check_tune(task: AgentTask) -> None:
     """Options, and a workflow that loads in the sandbox."""
     if task.workflow_path is None:
         raise AgentUnusable("The agent has no workflow.")
     try:
         limits = tune_options.Options.parse(task.options).as_limits()
-        runner = WorkflowRunner(WorkflowSource.read(task.workflow_path), limits)
+        source = read_source(task)
+        if source.needs_auxiliary and not task.auxiliary_models:
+            raise AgentUnusable(
+                f"The workflow '{source.name}' has the parameter auxiliary_models, and the job names none."
+            )
+        runner = WorkflowRunner(source, limits, Services.of_task(task, None))
+    except ServicesUnusable as error:
+        raise AgentUnusable(str(error)) from error
     except tune_options.BadOptions as error:
         raise AgentUnusable(f"The agent's options are wrong: {error}.") from error
     except WorkflowUnusable as error:

@@ -14,6 +14,8 @@ LOOPS = {
     "tune": "trellis_train.agents.tune.loop.TuneLoop",
 }
 LOOP_FILE = "agent_loop.yaml"
+#: Of a workflow's task, what it may use beside the policy.
+SERVICES = ("tool_environments", "auxiliary_models", "hosts")
 #: Beside the folder of checkpoints, so that the attempts of a job share it.
 LOG_FOLDER = "rollout_logs"
 _TEMPLATE = "actor_rollout_ref.model.custom_chat_template"
@@ -60,6 +62,8 @@ def _write_loop_file(spec: JobSpec) -> Path:
     }
     if agent.workflow_path is not None:
         entry["workflow_path"] = agent.workflow_path
+        entry["workflow_packages"] = agent.workflow_packages
+        entry["services"] = agent.model_dump(mode="json", include=set(SERVICES))
     path = Path(spec.attempt_dir) / LOOP_FILE
     path.write_text(yaml.safe_dump([entry], allow_unicode=True), encoding="utf-8")
     return path

@@ -11,6 +11,7 @@ import sys
 import sysconfig
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ HARNESS_INSIDE = "/sandbox/harness.py"
 _MODULES = ("plain_data.py", "remote_calls.py", "remote_objects.py")
 _MODULES_INSIDE = "/sandbox/trellis_train/sandbox"
 CODE_INSIDE = "/sandbox/code.py"
+#: Where the folder lies that code brings along, and the packages that were installed for it.
+FOLDER_INSIDE, PACKAGES_INSIDE = "/workflow", "/packages"
 #: The kernel ends an isolated process together with the thread that started it, so all are started by
 #: one that stays as long as this process.
 _starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sandbox-start")
@@ -85,6 +88,34 @@ def find_problem() -> str | None:
     return None
 
 
+@dataclass(frozen=True)
+class Belongings:
+    """What code brings along, read-only."""
+
+    #: Its own files; the process starts in this folder.
+    folder: Path | None = None
+    #: Installed packages, which stand in place of all of this Python's.
+    packages: Path | None = None
+
+    def list_binds(self) -> list[str]:
+        """Arguments of bubblewrap."""
+        places = ((self.folder, FOLDER_INSIDE), (self.packages, PACKAGES_INSIDE))
+        return [
+            word
+            for place, inside in places
+            if place is not None
+            for word in ("--ro-bind", str(place), inside)
+        ]
+
+    @property
+    def package_folders(self) -> list[str]:
+        """Where the code finds what it imports."""
+        return package_folders() if self.packages is None else [PACKAGES_INSIDE]
+
+
+NOTHING = Belongings()
+
+
 class Inherited:
     """Bytes as an open file that a child process inherits; they never lie on a disk."""
 
@@ -137,11 +168,16 @@ def build_command(
     code: Inherited,
     limits: Limits,
     packages: Sequence[str] | None = None,
+    belongings: Belongings = NOTHING,
 ) -> Command:
     """bubblewrap around this Python with these arguments; ``code`` appears as ``CODE_INSIDE``.
 
-    Of the installed packages only the folders named in ``packages`` are there; None for all.
+    Of the installed packages only the folders named in ``packages`` are there; None for all, or for none
+    where the code brings its own.
     """
+    if belongings.packages is not None:
+        packages = ()
+    start = "/tmp" if belongings.folder is None else FOLDER_INSIDE  # noqa: S108 - inside
     program, rules = shutil.which(PROGRAM), build_filter()
     if program is None or rules is None:
         raise SandboxUnavailable("Code is run in a sandbox only, and there is none on this machine.")
@@ -162,8 +198,9 @@ def build_command(
             for word in ("--ro-bind", str(HARNESS.with_name(name)), f"{_MODULES_INSIDE}/{name}")
         ),
         *("--ro-bind-data", str(code.descriptor), CODE_INSIDE),
+        *belongings.list_binds(),
         *(word for name, value in _ENVIRONMENT.items() for word in ("--setenv", name, value)),
-        *("--chdir", "/tmp", "--remount-ro", "/", "--seccomp", str(filter_file.descriptor)),  # noqa: S108
+        *("--chdir", start, "--remount-ro", "/", "--seccomp", str(filter_file.descriptor)),
         *("--", _python(), "-I", "-S", "-B", *python_arguments),
     ]
     return Command(arguments, filter_file, code)

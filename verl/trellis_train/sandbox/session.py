@@ -16,9 +16,10 @@ from typing import Any
 
 from trellis_train.sandbox.command import (
     HARNESS_INSIDE,
+    NOTHING,
+    Belongings,
     Inherited,
     build_command,
-    package_folders,
     require_sandbox,
 )
 from trellis_train.sandbox.errors import CodeNotLoaded, CodeRaised, SandboxError, TooSlow
@@ -38,9 +39,16 @@ class SandboxSession:
     """One isolated process for one piece of code. Calls from several threads wait for each other."""
 
     def __init__(
-        self, code: bytes, *, mode: str, limits: Limits, packages: Sequence[str] | None = None
+        self,
+        code: bytes,
+        *,
+        mode: str,
+        limits: Limits,
+        packages: Sequence[str] | None = None,
+        belongings: Belongings = NOTHING,
     ) -> None:
         require_sandbox()
+        self._belongings = belongings
         self._code = code
         #: Folders of installed packages that the code may import; None for all.
         self._packages = packages
@@ -84,7 +92,7 @@ class SandboxSession:
 
     def _start(self) -> "_Process":
         if self._process is None:
-            self._process = _Process(self._code, self._mode, self._limits, self._packages)
+            self._process = _Process(self._code, self._mode, self._limits, self._packages, self._belongings)
             self._last = self._process
         return self._process
 
@@ -97,8 +105,15 @@ class SandboxSession:
 class _Process:
     """The isolated process and this end of its pipes."""
 
-    def __init__(self, code: bytes, mode: str, limits: Limits, packages: Sequence[str] | None) -> None:
-        self._limits, self._packages = limits, packages
+    def __init__(
+        self,
+        code: bytes,
+        mode: str,
+        limits: Limits,
+        packages: Sequence[str] | None,
+        belongings: Belongings,
+    ) -> None:
+        self._limits, self._packages, self._belongings = limits, packages, belongings
         self._count = 0
         self._unread = b""
         requests_read, self._requests = os.pipe2(os.O_CLOEXEC)
@@ -123,13 +138,19 @@ class _Process:
             raise CodeNotLoaded(f"the code cannot be loaded: {error}", was_slow=was_slow) from None
 
     def _start(self, code: bytes, mode: str, requests: int, answers: int) -> subprocess.Popen[bytes]:
-        arguments = [HARNESS_INSIDE, mode, self._limits.as_argument(), json.dumps(package_folders())]
+        arguments = [
+            HARNESS_INSIDE,
+            mode,
+            self._limits.as_argument(),
+            json.dumps(self._belongings.package_folders),
+        ]
         with Inherited(code) as file:
             command = build_command(
                 [*arguments, str(requests), str(answers)],
                 code=file,
                 limits=self._limits,
                 packages=self._packages,
+                belongings=self._belongings,
             )
             return command.start(
                 descriptors=(requests, answers),

@@ -74,6 +74,7 @@ def build_configuration() -> dict[str, Any]:
             "previews": _every(_DATA_SWEEP_INTERVAL_S, tasks.RUN_PREVIEWS),
             "environments": _every(_ENVIRONMENTS_INTERVAL_S, tasks.MAKE_ENVIRONMENTS),
             "tool-calls": _every(_ENVIRONMENTS_INTERVAL_S, tasks.CALL_TOOLS),
+            "workflows": _every(_ENVIRONMENTS_INTERVAL_S, tasks.INSTALL_WORKFLOWS),
             "job-pipelines": _every(interval_s, tasks.ADVANCE_JOB_PIPELINES),
             "fine-tuning": _every(interval_s, tasks.ADVANCE_FINE_TUNING),
             "sweeps": _every(interval_s, tasks.ADVANCE_SWEEPS),
@@ -99,6 +100,7 @@ app = Celery(
         "trellis_workers.rewards.tasks",
         "trellis_workers.data.tasks",
         "trellis_workers.environments.tasks",
+        "trellis_workers.workflows.tasks",
     ],
 )
 app.add_defaults(build_configuration)

@@ -41,6 +41,9 @@ class Order:
     #: Log and answer are written here.
     folder: Path
     timeout_s: float
+    module: str = MODULE
+    #: Variables of the worker's with names like secrets, which the child needs all the same.
+    kept: Sequence[str] = ("HF_TOKEN",)
 
 
 def run_child(settings: Settings, order: Order, *, is_wanted: Callable[[], bool]) -> Path:
@@ -53,11 +56,11 @@ def run_child(settings: Settings, order: Order, *, is_wanted: Callable[[], bool]
     deadline = time.monotonic() + order.timeout_s
     with answer.open("wb") as output, log.open("wb") as errors:
         child = subprocess.Popen(  # noqa: S603 - our own module
-            [python, "-m", MODULE, *order.arguments],
+            [python, "-m", order.module, *order.arguments],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=errors,
-            env=plain_environment("HF_TOKEN"),
+            env=plain_environment(*order.kept),
             cwd=order.folder,
             start_new_session=True,
         )

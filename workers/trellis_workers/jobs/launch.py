@@ -172,7 +172,7 @@ def _write_attempt(settings: Settings, job: Job, token: str) -> JobSpec:
     settings.checkpoint_dir(job.id).mkdir(parents=True, exist_ok=True)
     if job.kind == TRAIN:
         record["rewards"] = hand_over_rewards(settings, job, attempt_dir)
-        spec = _hand_over_agent(settings, job, spec, attempt_dir)
+        spec = _hand_over_agent(settings, job, spec, attempt_dir, token=token)
     if spec.serve is not None:
         write_private(attempt_dir / ENGINE_KEY_FILE, secrets.token_urlsafe(32))
     if spec.evaluation is not None:
@@ -255,16 +255,29 @@ def build_spec(settings: Settings, job: Job, ingredients: Ingredients, compositi
     )
 
 
-def _hand_over_agent(settings: Settings, job: Job, spec: JobSpec, attempt_dir: Path) -> JobSpec:
+def _hand_over_agent(
+    settings: Settings, job: Job, spec: JobSpec, attempt_dir: Path, *, token: str
+) -> JobSpec:
     """The spec with what a recipe that trains an agent is told of its episodes."""
     with read() as session:
         folder = locate_environment(session, settings, recipe=job.recipe, params=job.params)
+    workflow = hand_over_workflow(settings, job, attempt_dir, token=token)
     agent = make_agent_task(
         get_recipe(job.recipe),
         spec.params,
         environment_path=str(folder) if folder else None,
-        workflow_path=hand_over_workflow(job, attempt_dir),
+        workflow_path=workflow.path,
     )
+    if agent is not None and workflow.path is not None:
+        tools = {workflow.environment_name: str(folder)} if folder and workflow.environment_name else {}
+        agent = agent.model_copy(
+            update={
+                "workflow_packages": workflow.packages,
+                "tool_environments": tools,
+                "auxiliary_models": workflow.auxiliary_models,
+                "hosts": settings.workflow_hosts,
+            }
+        )
     return spec.model_copy(update={"agent": agent})
 
 

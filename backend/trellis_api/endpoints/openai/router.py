@@ -9,6 +9,7 @@ from trellis_api.core.dependencies import ReadSession, SettingsDep
 from trellis_api.core.errors import InvalidRequest
 from trellis_api.core.openai_errors import OPENAI_PREFIX, OPENAI_RESPONSES
 from trellis_api.endpoints.errors import EngineLost
+from trellis_api.endpoints.openai.callers import require_model
 from trellis_api.endpoints.openai.engines import Engines
 from trellis_api.endpoints.openai.forwarding import ClientGone, EventStream, forward, refuse_gone
 from trellis_api.endpoints.openai.names import find_target, list_cards
@@ -66,6 +67,7 @@ async def complete_text(
 
 
 async def _answer(request: Request, engines: Engines, body: Generation, *, limit: int) -> Response:
+    require_model(request, body.model)
     if (body.limit() or 0) > limit:
         raise InvalidRequest(
             f"An answer may have {limit} tokens (TRELLIS_ENDPOINT_MAX_TOKENS).", {"param": "max_tokens"}

@@ -2,7 +2,7 @@
 import type { Environment } from '../types'
 
 /** Recipes that train in an environment of the kind; others are chosen by the person. */
-const RECIPES: Readonly<Record<string, string>> = { linksearch: 'linksearch', maths: 'tune', toolbox: 'agent_grpo' }
+const RECIPES: Readonly<Record<string, string>> = { linksearch: 'linksearch', maths: 'tune', own_tools: 'tune', toolbox: 'agent_grpo' }
 /** Of these the rows are all that a training needs. */
 const OF_ROWS: ReadonlySet<string> = new Set(['toolbox'])
 

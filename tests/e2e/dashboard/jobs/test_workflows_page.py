@@ -1,6 +1,7 @@
 """Workflow files: uploaded with all faults told, listed with their jobs, kept while one of them lasts."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -65,3 +66,33 @@ def test_a_workflow_is_uploaded_filtered_by_and_deleted_when_nothing_uses_it(
     row.get_by_role("button", name="Delete react").click()
     logged_in.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(logged_in.get_by_text("No workflows yet")).to_be_visible()
+
+
+def test_a_folder_is_uploaded_as_a_package(
+    logged_in: Page,
+    dashboard,  # type: ignore[no-untyped-def]
+    call_api: Callable[..., Any],
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "stock-agent"
+    (folder / "lib").mkdir(parents=True)
+    (folder / "workflow.py").write_text("def workflow(task, model): ...\n")
+    (folder / "lib" / "data.json").write_text("[]")
+    logged_in.goto(f"{dashboard.url}/workflows")
+    logged_in.locator("[data-test=add-package]").click()
+    dialog = logged_in.get_by_role("dialog")
+    dialog.locator("[data-test=folder-input]").set_input_files(folder)
+    expect(dialog.get_by_label("Name")).to_have_value("stock-agent")
+    dialog.get_by_role("button", name="Check and upload").click()
+    expect(dialog.locator("[data-test=package-faults] li")).to_contain_text("must be async")
+    (folder / "workflow.py").write_text(RIGHT)
+    dialog.locator("[data-test=folder-input]").set_input_files(folder)
+    dialog.get_by_role("button", name="Check and upload").click()
+    expect(dialog).to_be_hidden()
+
+    row = logged_in.locator("[data-workflow]")
+    expect(row).to_contain_text("solve()")
+    expect(row).to_contain_text("2 files")
+    (made,) = call_api("GET", "/workflows")["items"]
+    assert made["files"] == {"lib/data.json": 2, "workflow.py": len(RIGHT)}
+    call_api("DELETE", f"/workflows/{made['id']}")

@@ -3,6 +3,7 @@
 ``validate FILE.py[:FUNCTION] [--config CONFIG.yaml] [--task JSON]`` prints
 ``{"function", "faults": [{"code", "param", "expected", "got", "detail"}]}``: signatures first, then what the
 configuration names, then sessions that are played in the sandbox with a scripted model.
+``install FOLDER`` installs what a package of a workflow requires.
 ``plan CONFIG.yaml [--platform cpu|cuda]`` prints the job that a configuration asks for, and in ``faults``
 what it names and is not there. Both leave with 65 and a sentence on standard error where what they were given
 is wrong.
@@ -18,8 +19,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from trellis_recipes.workflows.package import REQUIREMENTS_FILE, BadPackage, read_requirements
+
 from trellis_train.agents.tune.mapping import MappedJob, map_config
+from trellis_train.agents.tune.places import bring
 from trellis_train.agents.tune.program import WorkflowSource, WorkflowUnusable
+from trellis_train.agents.tune.requirements import NotInstalled, cache_folder, install
+from trellis_train.agents.tune.services import NO_SERVICES, Services
 from trellis_train.agents.tune.settings import load_config
 from trellis_train.agents.tune.signature import JUDGE, WORKFLOW, Fault, find_faults, require_engine
 from trellis_train.agents.tune.trial import find_place_faults, find_session_faults, made_up_task
@@ -36,6 +42,8 @@ def main(arguments: list[str]) -> int:
     validate.add_argument("place")
     validate.add_argument("--config")
     validate.add_argument("--task")
+    installing = commands.add_parser("install")
+    installing.add_argument("place")
     plan = commands.add_parser("plan")
     plan.add_argument("config")
     plan.add_argument("--platform", choices=("cpu", "cuda"))
@@ -44,8 +52,11 @@ def main(arguments: list[str]) -> int:
     try:
         if given.command == "validate":
             return _validate(given.place, given.config, given.task)
-        job = _read_job(given.config, given.platform)
-        faults, _ = find_place_faults(job)
+        if given.command == "install":
+            install_needed(given.place)
+            return 0
+        job, missing = bring(_read_job(given.config, given.platform), has_weights=True)
+        faults = [*missing, *find_place_faults(job)[0]]
         print(json.dumps({**asdict(job), "faults": [asdict(fault) for fault in faults]}))
         return 0
     except (ValueError, WorkflowUnusable, ImportError) as error:
@@ -59,22 +70,39 @@ def _read_job(config: str, platform: str | None = None) -> MappedJob:
 
 def _validate(place: str, config: str | None, task: str | None) -> int:
     require_engine()
+    install_needed(place)
     source = WorkflowSource.read(place)
     tasks = [made_up_task()]
     faults: list[Fault] = []
+    services = NO_SERVICES
     if config is not None:
-        found_faults, found_tasks = find_place_faults(_read_job(config))
-        faults, tasks = found_faults, found_tasks or tasks
+        job, missing = bring(_read_job(config), has_weights=False)
+        services = Services.of_job(job)
+        found_faults, found_tasks = find_place_faults(job)
+        faults, tasks = [*missing, *found_faults], found_tasks or tasks
     if task is not None:
         tasks = [_read_task(task)]
     path = Path(place.partition(":")[0])
-    wrong = _find_signature_faults(path, source)
+    # Of a package the source was looked at: what it imports is not here.
+    wrong = [] if path.is_dir() else _find_signature_faults(path, source)
     faults = [*wrong, *faults]
     if not wrong:  # else a session would only fail of the same
-        faults += find_session_faults(source, tasks, folder=path.parent)
+        folder = None if path.is_dir() else path.parent
+        faults += find_session_faults(source, tasks, folder=folder, services=services)
     found = {"function": source.function, "faults": [asdict(fault) for fault in faults]}
     print(json.dumps(found))
     return EXIT_BAD_INPUT if faults else 0
+
+
+def install_needed(place: str) -> None:
+    """Install what a package requires into this machine's cache; ``WorkflowUnusable``."""
+    path = Path(place.partition(":")[0]) / REQUIREMENTS_FILE
+    if not path.is_file():
+        return
+    try:
+        install(read_requirements(path.read_text(encoding="utf-8")), cache_folder())
+    except (BadPackage, NotInstalled, OSError) as error:
+        raise WorkflowUnusable(str(error)) from None
 
 
 def _find_signature_faults(path: Path, source: WorkflowSource) -> list[Fault]:

@@ -22,6 +22,13 @@ IS_PICKLE = False
 FUNCTION = ""
 #: The name that the person's file has in tracebacks.
 WORKFLOW_FILE = "workflow.py"
+#: Of a package: where its files lie.
+FOLDER = ""
+#: What else the other side answers: tools by environment, names of other models.
+ENVIRONMENTS: "dict[str, list[dict[str, Any]]]" = {}
+AUXILIARY: "list[str]" = []
+#: The parameter that other models are handed to.
+AUXILIARY_PARAMETER = "auxiliary_models"
 #: How often others may run before a step ends that waits for the model only.
 _SPINS = 20
 _SHOWN = 500
@@ -55,7 +62,12 @@ def start() -> None:
     """Load the person's code; called once, when everything above is filled in."""
     global _workflow, _judge
     provide_modules()
-    _workflow, _judge = load_functions()
+    try:
+        _workflow, _judge = load_functions()
+    except BaseException as error:
+        # The harness knows no lines but its own.
+        error.__dict__["told"] = describe(error)
+        raise
 
 
 def _refuse(name: str) -> Any:
@@ -78,7 +90,9 @@ def load_functions() -> "tuple[Any, Any]":
         functions = cloudpickle.loads(code)
         return functions["workflow"], functions["judge"]
     text = code.decode(errors="replace")
-    # There is no such file inside, and a traceback shows the lines of files.
+    if FOLDER:
+        sys.path.insert(0, FOLDER)
+    # A single file does not lie inside, and a traceback shows the lines of files.
     linecache.cache[WORKFLOW_FILE] = (len(text), None, text.splitlines(keepends=True), WORKFLOW_FILE)
     module = types.ModuleType("workflow")
     module.__file__ = WORKFLOW_FILE
@@ -90,27 +104,64 @@ def load_functions() -> "tuple[Any, Any]":
     return names[FUNCTION], names.get("judge")
 
 
+async def ask(request: "dict[str, Any]") -> Any:
+    """What the other side answers; raises the error that it tells of."""
+    number = next(_numbers)
+    _asked.append({**request, "call": number})
+    _waiting[number] = _loop.create_future()
+    reply = await _waiting[number]
+    if "kind" in reply and "error" in reply:
+        raise getattr(sys.modules["trellis"], reply["kind"])(reply["error"])
+    return reply
+
+
 def make_model() -> Any:
     """The model as the workflow sees it: its calls wait until the other side has the reply."""
     ours = sys.modules["trellis"]
 
     class Model(ours.TunableChatModel):  # type: ignore[name-defined]
         async def _ask(self, messages: Any, tools: Any, options: Any) -> Any:
-            number = next(_numbers)
-            _asked.append({"call": number, "messages": messages, "tools": tools, "options": options})
-            _waiting[number] = _loop.create_future()
-            reply = await _waiting[number]
-            if "error" in reply:
-                raise getattr(ours, reply["kind"])(reply["error"])
-            return reply
+            return await ask({"of": "model", "messages": messages, "tools": tools, "options": options})
+
+        def _environments(self) -> Any:
+            return ENVIRONMENTS
+
+        async def _call_tool(self, environment: str, tool: str, arguments: Any) -> Any:
+            called = {"environment": environment, "tool": tool, "arguments": arguments}
+            return await ask({"of": "tool", **called})
+
+        async def _fetch(self, request: Any) -> Any:
+            return await ask({"of": "host", "request": request})
 
     return Model()
+
+
+def make_auxiliary_models() -> "dict[str, Any]":
+    """The other models, by name."""
+    ours = sys.modules["trellis"]
+
+    class Auxiliary(ours.AuxiliaryModel):  # type: ignore[name-defined]
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        async def _ask(self, messages: Any, tools: Any, options: Any) -> Any:
+            asked = {"messages": messages, "tools": tools, "options": options}
+            return await ask({"of": "auxiliary", "name": self.name, **asked})
+
+    return {name: Auxiliary(name) for name in AUXILIARY}
+
+
+def complete_arguments(function: Any, *arguments: Any) -> "list[Any]":
+    """The arguments with the other models where the function has a parameter for them."""
+    if AUXILIARY_PARAMETER in inspect.signature(function).parameters:
+        return [*arguments, make_auxiliary_models()]
+    return list(arguments)
 
 
 async def run_session(task: "dict[str, Any]") -> "dict[str, Any]":
     """The workflow, and the judge where it gave no reward."""
     ours = sys.modules["trellis"]
-    found = await _workflow(task, make_model())
+    found = await _workflow(*complete_arguments(_workflow, task, make_model()))
     metrics: dict[str, Any] = {}
     response = None
     reward = found
@@ -120,7 +171,7 @@ async def run_session(task: "dict[str, Any]") -> "dict[str, Any]":
         if reward is None:
             if _judge is None:
                 raise TypeError("the workflow returned no reward, and there is no judge(task, response)")
-            judged = await _judge(task, found.response)
+            judged = await _judge(*complete_arguments(_judge, task, found.response))
             if not isinstance(judged, ours.JudgeOutput):
                 raise TypeError(f"judge returned {type(judged).__name__}, not a JudgeOutput")
             reward = judged.reward
@@ -199,7 +250,8 @@ def describe(error: BaseException) -> str:
     except BaseException:  # noqa: BLE001 - the error's own code may fail too
         message = "(the error has no readable message)"
     text = f"{type(error).__name__}: {message}" if message else type(error).__name__
-    place = f" ({frames[-1].filename.rpartition('/')[2]}, line {frames[-1].lineno})" if frames else ""
+    name = "" if not frames else frames[-1].filename if FOLDER else frames[-1].filename.rpartition("/")[2]
+    place = f" ({name}, line {frames[-1].lineno})" if frames else ""
     return text[:_SHOWN].replace("\n", " ") + place
 
 
@@ -216,11 +268,23 @@ def trace(error: BaseException) -> str:
 
 def list_their_frames(error: BaseException) -> "list[traceback.FrameSummary]":
     """Where the error went through the person's own code, the line that raised it last."""
-    return [frame for frame in traceback.extract_tb(error.__traceback__) if is_theirs(frame.filename)]
+    frames = traceback.extract_tb(error.__traceback__)
+    return [
+        traceback.FrameSummary(name_file(frame.filename), frame.lineno, frame.name, line=frame.line)
+        for frame in frames
+        if is_theirs(frame.filename)
+    ]
+
+
+def name_file(filename: str) -> str:
+    """A file as the person calls it: by its path within a package, else by its name."""
+    if FOLDER and filename.startswith(f"{FOLDER}/"):
+        return filename[len(FOLDER) + 1 :]
+    return filename
 
 
 def is_theirs(filename: str) -> bool:
     """Whether a frame is of the person's own code."""
     if IS_PICKLE:
         return not filename.startswith(("<", "/sandbox", "/usr", sys.prefix, sys.base_prefix))
-    return filename == WORKFLOW_FILE
+    return filename == WORKFLOW_FILE or bool(FOLDER and filename.startswith(f"{FOLDER}/"))

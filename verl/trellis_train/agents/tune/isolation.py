@@ -16,7 +16,8 @@ from typing import Any, Protocol
 from trellis_contracts.workflows import ContextExceeded, Message, ModelError
 
 from trellis_train.agents.tune.program import WorkflowSource, WorkflowUnusable
-from trellis_train.sandbox.command import require_sandbox
+from trellis_train.agents.tune.services import NO_SERVICES, Services
+from trellis_train.sandbox.command import Belongings, require_sandbox
 from trellis_train.sandbox.errors import CodeNotLoaded, SandboxError, SandboxUnavailable, TooSlow
 from trellis_train.sandbox.limits import MIB, Limits
 from trellis_train.sandbox.plain_data import NotPlain, dump, load
@@ -27,6 +28,8 @@ _ANSWER_BYTES = 16 * MIB
 #: A process is made anew after so many sessions, before its processor time is used up.
 _PROCESS_LASTS = 200
 _CPU_S = 3600
+#: Of packages: their libraries have many files open, and a database is copied to be written.
+_FOR_PACKAGES = {"disk_bytes": 64 * MIB, "open_files": 256}
 #: Calls that one session may make, side by side or one after the other.
 MAX_CALLS = 1000
 #: Kinds of failures that are no error of the workflow's own.
@@ -82,7 +85,9 @@ class SessionResult:
 class WorkflowRunner:
     """Runs sessions of one workflow, as many at a time as the limits allow."""
 
-    def __init__(self, source: WorkflowSource, limits: RunnerLimits) -> None:
+    def __init__(
+        self, source: WorkflowSource, limits: RunnerLimits, services: Services = NO_SERVICES
+    ) -> None:
         """``WorkflowUnusable`` where code cannot be isolated on this machine."""
         try:
             require_sandbox()
@@ -90,7 +95,8 @@ class WorkflowRunner:
             raise WorkflowUnusable(str(error)) from error
         self.limits = limits
         self._source = source
-        self._program = source.program
+        self._services = services
+        self._program = source.build_program(services.constants)
         self._threads = ThreadPoolExecutor(limits.runners, thread_name_prefix="workflow")
         self._free: queue.LifoQueue[_Process] = queue.LifoQueue()
         self._processes: list[_Process] = []
@@ -149,7 +155,7 @@ class WorkflowRunner:
                     made += 1
                     if made > MAX_CALLS:
                         raise SessionFailed(f"the workflow called the model more than {MAX_CALLS} times")
-                    answering = asyncio.create_task(_answer(model, call))
+                    answering = asyncio.create_task(self._answer(model, call))
                     pending[answering] = call["call"]
                 if not pending:
                     raise SandboxError("the workflow waits for nothing")
@@ -163,6 +169,18 @@ class WorkflowRunner:
             raise _Raised(step["raised"])
         return read_result(step.get("done"))
 
+    async def _answer(self, model: AnswersCalls, call: dict[str, Any]) -> dict[str, Any]:
+        """The reply, or an error that the workflow may deal with."""
+        started = time.monotonic()
+        try:
+            if call.get("of", "model") != "model":
+                return await self._services.answer(call)
+            return await model.answer(call["messages"], call["tools"], call["options"])
+        except ContextExceeded as error:
+            return {"kind": "ContextExceeded", "error": str(error)}
+        except (ModelError, KeyError, TypeError, ValueError, AttributeError) as error:
+            return {"kind": "ModelError", "error": f"{error} (after {time.monotonic() - started:.1f} s)"}
+
     async def _call(self, process: "_Process", function: str, argument: Any) -> dict[str, Any]:
         loop = asyncio.get_running_loop()
         step = await loop.run_in_executor(self._threads, process.call, function, argument)
@@ -173,7 +191,7 @@ class WorkflowRunner:
     def _take(self) -> "_Process":
         with self._making:
             if self._free.empty():
-                process = _Process(self._program, self.limits)
+                process = _Process(self._program, self.limits, self._source.belongings)
                 self._processes.append(process)
                 return process
             return self._free.get_nowait()
@@ -211,14 +229,15 @@ class _Raised(Exception):
 class _Process:
     """One isolated process, for one session at a time."""
 
-    def __init__(self, program: bytes, limits: RunnerLimits) -> None:
+    def __init__(self, program: bytes, limits: RunnerLimits, belongings: Belongings) -> None:
         bounds = Limits(
             wall_s=limits.step_timeout_s,
             cpu_s=_CPU_S,
             memory_bytes=limits.memory_mb * MIB,
             answer_bytes=_ANSWER_BYTES,
+            **({} if belongings.folder is None else _FOR_PACKAGES),
         )
-        self._sandbox = SandboxSession(program, mode="function", limits=bounds)
+        self._sandbox = SandboxSession(program, mode="function", limits=bounds, belongings=belongings)
         self.served = 0
 
     def open(self) -> None:
@@ -231,17 +250,6 @@ class _Process:
 
     def end(self) -> None:
         self._sandbox.close()
-
-
-async def _answer(model: AnswersCalls, call: dict[str, Any]) -> dict[str, Any]:
-    """The reply, or an error that the workflow may deal with."""
-    started = time.monotonic()
-    try:
-        return await model.answer(call["messages"], call["tools"], call["options"])
-    except ContextExceeded as error:
-        return {"kind": "ContextExceeded", "error": str(error)}
-    except (ModelError, KeyError, TypeError, ValueError, AttributeError) as error:
-        return {"kind": "ModelError", "error": f"{error} (after {time.monotonic() - started:.1f} s)"}
 
 
 def read_result(done: Any) -> SessionResult:

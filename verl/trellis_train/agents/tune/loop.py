@@ -10,14 +10,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from omegaconf import OmegaConf
+from trellis_contracts.agents import AgentTask
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput
 
 from trellis_train.agents.episode.rendering import remember_renderings
 from trellis_train.agents.episode.transcript import PromptTooLong, Transcript
 from trellis_train.agents.tune.isolation import SessionFailed, SessionResult, WorkflowRunner
 from trellis_train.agents.tune.model import RecordingChatModel
-from trellis_train.agents.tune.options import Options
+from trellis_train.agents.tune.options import NO_PARSER, Options
 from trellis_train.agents.tune.program import WorkflowSource
+from trellis_train.agents.tune.services import Services
 from trellis_train.agents.tune.tasks import read_task
 from trellis_train.hooks.session_failures import FAILURE_KEY, Failure
 from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE
@@ -37,7 +40,13 @@ class TuneLoop(AgentLoopBase):
     is_shared = True
 
     def __init__(
-        self, *args: Any, workflow_path: str, options: Mapping[str, Any] | None = None, **kwargs: Any
+        self,
+        *args: Any,
+        workflow_path: str,
+        workflow_packages: str | None = None,
+        services: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None,
+        **kwargs: Any,
     ) -> None:
         for name in ("environment_path", "log_folder"):  # of other agents
             kwargs.pop(name, None)
@@ -45,15 +54,19 @@ class TuneLoop(AgentLoopBase):
         self.loop = Inline()
         remember_renderings(self.continuous_token_builder)
         self._options = Options.parse(options or {})
-        self._runner = WorkflowRunner(WorkflowSource.read(workflow_path), self._options.as_limits())
-        attempt = os.environ.get(ATTEMPT_DIR_VARIABLE)
-        self._notes = ErrorNotes(Path(attempt) if attempt else None)
+        source = WorkflowSource.read(workflow_path, packages=workflow_packages)
+        named = os.environ.get(ATTEMPT_DIR_VARIABLE)
+        attempt = Path(named) if named else None
+        task = AgentTask.model_validate({"kind": "tune", **_plain(services or {})})
+        self._runner = WorkflowRunner(source, self._options.as_limits(), Services.of_task(task, attempt))
+        self._notes = ErrorNotes(attempt)
 
     async def run(self, sampling_params: dict[str, Any], **row: Any) -> list[AgentLoopOutput]:
         """One session; its samples, the one of the branch that was completed last at the end."""
         if self._options.reply_tokens is not None:
             sampling_params = {**sampling_params, "max_tokens": self._options.reply_tokens}
-        model = RecordingChatModel(self, sampling_params)
+        has_thinking = self._options.reasoning_parser != NO_PARSER
+        model = RecordingChatModel(self, sampling_params, has_thinking=has_thinking)
         blank = Transcript(self)  # for its clock, and for a session that leaves nothing else
         try:
             result = await self._runner.run(read_task(row), model)
@@ -116,6 +129,12 @@ class TuneLoop(AgentLoopBase):
         )
         output.response_mask = [0] * len(output.response_mask)
         return output
+
+
+def _plain(services: Mapping[str, Any]) -> dict[str, Any]:
+    """As dictionaries and lists: Hydra hands over its own kinds of them."""
+    found = OmegaConf.to_container(OmegaConf.create(dict(services)))
+    return {str(name): value for name, value in dict(found).items()} if isinstance(found, dict) else {}
 
 
 def _report(reward: float, *, branches: int) -> dict[str, float]:

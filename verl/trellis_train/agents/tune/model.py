@@ -80,8 +80,9 @@ class Branch:
 class RecordingChatModel(TunableChatModel):
     """One session's model. ``loop`` is a verl ``AgentLoopBase``."""
 
-    def __init__(self, loop: Any, sampling_params: Mapping[str, Any]) -> None:
-        self._loop = loop
+    def __init__(self, loop: Any, sampling_params: Mapping[str, Any], *, has_thinking: bool = False) -> None:
+        """``has_thinking``: what stands before ``</think>`` is no part of a reply's text."""
+        self._loop, self._has_thinking = loop, has_thinking
         self._params = dict(sampling_params)
         self.branches: list[Branch] = []
         self._calls = 0
@@ -180,7 +181,9 @@ class RecordingChatModel(TunableChatModel):
         text = await transcript.sample(branch.request_id, params, most_tokens=room)
         self.waited_s += time.monotonic() - started
         sampled = len(branch.ids) - prompt_tokens
-        reply = make_reply(text, prompt_tokens, sampled, is_cut=sampled >= room, has_tools=bool(branch.tools))
+        thinking, said = split_thinking(text) if self._has_thinking else ("", text)
+        reply = make_reply(said, prompt_tokens, sampled, is_cut=sampled >= room, has_tools=bool(branch.tools))
+        reply |= {"raw": text, "reasoning": thinking}
         if options.get("parallel_tool_calls") is False:
             reply["tool_calls"] = reply["tool_calls"][:1]
         transcript.note_calls(
@@ -218,6 +221,19 @@ def make_reply(text: str, prompt_tokens: int, sampled: int, *, is_cut: bool, has
         "prompt_tokens": prompt_tokens,
         "completion_tokens": sampled,
     }
+
+
+def split_thinking(text: str) -> tuple[str, str]:
+    """What a model thought, and what it then said; a reply that was cut off while it thought says nothing.
+
+    >>> split_thinking("<think>2+2</think>\\n\\n4")
+    ('2+2', '4')
+    """
+    before, separator, after = text.partition("</think>")
+    opened = before.lstrip().startswith("<think>")
+    if not separator and not opened:
+        return "", text
+    return before.replace("<think>", "", 1).strip(), after.lstrip("\n")
 
 
 def _instruct(messages: list[Message], options: Message) -> None:

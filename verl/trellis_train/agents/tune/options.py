@@ -5,8 +5,10 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from trellis_train.agents.episode.tool_template import HERMES, OWN
+from trellis_train.agents.tune.choices import REASONING_PARSERS
 from trellis_train.agents.tune.isolation import RunnerLimits
 
+NO_PARSER = "none"
 #: Resolved by the platform, not options of the loop.
 _REFERENCES = ("workflow", "environment")
 
@@ -28,6 +30,8 @@ class Options:
     reply_tokens: int | None = None
     #: ``model``: its own chat template; ``hermes``: that with the tools put into it.
     tool_template: str = OWN
+    #: ``none``, or what takes the thinking before ``</think>`` out of a reply's text.
+    reasoning_parser: str = NO_PARSER
 
     @classmethod
     def parse(cls, given: Mapping[str, Any]) -> "Options":
@@ -41,10 +45,14 @@ class Options:
         template = chosen.pop("tool_template", OWN)
         if template not in (OWN, HERMES):
             raise BadOptions(f"tool_template must be {OWN} or {HERMES}, not {template!r}")
+        parser = chosen.pop("reasoning_parser", NO_PARSER)
+        if parser not in (NO_PARSER, *REASONING_PARSERS):
+            parsers = ", ".join((NO_PARSER, *REASONING_PARSERS))
+            raise BadOptions(f"reasoning_parser must be one of {parsers}, not {parser!r}")
         for name, value in chosen.items():
             if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
                 raise BadOptions(f"{name} must be a number above 0, not {value!r}")
-        return cls(**chosen, tool_template=template)
+        return cls(**chosen, tool_template=template, reasoning_parser=parser)
 
     def as_limits(self) -> RunnerLimits:
         """For the runner."""

@@ -4,12 +4,17 @@ import ast
 import base64
 import hashlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trellis_contracts import chat_client, workflows
+from trellis_contracts import chat_client, workflow_tools, workflows
+from trellis_recipes.workflows.package import ENTRY_FILE, BadPackage, read_package
+from trellis_recipes.workflows.source import needs_auxiliary
+
+from trellis_train.agents.tune.requirements import NotInstalled, find_installed
+from trellis_train.sandbox.command import FOLDER_INSIDE, NOTHING, Belongings
 
 DEFAULT_FUNCTION = "workflow"
 PICKLE_SUFFIX = ".pkl"
@@ -28,11 +33,18 @@ class WorkflowSource:
     #: Of a Python file; a pickle holds the functions themselves.
     function: str
     is_pickle: bool
+    #: The files of a package, and the packages that were installed for it.
+    belongings: Belongings = NOTHING
 
     @classmethod
-    def read(cls, place: str) -> "WorkflowSource":
-        """``file.py``, ``file.py:function`` or ``file.pkl``; ``WorkflowUnusable`` where it cannot be."""
+    def read(cls, place: str, *, packages: str | None = None) -> "WorkflowSource":
+        """``file.py``, ``file.py:function``, ``file.pkl`` or a folder; ``WorkflowUnusable``.
+
+        ``packages`` is the folder in which requirements were installed; by default this machine's cache.
+        """
         path, _, function = place.partition(":")
+        if Path(path).is_dir():
+            return cls._read_folder(Path(path).resolve(), function or None, packages)
         try:
             code = Path(path).read_bytes()
         except OSError as error:
@@ -41,16 +53,41 @@ class WorkflowSource:
             return cls(Path(path).name, code, DEFAULT_FUNCTION, is_pickle=True)
         return cls(Path(path).name, code, function or find_function(code, Path(path).name), is_pickle=False)
 
+    @classmethod
+    def _read_folder(cls, folder: Path, function: str | None, packages: str | None) -> "WorkflowSource":
+        try:
+            found = read_package(folder, function)
+            installed = find_installed(found.requirements, Path(packages) if packages else None)
+        except BadPackage as error:
+            raise WorkflowUnusable(f"The workflow package '{folder}' cannot be used: {error}") from None
+        except NotInstalled as error:
+            raise WorkflowUnusable(str(error)) from None
+        belongings = Belongings(folder, installed)
+        code = found.code.encode()
+        return cls(folder.name, code, found.function, is_pickle=False, belongings=belongings)
+
     @property
-    def program(self) -> bytes:
-        """What the sandbox executes."""
+    def folder(self) -> Path | None:
+        """Of a package."""
+        return self.belongings.folder
+
+    @property
+    def needs_auxiliary(self) -> bool:
+        """Whether sessions need other models; of a pickle nobody knows before it is loaded."""
+        return not self.is_pickle and needs_auxiliary(self.code.decode("utf-8", "replace"), self.function)
+
+    def build_program(self, constants: Mapping[str, Any] | None = None) -> bytes:
+        """What the sandbox executes; ``constants`` of ``inside`` that say what else a session may use."""
+        is_package = self.folder is not None
         lines = [
             Path(__file__).with_name("inside.py").read_text(),
             f"MODULES = {_read_modules()!r}",
             f"CODE = {base64.b64encode(self.code).decode()!r}",
             f"IS_PICKLE = {self.is_pickle!r}",
             f"FUNCTION = {self.function!r}",
-            f"WORKFLOW_FILE = {self.name!r}",
+            f"WORKFLOW_FILE = {f'{FOLDER_INSIDE}/{ENTRY_FILE}' if is_package else self.name!r}",
+            f"FOLDER = {FOLDER_INSIDE if is_package else ''!r}",
+            *(f"{name} = {value!r}" for name, value in (constants or {}).items()),
             "start()",
         ]
         return "\n".join(lines).encode()
@@ -63,7 +100,10 @@ class WorkflowSource:
 
 def _read_modules() -> dict[str, str]:
     """The sources of what a workflow is written against, in the order in which they load."""
-    return {each.__name__: Path(str(each.__file__)).read_text() for each in (workflows, chat_client)}
+    return {
+        each.__name__: Path(str(each.__file__)).read_text()
+        for each in (workflows, chat_client, workflow_tools)
+    }
 
 
 def find_function(code: bytes, name: str) -> str:

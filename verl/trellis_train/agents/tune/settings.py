@@ -12,6 +12,8 @@ import yaml
 from omegaconf import MISSING, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from trellis_train.agents.tune.choices import find_problems
+
 
 @dataclass
 class Optimizer:
@@ -33,6 +35,12 @@ class Model:
     max_response_tokens: int = 2048
     #: Of one branch: prompt and everything after it. None: the two together.
     max_model_len: int | None = None
+    #: Of sampling, where a taskset says nothing of it.
+    temperature: float | None = None
+    top_p: float | None = None
+    #: Taken from files that have them, as false.
+    load_in_4bit: bool = False
+    load_in_8bit: bool = False
 
 
 @dataclass
@@ -58,9 +66,10 @@ class RolloutArgs:
 @dataclass
 class Taskset:
     name: str = "taskset"
-    #: ``file``: JSON lines or Parquet.
+    #: ``file``: JSON lines or Parquet, a folder of them, or a dataset of the hub.
     storage_type: str = "file"
     path: str = MISSING
+    #: Of a dataset of the hub or a folder.
     subset_name: str | None = None
     split: str = "train"
     format: Format = field(default_factory=Format)
@@ -86,6 +95,7 @@ class Buffer:
 
 @dataclass
 class RolloutModel:
+    #: Engines share the GPUs with the trainer, so their number follows from those; at most as many.
     engine_num: int = 1
     tensor_parallel_size: int = 1
     enable_prefix_caching: bool = True
@@ -96,10 +106,24 @@ class RolloutModel:
     tool_call_parser: str = "hermes"
     #: ``hermes`` puts tools into a chat template that shows none.
     tool_template: str = "model"
+    #: Takes what stands before ``</think>`` out of a reply's text.
     reasoning_parser: str | None = None
-    enable_thinking: bool = False
+    #: Handed to the chat template; None: as the template has it.
+    enable_thinking: bool | None = None
     dtype: str = "bfloat16"
     seed: int = 42
+
+
+@dataclass
+class AuxiliaryModel:
+    """Another model that the workflow calls: an endpoint with OpenAI's protocol, which is there already."""
+
+    name: str = MISSING
+    base_url: str = MISSING
+    model: str = MISSING
+    #: Environment variable that holds the key; None for an endpoint without one.
+    key_variable: str | None = None
+    timeout_s: float = 600.0
 
 
 @dataclass
@@ -110,7 +134,7 @@ class Explorer:
     max_timeout: float = 900.0
     eval_interval: int = 100
     rollout_model: RolloutModel = field(default_factory=RolloutModel)
-    auxiliary_models: list[dict[str, Any]] = field(default_factory=list)
+    auxiliary_models: list[AuxiliaryModel] = field(default_factory=list)
 
 
 @dataclass
@@ -147,22 +171,8 @@ class TuneConfig:
     synchronizer: Synchronizer = field(default_factory=Synchronizer)
     trainer: Trainer = field(default_factory=Trainer)
     monitor: Monitor = field(default_factory=Monitor)
-
-
-#: What verl and this platform can do, of keys whose values other trainers have more of.
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "algorithm.algorithm_type": ("multi_step_grpo",),
-    "buffer.explorer_input.taskset.storage_type": ("file",),
-    "explorer.rollout_model.tool_call_parser": ("hermes",),
-    "explorer.rollout_model.dtype": ("bfloat16", "float16", "float32"),
-    "synchronizer.sync_style": ("fixed",),
-}
-_POSITIVE = (
-    "algorithm.repeat_times", "algorithm.optimizer.lr", "model.max_prompt_tokens",
-    "model.max_response_tokens",
-    "cluster.node_num", "cluster.gpu_per_node", "buffer.batch_size", "buffer.total_epochs",
-    "explorer.runner_per_model", "explorer.max_timeout", "explorer.rollout_model.tensor_parallel_size",
-)  # fmt: skip
+    #: Folders of environments whose tools the workflow calls, by its names for them.
+    environments: dict[str, str] = field(default_factory=dict)
 
 
 def load_config(path: Path | str) -> tuple[TuneConfig, frozenset[str]]:
@@ -188,39 +198,22 @@ def read_config(written: Any) -> tuple[TuneConfig, frozenset[str]]:
         raise ValueError(f"Invalid configuration: {_explain(error)}") from error
     assert isinstance(config, TuneConfig)  # noqa: S101 - what to_object makes of the schema
     set_keys = frozenset(_list_keys(plain))
-    _check_values(config)
+    _fill_in(config, set_keys)
+    if problems := find_problems(config):
+        raise ValueError("Invalid configuration: " + "; ".join(problems))
     return config, set_keys
 
 
-def value_of(config: Any, dotted: str) -> Any:
-    """The value at a dotted key."""
-    for name in dotted.split("."):
-        config = getattr(config, name)
-    return config
-
-
-def _check_values(config: TuneConfig) -> None:
-    problems = [
-        f"{key} must be {' or '.join(allowed)}, not {value_of(config, key)!r}"
-        for key, allowed in _CHOICES.items()
-        if value_of(config, key) not in allowed
-    ]
-    problems += [
-        f"{key} must be more than 0, not {value_of(config, key)}"
-        for key in _POSITIVE
-        if not value_of(config, key) > 0
-    ]
-    if len(config.buffer.explorer_input.eval_tasksets) > 1:
-        problems.append("buffer.explorer_input.eval_tasksets may hold one taskset")
-    sessions = config.buffer.batch_size * config.algorithm.repeat_times
-    update = config.buffer.train_batch_size
-    if update is not None and (update < 1 or sessions % update or update % config.algorithm.repeat_times):
-        problems.append(
-            f"buffer.train_batch_size ({update}) must divide batch_size * repeat_times ({sessions}) "
-            f"and be a multiple of repeat_times ({config.algorithm.repeat_times})"
-        )
-    if problems:
-        raise ValueError("Invalid configuration: " + "; ".join(problems))
+def _fill_in(config: TuneConfig, set_keys: frozenset[str]) -> None:
+    """What a file says in one place and we read in another."""
+    model = config.model
+    if model.max_model_len is not None and "model.max_prompt_tokens" not in set_keys:
+        model.max_prompt_tokens = max(1, model.max_model_len - model.max_response_tokens)
+    place = "buffer.explorer_input.taskset.rollout_args"
+    for name in ("temperature", "top_p"):
+        value = getattr(model, name)
+        if value is not None and f"{place}.{name}" not in set_keys:
+            setattr(config.buffer.explorer_input.taskset.rollout_args, name, value)
 
 
 def _list_keys(tree: dict[Any, Any], prefix: str = "") -> list[str]:

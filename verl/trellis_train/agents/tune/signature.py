@@ -6,11 +6,12 @@ import logging
 import pickle
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
 from trellis_contracts.workflows import JudgeOutput, TunableChatModel, WorkflowOutput
+from trellis_recipes.workflows.source import AUXILIARY
 
 log = logging.getLogger(__name__)
 INSTALL = 'pip install "trellis-platform[train]"'
@@ -96,6 +97,8 @@ def find_faults(func: Any, wanted: _Wanted) -> list[Fault]:
         signature = inspect.signature(func)
     except (TypeError, ValueError):
         return [*faults, Fault("PARAM_COUNT", None, ", ".join(wanted.parameters), "no readable signature")]
+    if AUXILIARY in signature.parameters:  # models that it calls beside the one that is trained
+        wanted = replace(wanted, parameters={**wanted.parameters, AUXILIARY: None})
     hints, problem = _read_hints(func)
     if problem is not None:
         faults.append(Fault("UNRESOLVED_HINT", None, "annotations that can be resolved", problem))

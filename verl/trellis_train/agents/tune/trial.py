@@ -23,8 +23,10 @@ from trellis_train.agents.tune.isolation import (
     SessionFailed,
     WorkflowRunner,
 )
-from trellis_train.agents.tune.mapping import MappedJob, MappedRows
+from trellis_train.agents.tune.mapping import THINKING_SETTING, MappedJob, MappedRows
+from trellis_train.agents.tune.places import EVAL_KEY, TASKSET_KEY
 from trellis_train.agents.tune.program import WorkflowSource, WorkflowUnusable
+from trellis_train.agents.tune.services import NO_SERVICES, Services, ServicesUnusable
 from trellis_train.agents.tune.signature import Fault
 from trellis_train.agents.tune.tasks import read_task
 
@@ -39,6 +41,7 @@ _MADE_UP = {
     "data_source": "trial",
     "extra_info": {"split": "train", "question": "What is 2 + 3?"},
 }
+_TEMPLATE_FILES = ("chat_template.jinja", "tokenizer_config.json")
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 #: An argument of each type of JSON Schema.
 _EXAMPLES: dict[str, Any] = {
@@ -103,11 +106,22 @@ class Trial:
         return self.failure is not None and not self.replies and self.failure.kind not in (TIMEOUT, SANDBOX)
 
 
+class ScriptedServices(Services):
+    """Tools and hosts as in a training; other models answer from the script."""
+
+    async def _ask(self, _name: str, messages: Any, tools: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+        return await ScriptedModel("5").answer(messages, tools, dict(options))
+
+
 def try_sessions(
-    source: WorkflowSource, tasks: Sequence[Mapping[str, Any]], limits: RunnerLimits = _LIMITS
+    source: WorkflowSource,
+    tasks: Sequence[Mapping[str, Any]],
+    limits: RunnerLimits = _LIMITS,
+    services: Services = NO_SERVICES,
 ) -> list[Trial]:
     """Play a session for each task; ``WorkflowUnusable`` where the sandbox cannot load the workflow."""
-    runner = WorkflowRunner(source, limits)
+    scripted = ScriptedServices(services.environments, services.auxiliary, {}, services.hosts)
+    runner = WorkflowRunner(source, limits, scripted)
     try:
         runner.check()
         return asyncio.run(_play(runner, tasks))
@@ -131,14 +145,20 @@ async def _play(runner: WorkflowRunner, tasks: Sequence[Mapping[str, Any]]) -> l
 
 
 def find_session_faults(
-    source: WorkflowSource, tasks: Sequence[Mapping[str, Any]], *, folder: Path | None = None
+    source: WorkflowSource,
+    tasks: Sequence[Mapping[str, Any]],
+    *,
+    folder: Path | None = None,
+    services: Services = NO_SERVICES,
 ) -> list[Fault]:
     """What the sandbox says of a workflow: the first session that fails, or why nothing could be loaded.
 
     ``folder`` is the file's: a module that lies beside it is not in the sandbox.
     """
     try:
-        trials = try_sessions(source, tasks)
+        trials = try_sessions(source, tasks, services=services)
+    except ServicesUnusable as error:
+        return [Fault("NO_ENVIRONMENT", None, "environments that are there", str(error))]
     except WorkflowUnusable as error:
         return [Fault("NOT_LOADABLE", None, "code that the sandbox can load", explain_loading(error, folder))]
     failed = [trial.failure for trial in trials if trial.failure is not None]
@@ -176,22 +196,29 @@ def read_prepared_tasks(path: Path) -> list[dict[str, Any]]:
 
 
 def find_place_faults(job: MappedJob) -> tuple[list[Fault], list[dict[str, Any]]]:
-    """What a configuration names and is not there or cannot be read; and the first tasks of its rows."""
-    faults = []
-    if not (Path(job.model) / "config.json").is_file():
-        faults.append(Fault("NO_MODEL", "model.model_path", "a folder with a model (config.json)", job.model))
-    place = "buffer.explorer_input.taskset.path"
-    found, tasks = _read_first(job.train, place)
-    faults += found
-    if job.validation is not None:
-        faults += _read_first(job.validation, "buffer.explorer_input.eval_tasksets.path")[0]
-    return faults, tasks
+    """What cannot be read of a job that was brought here (``places``); and the first tasks of its rows."""
+    faults: list[Fault] = []
+    tasks: list[dict[str, Any]] = []
+    if Path(job.train.path).is_file():
+        faults, tasks = _read_first(job.train, f"{TASKSET_KEY}.path")
+    if job.validation is not None and Path(job.validation.path).is_file():
+        faults += _read_first(job.validation, f"{EVAL_KEY}.path")[0]
+    return [*faults, *_find_template_faults(job)], tasks
+
+
+def _find_template_faults(job: MappedJob) -> list[Fault]:
+    """What a chat template has no use for would be without effect."""
+    if job.overrides.get(THINKING_SETTING) is not True:
+        return []
+    files = (Path(job.model) / name for name in _TEMPLATE_FILES)
+    if any("enable_thinking" in file.read_text(errors="replace") for file in files if file.is_file()):
+        return []
+    key = "explorer.rollout_model.enable_thinking"
+    return [Fault("NO_EFFECT", key, "a chat template that knows enable_thinking", job.model)]
 
 
 def _read_first(rows: MappedRows, place: str) -> tuple[list[Fault], list[dict[str, Any]]]:
     path = Path(rows.path)
-    if not path.is_file():
-        return [Fault("NO_DATASET", place, "a file of JSON lines or Parquet", rows.path)], []
     try:
         first = list(islice(_iterate(path), TRIED_ROWS))
         convert = choose_conversion(DataFormat.PROMPT_ANSWER, DataFormat.VERL_RL, rows.columns)

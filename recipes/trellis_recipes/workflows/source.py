@@ -7,6 +7,8 @@ from trellis_recipes.syntax import parse_python
 #: ``async def workflow(task, model)``; where it gives no reward itself, ``async def judge(task, response)``.
 WORKFLOW, JUDGE = "workflow", "judge"
 PARAMETERS = {WORKFLOW: ("task", "model"), JUDGE: ("task", "response")}
+#: The third parameter that both may have: models that are called and not trained.
+AUXILIARY = "auxiliary_models"
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -30,6 +32,18 @@ def find_function(code: str, wanted: str | None = None) -> str:
     if faults:
         raise NoWorkflow(*faults)
     return name
+
+
+def needs_auxiliary(code: str, function: str) -> bool:
+    """Whether the workflow, or its judge, cannot be called without other models."""
+    functions = _list_functions(code)
+    found = [functions[name] for name in (function, JUDGE) if name in functions]
+    for node in found:
+        names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
+        required = names[: len(names) - len(node.args.defaults)]
+        if AUXILIARY in required:
+            return True
+    return False
 
 
 def _choose(functions: dict[str, Function], wanted: str | None) -> str:
@@ -72,6 +86,6 @@ def _find_faults(function: Function, expected: tuple[str, ...]) -> list[str]:
         # Sessions hand both over by place.
         names_only = ", ".join(argument.arg for argument in given.kwonlyargs)
         faults.append(f"Line {function.lineno}: {names_only} may not be keyword-only: {wanted}.")
-    if names != expected or given.vararg is not None or given.kwarg is not None:
+    if names not in (expected, (*expected, AUXILIARY)) or given.vararg is not None or given.kwarg is not None:
         faults.append(f"Line {function.lineno}: the function must be {wanted}, with these names in order.")
     return faults

@@ -1,0 +1,37 @@
+"""Who may ask models: users, and runs for the models that their job hands to its workflow."""
+
+from fastapi import Request
+from trellis_recipes.workflows.source import AUXILIARY
+
+from trellis_api.auth.dependencies import BearerDep, CookieDep, require_user
+from trellis_api.auth.errors import NotLoggedIn
+from trellis_api.auth.secrets import hash_secret
+from trellis_api.core.dependencies import DatabaseDep
+from trellis_api.endpoints.errors import ModelUnknown
+from trellis_api.jobs.repository import find_attempt_by_token, find_job
+from trellis_api.workflows.auxiliary import parse_auxiliary_models
+
+
+def require_caller(request: Request, database: DatabaseDep, bearer: BearerDep, cookie: CookieDep) -> None:
+    """A logged-in user, or the token of a run that is under way; 401 otherwise."""
+    request.state.models = None
+    try:
+        require_user(request, database, bearer, cookie)
+    except NotLoggedIn:
+        if bearer is None or request.method != "POST":
+            raise
+        with database.read() as session:
+            attempt = find_attempt_by_token(session, token_hash=hash_secret(bearer.credentials))
+            job = None if attempt is None else find_job(session, job_id=attempt.job_id)
+            if attempt is None or job is None or attempt.finished_at or attempt.number < job.attempt:
+                raise
+            request.state.models = frozenset(parse_auxiliary_models(job.params.get(AUXILIARY)).values())
+
+
+def require_model(request: Request, model: str) -> None:
+    """``ModelUnknown`` where a run asks for a model that its job does not name."""
+    allowed: frozenset[str] | None = request.state.models
+    if allowed is not None and model not in allowed:
+        raise ModelUnknown(
+            f"The job does not name the model '{model[:80]}' in {AUXILIARY}.", {"param": "model"}
+        )

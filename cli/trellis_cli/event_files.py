@@ -1,0 +1,54 @@
+"""Metrics of a local run as event files, which TensorBoard reads."""
+
+import math
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from trellis_cli.errors import ExitCode, Problem
+
+FOLDER = "tensorboard"
+
+
+class MetricWriter(Protocol):
+    """Takes in the metrics of a step."""
+
+    def write(self, step: int, values: Mapping[str, float]) -> None:
+        """Keep them."""
+
+    def close(self) -> None:
+        """Write what is left."""
+
+
+class EventFiles:
+    """Writes scalars; ``Problem`` where the package tensorboard is not installed."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            from tensorboard.compat.proto.event_pb2 import Event
+            from tensorboard.compat.proto.summary_pb2 import Summary
+            from tensorboard.summary.writer.event_file_writer import EventFileWriter
+        except ImportError:
+            raise Problem(
+                "monitor.monitor_type: tensorboard needs the package tensorboard",
+                hint="pip install tensorboard, or leave monitor_type out",
+                exit_code=ExitCode.USAGE,
+            ) from None
+        self._event: Any = Event
+        self._summary: Any = Summary
+        self._file: Any = EventFileWriter(str(folder / FOLDER), flush_secs=10)
+
+    def write(self, step: int, values: Mapping[str, float]) -> None:
+        """One event with all finite numbers of a step."""
+        scalars = [
+            self._summary.Value(tag=name, simple_value=float(value))
+            for name, value in values.items()
+            if math.isfinite(value)
+        ]
+        summary = self._summary(value=scalars)
+        self._file.add_event(self._event(wall_time=time.time(), step=step, summary=summary))
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._file.close()

@@ -1,0 +1,148 @@
+"""`trellis workflows`: people's own agents on a platform, as files and as packages."""
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from trellis_recipes.workflows.package import BadPackage, read_package
+from trellis_recipes.workflows.packing import pack
+
+from trellis_cli.client import ApiClient, connect
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.file_bar import FileBar
+from trellis_cli.finding import find_workflow
+from trellis_cli.output import Json, age, err, out, print_json, print_table, size, styled
+from trellis_cli.uploading import send_file
+from trellis_cli.waiting import read_patiently
+
+app = typer.Typer(no_args_is_help=True)
+Called = Annotated[str, typer.Argument(help="Id (wfl_...) or name.")]
+POLL_S = 0.5
+_OPEN = ("queued", "installing")
+
+
+@app.command()
+def upload(
+    path: Annotated[Path, typer.Argument(help="A Python file, a folder with workflow.py, or its archive.")],
+    name: Annotated[str | None, typer.Option(help="Default: that of the file or folder.")] = None,
+    function: Annotated[
+        str | None, typer.Option(help="The workflow; default workflow, or the only async function.")
+    ] = None,
+    wait: Annotated[bool, typer.Option(help="Until its requirements are installed.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Upload a workflow; a requirements.txt of a package is installed into an environment of its own.
+
+    trellis workflows upload agent.py
+    trellis workflows upload my_agent/ --name sql-agent
+    """
+    if not path.exists():
+        raise Problem(f"there is no file or folder {path}", exit_code=ExitCode.USAGE)
+    client = connect()
+    body: dict[str, Any] = {"name": name or path.resolve().name.partition(".")[0], "function": function}
+    if path.suffix == ".py":
+        body["code"] = path.read_text(encoding="utf-8")
+    else:
+        body["upload"] = _send(client, path, function)
+    made = client.post("/workflows", {key: value for key, value in body.items() if value is not None})
+    if wait and made["state"] in _OPEN:
+        made = _wait(client, made["id"])
+    _show(made, as_json=as_json)
+
+
+@app.command("list")
+def list_workflows(as_json: Json = False) -> None:
+    """All workflows, newest first."""
+    found = list(connect().pages("/workflows"))
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        (
+            each["id"],
+            escape(each["name"]),
+            f"{each['function']}()",
+            styled(each["state"]),
+            str(len(each["files"])) if each["files"] else "1",
+            size(each["size_bytes"]),
+            str(each["job_count"]),
+            age(each["created_at"]),
+        )
+        for each in found
+    ]
+    print_table(("id", "name", "function", "state", "files", "size", "jobs", "age"), rows)
+
+
+@app.command()
+def show(workflow: Called, as_json: Json = False) -> None:
+    """One workflow with its files and what was installed for it."""
+    client = connect()
+    _show(client.get(f"/workflows/{find_workflow(client, workflow)}"), as_json=as_json)
+
+
+@app.command()
+def retry(workflow: Called, as_json: Json = False) -> None:
+    """Install requirements again that could not be installed."""
+    client = connect()
+    made = client.post(f"/workflows/{find_workflow(client, workflow)}/retry")
+    _show(_wait(client, made["id"]), as_json=as_json)
+
+
+@app.command()
+def delete(workflow: Called) -> None:
+    """Forget a workflow that no unfinished work uses."""
+    client = connect()
+    client.delete(f"/workflows/{find_workflow(client, workflow)}")
+    out.print(f"deleted {workflow}", highlight=False, markup=False)
+
+
+def _send(client: ApiClient, path: Path, function: str | None) -> str:
+    with tempfile.TemporaryDirectory(prefix="trellis-") as folder:
+        archive = path
+        if path.is_dir():
+            try:
+                read_package(path, function)
+            except BadPackage as error:
+                raise Problem(
+                    f"{path} is no package of a workflow", hint=str(error), exit_code=ExitCode.USAGE
+                ) from error
+            archive = pack(path, Path(folder) / f"{path.resolve().name}.tar.gz")
+        with FileBar(archive) as bar:
+            return send_file(client, archive, tell=bar.show)
+
+
+def _wait(client: ApiClient, workflow_id: str) -> dict[str, Any]:
+    with err.status("queued") as line:
+        while True:
+            found = read_patiently(client, f"/workflows/{workflow_id}")
+            if found["state"] == "failed":
+                raise Problem(
+                    f"the requirements of '{found['name']}' cannot be installed: {found['reason']}",
+                    hint=f"trellis workflows retry {found['name']}, or upload it anew",
+                    exit_code=ExitCode.FAILED,
+                )
+            if found["state"] not in _OPEN:
+                return found
+            line.update(found["state"])
+            time.sleep(POLL_S)
+
+
+def _show(workflow: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(workflow)
+        return
+    state = styled(workflow["state"])
+    out.print(
+        f"[bold]{escape(workflow['name'])}[/bold] {workflow['id']} {workflow['function']}() {state}"
+        f" {size(workflow['size_bytes'])}",
+        highlight=False,
+    )
+    if workflow["reason"]:
+        out.print(escape(workflow["reason"]), highlight=False)
+    for file, count in (workflow["files"] or {}).items():
+        out.print(f"  {escape(file)}  {size(count)}", highlight=False)
+    if workflow["installed"]:
+        out.print(f"  installed: {escape(', '.join(workflow['installed']))}", highlight=False, soft_wrap=True)

@@ -1,0 +1,1 @@
+"""Workflows that people bring, as files and packages: checked here without running anything."""

@@ -1,0 +1,26 @@
+"""An agent of LangGraph with a tool of its own on a database of its own: a package, not a single file.
+
+langgraph_sql/
+    workflow.py
+    shop.py             the tool
+    shop.db             the database: CREATE TABLE stock (item TEXT PRIMARY KEY, count INTEGER)
+    requirements.txt    what the sandbox has beside Python
+"""
+
+from typing import Any
+
+from langchain_openai import ChatOpenAI
+from langgraph.prebuilt import create_react_agent
+from shop import count_items
+from trellis import TunableChatModel
+
+
+async def workflow(task: dict[str, Any], model: TunableChatModel) -> float:
+    """Give 1 where the answer is right, and 0.2 for a look into the database."""
+    completions = model.client.chat.completions
+    policy = ChatOpenAI(model="policy", api_key="none", client=completions, async_client=completions)
+    graph = create_react_agent(policy, [count_items])
+    found = await graph.ainvoke({"messages": [("user", task["question"])]}, {"recursion_limit": 6})
+    messages = found["messages"]
+    has_looked = any(message.type == "tool" for message in messages)
+    return float(str(task["answer"]) in str(messages[-1].content)) + 0.2 * has_looked

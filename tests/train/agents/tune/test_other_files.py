@@ -1,0 +1,222 @@
+"""Configurations as people have them from AgentScope: read as they are, or refused with a reason."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from trellis_train.agents.tune import places
+from trellis_train.agents.tune.mapping import MappedJob, map_config
+from trellis_train.agents.tune.model import make_reply, split_thinking
+from trellis_train.agents.tune.options import BadOptions, Options
+from trellis_train.agents.tune.places import bring
+from trellis_train.agents.tune.settings import load_config
+from trellis_train.agents.tune.trial import find_place_faults
+
+#: The keys and values of a tuner's example: what such files say, whatever trains.
+EXAMPLE = {
+    "project": "AgentScope",
+    "name": "GSM8K-Qwen3-0.6B",
+    "checkpoint_root_dir": "${oc.env:TRINITY_CHECKPOINT_ROOT_DIR,./checkpoints}",
+    "algorithm": {"algorithm_type": "multi_step_grpo", "repeat_times": 8},
+    "model": {
+        "model_path": "${oc.env:TRINITY_MODEL_PATH,Qwen/Qwen3-0.6B}",
+        "max_response_tokens": 16384,
+        "max_model_len": 24576,
+        "temperature": 0.9,
+    },
+    "cluster": {"node_num": 2, "gpu_per_node": 8},
+    "buffer": {
+        "total_epochs": 1,
+        "batch_size": 32,
+        "train_batch_size": 256,
+        "explorer_input": {
+            "taskset": {"name": "gsm8k", "path": "openai/gsm8k", "subset_name": "main", "split": "train"}
+        },
+    },
+    "explorer": {
+        "runner_per_model": 16,
+        "max_timeout": 600,
+        "rollout_model": {
+            "engine_num": 4,
+            "tensor_parallel_size": 1,
+            "enable_openai_api": True,
+            "enable_history": True,
+            "enable_auto_tool_choice": True,
+            "tool_call_parser": "hermes",
+            "reasoning_parser": "deepseek_r1",
+            "enable_thinking": True,
+        },
+        "auxiliary_models": [],
+    },
+    "synchronizer": {
+        "sync_style": "dynamic_by_explorer",
+        "sync_method": "nccl",
+        "sync_interval": 1,
+        "sync_timeout": 1800,
+    },
+    "trainer": {"save_interval": 100, "use_dynamic_bsz": True, "ulysses_sequence_parallel_size": 1},
+    "monitor": {"monitor_type": "tensorboard"},
+}
+
+
+def write(folder: Path, changes: dict[str, Any] | None = None) -> Path:
+    """The example with other values at dotted keys."""
+    config = yaml.safe_load(yaml.safe_dump(EXAMPLE))
+    for dotted, value in (changes or {}).items():
+        *parents, last = dotted.split(".")
+        part = config
+        for name in parents:
+            part = part.setdefault(name, {})
+        part[last] = value
+    path = folder / "config.yaml"
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+def read(path: Path) -> MappedJob:
+    return map_config(*load_config(path), platform="cuda")
+
+
+def test_the_example_is_read_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRINITY_MODEL_PATH", raising=False)
+    job = read(write(tmp_path))
+
+    assert (job.model, job.folder) == ("Qwen/Qwen3-0.6B", "./checkpoints/AgentScope/GSM8K-Qwen3-0.6B")
+    assert (job.train.path, job.train.subset, job.train.split) == ("openai/gsm8k", "main", "train")
+    assert (job.params["max_prompt_length"], job.params["max_response_length"]) == (8192, 16384)
+    assert (job.params["temperature"], job.params["reasoning_parser"]) == (0.9, "deepseek_r1")
+    assert job.params["mini_batch_size"] == 32
+    assert job.overrides["data.apply_chat_template_kwargs.enable_thinking"] is True
+    assert (job.gpus, job.has_event_files) == (16, True)
+    # What there is no use for is named, and none of what has one.
+    assert set(job.unused) == {
+        "explorer.rollout_model.enable_auto_tool_choice",
+        "explorer.rollout_model.enable_history",
+        "explorer.rollout_model.enable_openai_api",
+        "buffer.explorer_input.taskset.name",
+        "synchronizer.sync_timeout",
+    }
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "problem"),
+    [
+        ("monitor.monitor_type", "wandb", "monitor_type must be tensorboard, not 'wandb'"),
+        ("synchronizer.sync_interval", 4, "sync_interval must be 1, not 4"),
+        ("synchronizer.sync_method", "checkpoint", "sync_method must be nccl"),
+        ("synchronizer.sync_style", "never", "sync_style must be fixed or dynamic_by_explorer"),
+        ("explorer.rollout_model.engine_num", 17, "more than the 16 GPUs"),
+        ("explorer.rollout_model.engine_num", 0, "engine_num must be more than 0"),
+        ("explorer.rollout_model.reasoning_parser", "glm45", "must be deepseek_r1 or qwen3"),
+        ("explorer.rollout_model.tool_call_parser", "mistral", "tool_call_parser must be hermes"),
+        ("model.load_in_4bit", True, "model.load_in_4bit: verl .* no way to hold it in fewer"),
+        ("explorer.auxiliary_models", [{"name": "a", "base_url": "x", "model": "m"}], "must be an http"),
+        ("explorer.auxiliary_models", [{"model_path": "Qwen/Qwen3-8B"}], "model_path"),
+        ("trainer.unknown", 1, "unknown"),
+    ],
+)
+def test_what_would_have_no_effect_is_refused_with_its_place(
+    key: str, value: Any, problem: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=problem):
+        load_config(write(tmp_path, {key: value}))
+
+
+class Hub:
+    """Stands in for the hub: remembers what it was asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.asked = folder, []  # type: tuple[Path, list[Any]]
+
+    def load_dataset(self, path: str, name: str | None, *, split: str, token: str | None) -> Any:
+        from datasets import Dataset
+
+        self.asked.append((path, name, split))
+        if path == "nobody/nothing":
+            raise FileNotFoundError("Dataset 'nobody/nothing' doesn't exist on the Hub")
+        return Dataset.from_list([{"question": "1+1?", "answer": "#### 2"}])
+
+    def model_file(self, name: str, file: str, *, token: str | None) -> str:
+        self.asked.append((name, file))
+        (self.folder / name).mkdir(parents=True, exist_ok=True)
+        path = self.folder / name / file
+        path.write_text("{}")
+        return str(path)
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
+    hub = Hub(tmp_path / "hub")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("datasets.load_dataset", hub.load_dataset)
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", hub.model_file)
+    return hub
+
+
+def test_ids_of_the_hub_are_looked_up_and_rows_fetched_once(hub: Hub, tmp_path: Path) -> None:
+    job = read(write(tmp_path, {"explorer.rollout_model.enable_thinking": False}))
+
+    first, faults = bring(job, has_weights=False)
+    again, _ = bring(job, has_weights=False)
+    found, tasks = find_place_faults(first)
+
+    assert (faults, found) == ([], [])
+    assert first.model == str(hub.folder / "Qwen/Qwen3-0.6B")
+    assert [task["question"] for task in tasks] == ["1+1?"]
+    assert again.train.path == first.train.path
+    assert hub.asked.count(("openai/gsm8k", "main", "train")) == 1
+
+
+def test_ids_that_are_nowhere_are_told_with_their_keys(hub: Hub, tmp_path: Path) -> None:
+    job = read(
+        write(
+            tmp_path,
+            {
+                "buffer.explorer_input.taskset.path": "nobody/nothing",
+                "model.model_path": str(tmp_path / "away"),
+            },
+        )
+    )
+    _, faults = bring(job, has_weights=False)
+    assert [(fault.code, fault.param) for fault in faults] == [
+        ("NO_MODEL", "model.model_path"),
+        ("NO_DATASET", f"{places.TASKSET_KEY}.path"),
+    ]
+    assert "doesn't exist on the Hub" in str(faults[1])
+
+
+def test_thinking_needs_a_template_that_knows_it(hub: Hub, tmp_path: Path) -> None:
+    job, _ = bring(read(write(tmp_path)), has_weights=False)
+    (fault,) = find_place_faults(job)[0]
+    assert (fault.code, fault.param) == ("NO_EFFECT", "explorer.rollout_model.enable_thinking")
+    (Path(job.model) / "chat_template.jinja").write_text("{% if enable_thinking %}{% endif %}")
+    assert find_place_faults(job)[0] == []
+
+
+def test_a_file_has_no_subset(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"question": "1", "answer": "1"}\n')
+    job = read(write(tmp_path, {"buffer.explorer_input.taskset.path": str(rows)}))
+    _, faults = bring(job, has_weights=False)
+    assert ("BAD_ROWS", f"{places.TASKSET_KEY}.subset_name") in [(f.code, f.param) for f in faults]
+
+
+@pytest.mark.parametrize(
+    ("text", "thought", "said"),
+    [
+        ("<think>2+2</think>\n\n4", "2+2", "4"),
+        ("2+2</think>4", "2+2", "4"),  # the template opens it in the prompt
+        ("<think>and so on", "and so on", ""),
+        ("4", "", "4"),
+    ],
+)
+def test_thinking_is_kept_apart_from_what_is_said(text: str, thought: str, said: str) -> None:
+    assert split_thinking(text) == (thought, said)
+    assert make_reply(said, 1, 1, is_cut=False, has_tools=False)["text"] == said
+
+
+def test_a_parser_is_one_of_those_that_there_are() -> None:
+    assert Options.parse({"reasoning_parser": "qwen3"}).reasoning_parser == "qwen3"
+    with pytest.raises(BadOptions, match="one of none, deepseek_r1, qwen3"):
+        Options.parse({"reasoning_parser": "glm45"})

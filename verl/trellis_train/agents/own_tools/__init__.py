@@ -1,0 +1,1 @@
+"""Tools that people bring: their schemas, and Python code that is run in the sandbox."""

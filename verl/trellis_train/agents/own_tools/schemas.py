@@ -1,0 +1,83 @@
+"""Tool schemas as people have them: in OpenAI's form, or as an MCP server lists them."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+from trellis_contracts.agents import ToolSchema
+
+from trellis_train.agents.environments import BadRequest
+
+MAX_TOOLS = 200
+_MAX_BYTES = 1024**2
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
+
+
+def read_schemas(path: Path) -> list[ToolSchema]:
+    """The tools of a JSON file: a list, or an object with ``tools``; ``BadRequest`` with all faults."""
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise BadRequest(f"The tool schemas are larger than {_MAX_BYTES // 1024} KiB.")
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise BadRequest(f"The tool schemas are no JSON: {error}.") from error
+    listed = found.get("tools") if isinstance(found, dict) else found
+    if not isinstance(listed, list) or not listed:
+        raise BadRequest('The tool schemas are a list, or {"tools": [...]}, with at least one tool.')
+    if len(listed) > MAX_TOOLS:
+        raise BadRequest(f"An environment has at most {MAX_TOOLS} tools, not {len(listed)}.")
+    tools, faults = [], []
+    for place, each in enumerate(listed):
+        try:
+            tools.append(read_schema(each))
+        except BadRequest as error:
+            faults.append(f"Tool {place + 1}: {error}")
+    names = [tool.name for tool in tools]
+    faults += [f"Two tools are called {name}." for name in sorted({n for n in names if names.count(n) > 1})]
+    if faults:
+        raise BadRequest(" ".join(faults))
+    return tools
+
+
+def read_schema(entry: Any) -> ToolSchema:
+    """``{"type": "function", "function": {...}}``, the function alone, or MCP's ``{"inputSchema": ...}``."""
+    if not isinstance(entry, dict):
+        raise BadRequest("it is no JSON object.")
+    function = entry.get("function", entry)
+    if not isinstance(function, dict):
+        raise BadRequest("its function is no JSON object.")
+    name = function.get("name")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise BadRequest(f"its name {str(name)[:80]!r} is none: letters, digits, _, . and -, at most 64.")
+    parameters = function.get("parameters", function.get("inputSchema"))
+    if parameters is None:
+        parameters = {"type": "object", "properties": {}}
+    if not isinstance(parameters, dict) or parameters.get("type", "object") != "object":
+        raise BadRequest(f"{name}: its parameters (or inputSchema) are no JSON Schema of an object.")
+    try:
+        jsonschema.Draft202012Validator.check_schema(parameters)
+    except jsonschema.SchemaError as error:
+        raise BadRequest(f"{name}: its parameters are no JSON Schema: {error.message[:200]}.") from error
+    return ToolSchema(
+        name=name,
+        description=str(function.get("description") or ""),
+        parameters=parameters,
+        ends_episode=function.get("ends_episode", entry.get("ends_episode")) is True,
+    )
+
+
+def function_name(tool: str) -> str:
+    """The Python function that does what a tool promises: of its name, with _ for . and -."""
+    return re.sub(r"[.-]", "_", tool)
+
+
+def find_argument_fault(tool: ToolSchema, arguments: dict[str, Any]) -> str | None:
+    """What is wrong with the arguments of a call, in a sentence for the model."""
+    errors = jsonschema.Draft202012Validator(tool.parameters).iter_errors(arguments)
+    first = next(iter(errors), None)
+    if first is None:
+        return None
+    place = ".".join(map(str, first.absolute_path))
+    return f"{place}: {first.message}"[:500] if place else first.message[:500]

@@ -1,0 +1,82 @@
+"""Values of the YAML of ``tune`` that can be: what others mean, verl and this platform do not do."""
+
+from typing import Any
+
+from trellis_recipes.quantized_keys import BITS, NO_BITS
+
+#: What verl and this platform can do, of keys whose values other trainers have more of.
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "algorithm.algorithm_type": ("multi_step_grpo",),
+    "buffer.explorer_input.taskset.storage_type": ("file",),
+    "explorer.rollout_model.tool_call_parser": ("hermes",),
+    "explorer.rollout_model.dtype": ("bfloat16", "float16", "float32"),
+    # Weights go to the sampler after every step, which is what all of these mean with an interval of 1.
+    "synchronizer.sync_style": ("fixed", "dynamic_by_explorer", "dynamic_by_trainer"),
+    "synchronizer.sync_method": ("nccl",),
+    "monitor.monitor_type": ("tensorboard",),
+}
+#: Both read ``<think>...</think>``.
+REASONING_PARSERS = ("deepseek_r1", "qwen3")
+_POSITIVE = (
+    "explorer.rollout_model.engine_num",
+    "algorithm.repeat_times", "algorithm.optimizer.lr", "model.max_prompt_tokens",
+    "model.max_response_tokens",
+    "cluster.node_num", "cluster.gpu_per_node", "buffer.batch_size", "buffer.total_epochs",
+    "explorer.runner_per_model", "explorer.max_timeout", "explorer.rollout_model.tensor_parallel_size",
+)  # fmt: skip
+
+
+def find_problems(config: Any) -> list[str]:
+    """What is wrong with the values of a ``TuneConfig``, each with its key."""
+    problems = [
+        f"{key} must be {' or '.join(allowed)}, not {value_of(config, key)!r}"
+        for key, allowed in _CHOICES.items()
+        if value_of(config, key) not in allowed
+    ]
+    parser = config.explorer.rollout_model.reasoning_parser
+    if parser is not None and parser not in REASONING_PARSERS:
+        known = " or ".join(REASONING_PARSERS)
+        problems.append(f"explorer.rollout_model.reasoning_parser must be {known}, not {parser!r}")
+    if config.synchronizer.sync_interval != 1:
+        problems.append(
+            "synchronizer.sync_interval must be 1, not "
+            f"{config.synchronizer.sync_interval}: rollouts are always sampled from the newest weights"
+        )
+    rollout, cluster = config.explorer.rollout_model, config.cluster
+    gpus = cluster.node_num * cluster.gpu_per_node
+    if rollout.engine_num * rollout.tensor_parallel_size > gpus:
+        problems.append(
+            f"explorer.rollout_model.engine_num ({rollout.engine_num}) times tensor_parallel_size"
+            f" ({rollout.tensor_parallel_size}) is more than the {gpus} GPUs of the cluster"
+        )
+    problems += [
+        f"{key} must be more than 0, not {value_of(config, key)}"
+        for key in _POSITIVE
+        if not value_of(config, key) > 0
+    ]
+    problems += [f"model.{key}: {NO_BITS}" for key in BITS if getattr(config.model, key)]
+    names = [each.name for each in config.explorer.auxiliary_models]
+    if len(set(names)) < len(names):
+        problems.append(f"explorer.auxiliary_models has a name twice: {', '.join(names)}")
+    problems += [
+        f"explorer.auxiliary_models.{each.name}.base_url must be an http address, not {each.base_url!r}"
+        for each in config.explorer.auxiliary_models
+        if not each.base_url.startswith(("http://", "https://"))
+    ]
+    if len(config.buffer.explorer_input.eval_tasksets) > 1:
+        problems.append("buffer.explorer_input.eval_tasksets may hold one taskset")
+    sessions = config.buffer.batch_size * config.algorithm.repeat_times
+    update = config.buffer.train_batch_size
+    if update is not None and (update < 1 or sessions % update or update % config.algorithm.repeat_times):
+        problems.append(
+            f"buffer.train_batch_size ({update}) must divide batch_size * repeat_times ({sessions}) "
+            f"and be a multiple of repeat_times ({config.algorithm.repeat_times})"
+        )
+    return problems
+
+
+def value_of(config: Any, dotted: str) -> Any:
+    """The value at a dotted key."""
+    for name in dotted.split("."):
+        config = getattr(config, name)
+    return config

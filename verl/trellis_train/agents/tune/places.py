@@ -1,0 +1,95 @@
+"""Brings what a configuration names to this machine: models and datasets of the hub by their ids.
+
+A folder or file that is here is taken as it is; the hub's own variables say where it is and with which token.
+"""
+
+import hashlib
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from trellis_train.agents.tune.mapping import MappedJob, MappedRows
+from trellis_train.agents.tune.signature import Fault
+
+#: ``owner/name``, as the hub has it; a path of two parts that is here goes before.
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
+_CONFIG_FILE = "config.json"
+MODEL_KEY = "model.model_path"
+TASKSET_KEY = "buffer.explorer_input.taskset"
+EVAL_KEY = "buffer.explorer_input.eval_tasksets"
+
+
+def bring(job: MappedJob, *, has_weights: bool) -> tuple[MappedJob, list[Fault]]:
+    """The job with paths of this machine, and what is neither here nor on the hub.
+
+    Without ``has_weights`` a model's id is looked up and its weights stay where they are.
+    """
+    model, faults = _bring_model(job.model, has_weights=has_weights)
+    train, found = _bring_rows(job.train, TASKSET_KEY)
+    faults += found
+    validation = job.validation
+    if validation is not None:
+        validation, found = _bring_rows(validation, EVAL_KEY)
+        faults += found
+    return replace(job, model=model, train=train, validation=validation), faults
+
+
+def _bring_model(name: str, *, has_weights: bool) -> tuple[str, list[Fault]]:
+    if (Path(name) / _CONFIG_FILE).is_file():
+        return name, []
+    if Path(name).exists() or not _HUB_ID.fullmatch(name):
+        return name, [Fault("NO_MODEL", MODEL_KEY, "a folder with a model (config.json)", name)]
+    from huggingface_hub import hf_hub_download, snapshot_download
+
+    token = os.environ.get("HF_TOKEN") or None
+    try:
+        if has_weights:
+            return snapshot_download(name, token=token, ignore_patterns=["*.bin", "*.pth", "*.gguf"]), []
+        return str(Path(hf_hub_download(name, _CONFIG_FILE, token=token)).parent), []
+    except (OSError, ValueError) as error:  # the hub's own errors are of these kinds
+        wanted = f"a folder with a model (config.json), or a model of the hub ({_reason(error)})"
+        return name, [Fault("NO_MODEL", MODEL_KEY, wanted, name)]
+
+
+def _bring_rows(rows: MappedRows, place: str) -> tuple[MappedRows, list[Fault]]:
+    path = Path(rows.path)
+    if path.is_file():
+        if rows.subset is not None:
+            got = f"{rows.subset}, and {rows.path} is a file, which has none"
+            return rows, [Fault("BAD_ROWS", f"{place}.subset_name", "no subset of a file", got)]
+        return rows, []
+    if not path.is_dir() and not _HUB_ID.fullmatch(rows.path):
+        wanted = "a file of JSON lines or Parquet, a folder of them, or a dataset of the hub"
+        return rows, [Fault("NO_DATASET", f"{place}.path", wanted, rows.path)]
+    target = _rows_file(rows)
+    try:
+        if not target.is_file() or path.is_dir():  # a folder's files may have changed
+            _fetch_rows(rows, target)
+    except (OSError, ValueError) as error:
+        wanted = f"rows of the split {rows.split} in a folder or a dataset of the hub ({_reason(error)})"
+        return rows, [Fault("NO_DATASET", f"{place}.path", wanted, rows.path)]
+    return replace(rows, path=str(target)), []
+
+
+def _fetch_rows(rows: MappedRows, target: Path) -> None:
+    """Write a split as one Parquet file."""
+    from datasets import load_dataset
+
+    loaded = load_dataset(rows.path, rows.subset, split=rows.split, token=os.environ.get("HF_TOKEN") or None)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_suffix(f".{os.getpid()}.partial")
+    loaded.to_parquet(draft)
+    draft.replace(target)
+
+
+def _rows_file(rows: MappedRows) -> Path:
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    place = str(Path(rows.path).resolve()) if Path(rows.path).is_dir() else rows.path
+    name = hashlib.sha256("\0".join((place, rows.subset or "", rows.split)).encode()).hexdigest()[:24]
+    return home / "trellis" / "tasksets" / f"{name}.parquet"
+
+
+def _reason(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__)[:300]

@@ -1,0 +1,1 @@
+"""Packages of workflows: what they require is installed before a job trains them."""

@@ -10,10 +10,10 @@ from trellis_api.registry.errors import AliasMoved, NamedModelNotFound, NothingT
 from trellis_api.registry.models import ModelAlias, ModelVersion, NamedModel, Promotion
 from trellis_api.registry.schemas import (
     GateResult,
+    ModelVersionRead,
     NamedModelRead,
     PromotionCreate,
     VersionCreate,
-    ModelVersionRead,
 )
 
 

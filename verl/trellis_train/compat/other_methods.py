@@ -40,6 +40,28 @@ note_method(
     group=SFT,
 )
 
+_ROWS = "verl.utils.dataset.multiturn_sft_dataset.MultiTurnSFTDataset"
+_WEIGHTS = (
+    "tests/train/data/test_message_weights.py::test_the_mask_of_a_turn_of_weight_0_is_empty",
+    "tests/train/data/test_token_view.py::test_a_turn_of_weight_0_is_read_and_not_learned",
+)
+note_method(
+    f"{_ROWS}._process_single_message",
+    "overridden",
+    "Masks turns of the assistant whose weight is 0.",
+    "Every turn of the assistant is learned.",
+    tests=_WEIGHTS,
+    group=SFT,
+)
+note_method(
+    f"{_ROWS}._build_messages",
+    "overridden",
+    "Leaves out weights that a row does not have.",
+    "Chat templates see a weight of nothing.",
+    tests=_WEIGHTS,
+    group=SFT,
+)
+
 # -- TRL's trainers (``preference``) -------------------------------------------------------------------------
 _PREFERENCE = ("tests/proof/test_preference.py::*",)
 note_method(

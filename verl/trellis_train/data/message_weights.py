@@ -34,14 +34,3 @@ def weigh(dataset_class: type[Any]) -> type[Any]:
             return messages
 
     return Weighed
-
-
-def weigh_messages() -> None:
-    """Let verl's trainer of this process read its rows so."""
-    from verl.trainer import sft_trainer
-    from verl.utils.dataset import multiturn_sft_dataset
-
-    weighed = weigh(multiturn_sft_dataset.MultiTurnSFTDataset)
-    multiturn_sft_dataset.MultiTurnSFTDataset = weighed
-    if hasattr(sft_trainer, "MultiTurnSFTDataset"):
-        sft_trainer.MultiTurnSFTDataset = weighed

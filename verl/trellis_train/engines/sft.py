@@ -35,7 +35,15 @@ def run_rank(spec: JobSpec, spool: Spool | None) -> bool:
     config = compose_schema(CONFIG_NAME, spec.engine_overrides)
     assert_cpu_platform()
     require_group(other_methods.SFT)
+    _heed_weights(config.data)
     return is_stop_requested() or _train(config, spool)
+
+
+def _heed_weights(data: Any) -> None:
+    """Have verl read conversations by a class that knows turns which are not learned."""
+    if data.custom_cls.path is None:
+        data.custom_cls.path = "pkg://trellis_train.data.weighed_dataset"
+        data.custom_cls.name = "WeighedDataset"
 
 
 def _forget_ray_driver() -> None:
@@ -65,12 +73,10 @@ def _train(config: Any, spool: Spool | None) -> bool:
     from verl.utils.device import auto_set_device
     from verl.utils.distributed import destroy_global_process_group, initialize_global_process_group
 
-    from trellis_train.data.message_weights import weigh_messages
     from trellis_train.engines.sft_trainer import ReportingSFTTrainer, perplexity_of
     from trellis_train.hooks.metrics import report_metrics
 
     load_layer().change_models()
-    weigh_messages()
     auto_set_device(config)
     initialize_global_process_group()
     if spool is not None:

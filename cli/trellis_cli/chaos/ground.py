@@ -21,6 +21,7 @@ from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.services.layout import Layout
 from trellis_cli.services.ports import is_free, wait_until_free
 from trellis_cli.services.process import marked
+from trellis_cli.services.ray import TEMPORARY as RAY_TEMPORARY
 from trellis_cli.services.service import Service
 from trellis_cli.services.supervisor import Say, Supervisor
 from trellis_cli.services.temporary import platform_in
@@ -144,7 +145,9 @@ def list_stray_files(folder: Path) -> list[str]:
     data_root, temporary = folder / DATA_FOLDER, folder / TEMPORARY_FOLDER
     stray = [path for pattern in ("*.tmp", "*.partial", ".*.partial") for path in data_root.rglob(pattern)]
     stray += [path for name in ("engine-key", "reward-keys") for path in data_root.glob(f"jobs/*/*/{name}")]
-    stray += list(temporary.iterdir()) if temporary.is_dir() else []
+    kept = "torchinductor_*"  # what is compiled is for all runs
+    for place in (temporary, data_root / "ray" / "head" / RAY_TEMPORARY):
+        stray += [path for path in place.glob("*") if not path.match(kept)]
     return [str(path.relative_to(folder)) for path in stray]
 
 

@@ -20,7 +20,7 @@ SEED = 1
 VIEWERS = 4
 #: Unfinished jobs that are kept in the platform: one at work, the others in the queue.
 _JOBS_AT_ONCE = 3
-_TOTAL_STEPS = (3, 60)
+_TOTAL_STEPS = (3, 40)
 #: One job in so many is told to stop.
 _STOPPED_ONE_IN = 6
 _PAUSE_S = 0.5

@@ -108,6 +108,8 @@ class Campaign:
         finally:
             self._load.stop()
             self._run_ends.stop()
+        if not self.outcome.is_complete:
+            return
         self._look_at_load()
         self._ground.supervisor.down()
         self._report(invariants.check_left(*self._ground.list_left_at_end()))

@@ -142,10 +142,8 @@ class Load:
         page = self._ask("GET /jobs", lambda: self._client.get("/jobs", limit=50))
         if page and page["items"]:
             job_id = page["items"][0]["id"]
-            for what in ("metrics", "logs"):
-                self._ask(
-                    f"GET /jobs/ID/{what}", lambda what=what: self._client.get(f"/jobs/{job_id}/{what}")
-                )
+            self._ask("GET /jobs/ID/metrics", lambda: self._client.get(f"/jobs/{job_id}/metrics"))
+            self._ask("GET /jobs/ID/logs", lambda: self._client.get(f"/jobs/{job_id}/logs"))
 
     def _view(self) -> None:
         """Follow the job that runs from its first event to its end, through every break of the connection."""

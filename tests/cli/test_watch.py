@@ -129,6 +129,27 @@ def test_nothing_is_started_while_somebody_else_starts_or_ends_services(
     assert supervisor.services[0].record is not None
 
 
+def test_a_disk_that_stays_full_is_told_of_once(
+    make_supervisor: MakeSupervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "RENEW_INTERVAL_S", 0.0)
+    supervisor = make_supervisor(tmp_path)
+    said: list[str] = []
+    supervisor.say = said.append
+    watch = Watch(supervisor)
+    draft = (supervisor.platform.layout.data_root / SUPERVISION_FILE).with_suffix(".tmp")
+    draft.mkdir(parents=True)  # nothing can be written there
+
+    for _ in range(3):
+        watch._tell()
+    draft.rmdir()
+    watch._tell()
+
+    assert [line for line in said if "cannot be written" in line] == said
+    assert len(said) == 1
+    assert read(supervisor).name == "redis"
+
+
 PROGRAM = """
 from trellis_cli.services import supervisor as supervising
 from trellis_cli.services.platform import load_platform

@@ -66,6 +66,8 @@ class Watch:
         self._started_at = time.time()
         self._told: Supervision | None = None
         self._trouble: str | None = None
+        #: Whether the file could not be written the last time.
+        self._is_untold = False
 
     def run(self) -> None:
         """Watch until SIGTERM; a restart that is under way is completed."""
@@ -186,8 +188,12 @@ class Watch:
         try:
             temporary.write_text(told.model_dump_json())
             temporary.replace(path)
-        except OSError as error:  # a full disk must not end the watch
-            self.supervisor.say(f"{path} cannot be written: {error.strerror}")
+        except OSError as error:  # a full disk must not end the watch, nor be filled with this
+            if not self._is_untold:
+                self.supervisor.say(f"{path} cannot be written: {error.strerror}")
+            self._is_untold = True
+        else:
+            self._is_untold = False
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

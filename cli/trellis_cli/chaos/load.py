@@ -54,6 +54,11 @@ class Load:
 
     def __init__(self, client: ApiClient, data_root: Path, seed: int) -> None:
         self._client = client
+        self._streams = httpx.Client(
+            base_url=f"{client.url}{API}",
+            headers={"Authorization": client.token_header},
+            timeout=_STREAM_TIMEOUT_S,
+        )
         self._data_root = data_root
         self._draw = random.Random(seed)  # noqa: S311 - to be repeated, not to be secret
         self._is_over = threading.Event()
@@ -162,12 +167,8 @@ class Load:
 
     def _follow(self, job_id: str, after: int, numbers: list[int]) -> bool:
         """Read one connection to its end; whether the job has come to its own."""
-        headers = {"Authorization": self._client.token_header}
-        address = f"{self._client.url}{API}/jobs/{job_id}/events"
         try:
-            with httpx.stream(
-                "GET", address, params={"after": after}, headers=headers, timeout=_STREAM_TIMEOUT_S
-            ) as answer:
+            with self._streams.stream("GET", f"/jobs/{job_id}/events", params={"after": after}) as answer:
                 self._note("GET /jobs/ID/events", answer.status_code)
                 if answer.is_error:
                     return answer.status_code == 404

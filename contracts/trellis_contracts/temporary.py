@@ -1,7 +1,7 @@
 """A folder for the temporary files of one run, which goes with the run, whatever that dies of.
 
 Programs make files below ``TMPDIR`` and remove them at their end; one that is killed leaves them. Here they
-lie in a folder that its owner holds by a lock, and that is removed once the lock is free.
+lie in a folder that its owner holds by a lock, and that the next run removes once the lock is free.
 """
 
 import fcntl
@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,8 +26,7 @@ _COMPILED_VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
 def own_temporary_folder() -> Iterator[Path]:
     """Have this process and its children put temporary files into a folder that is removed afterwards."""
     remove_abandoned()
-    common = tempfile.gettempdir()
-    os.environ.setdefault(_COMPILED_VARIABLE, f"{common}/torchinductor_{_user()}")
+    os.environ.update(keep_compiled(os.environ))
     before = os.environ.get("TMPDIR")
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
     with (folder / _LOCK_FILE).open("w") as lock:
@@ -40,6 +39,11 @@ def own_temporary_folder() -> Iterator[Path]:
         finally:
             _put_into(before)
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def keep_compiled(environment: Mapping[str, str]) -> dict[str, str]:
+    """An environment in which what PyTorch compiles stays where it is, wherever temporary files go."""
+    return {_COMPILED_VARIABLE: f"{tempfile.gettempdir()}/torchinductor_{_user()}", **environment}
 
 
 def remove_abandoned() -> None:

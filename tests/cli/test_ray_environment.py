@@ -122,3 +122,24 @@ def test_sockets_stay_within_the_kernels_limit_however_long_the_path(
     assert (platform.settings.data_root / "ray" / "head").resolve() == folder
     folder.rmdir()
     folder.parent.rmdir()
+
+
+def test_temporary_files_of_the_head_and_its_jobs_go_with_it(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    service = RayService(platform)
+    service.prepare()
+    env = service.environment()
+    left = Path(env["TMPDIR"], "pymp-killed", "listener")
+    left.parent.mkdir()
+    left.touch()
+
+    service.end()
+
+    assert Path(env["TMPDIR"]).is_relative_to((platform.settings.data_root / "ray" / "head").resolve())
+    assert not left.exists()
+    # What PyTorch compiles outlives the head.
+    assert not Path(env["TORCHINDUCTOR_CACHE_DIR"]).is_relative_to(env["TMPDIR"])
+    # The longest name of a socket below it: of multiprocessing, in the folder of a run.
+    assert len(f"{env['TMPDIR']}/trellis-run-12345678/pymp-12345678/listener-12345678") <= 107

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from trellis_cli.services import restarts
+from trellis_cli.services import supervisor as supervising
 from trellis_cli.services import watch as watching
 from trellis_cli.services.process import ProcessIdentity, wait_until_gone
 from trellis_cli.services.restarts import MOST_DEATHS
@@ -127,6 +129,57 @@ def test_nothing_is_started_while_somebody_else_starts_or_ends_services(
 
     assert during is None
     assert supervisor.services[0].record is not None
+
+
+def test_a_service_that_dies_while_the_disk_is_full_is_not_given_up(
+    make_supervisor: MakeSupervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(restarts, "PUT_OFF_S", 0.0)
+    supervisor = make_supervisor(tmp_path)
+    supervisor.up()
+    said: list[str] = []
+    supervisor.say = said.append
+    watch = Watch(supervisor)
+    watch.look()
+    kill(supervisor)
+
+    def write_record(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(supervising, "write_record", write_record)
+        for _ in range(MOST_DEATHS + 2):
+            watch.look()
+        told = read(supervisor)
+    watch.look()
+    wait_until(lambda: supervisor.status()[0].is_healthy, 20, "the service answers again")
+    watch.look()
+
+    assert (told.state, told.restarts) == ("waiting", 0)
+    assert told.reason == "it cannot be started: No space left on device"
+    assert (read(supervisor).state, read(supervisor).restarts) == ("running", 1)
+    assert len([line for line in said if "cannot be started" in line]) == 1
+
+
+def test_a_disk_that_stays_full_is_told_of_once(
+    make_supervisor: MakeSupervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "RENEW_INTERVAL_S", 0.0)
+    supervisor = make_supervisor(tmp_path)
+    said: list[str] = []
+    supervisor.say = said.append
+    watch = Watch(supervisor)
+    draft = (supervisor.platform.layout.data_root / SUPERVISION_FILE).with_suffix(".tmp")
+    draft.mkdir(parents=True)  # nothing can be written there
+
+    for _ in range(3):
+        watch._tell()
+    draft.rmdir()
+    watch._tell()
+
+    assert [line for line in said if "cannot be written" in line] == said
+    assert len(said) == 1
+    assert read(supervisor).name == "redis"
 
 
 PROGRAM = """

@@ -61,6 +61,13 @@ class Outcome:
     violations: list[Violation] = field(default_factory=list)
     jobs: dict[str, int] = field(default_factory=dict)
     answers: dict[str, int] = field(default_factory=dict)
+    #: Whether it came to its end, and was not interrupted.
+    is_complete: bool = False
+
+    @property
+    def is_held(self) -> bool:
+        """Whether everything held until the end."""
+        return self.is_complete and not self.violations
 
 
 class Campaign:
@@ -95,9 +102,14 @@ class Campaign:
             self._load.ask_for_no_more()
             self._wait("every job is over", _DRAIN_TIMEOUT_S, lambda: not self._list_unfinished())
             self._look_over(is_end=True)
+            self.outcome.is_complete = True
+        except KeyboardInterrupt:
+            self._say("interrupted: this is what was found so far")
         finally:
             self._load.stop()
             self._run_ends.stop()
+        if not self.outcome.is_complete:
+            return
         self._look_at_load()
         self._ground.supervisor.down()
         self._report(invariants.check_left(*self._ground.list_left_at_end()))

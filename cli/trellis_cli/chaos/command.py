@@ -33,7 +33,7 @@ def run_chaos(
         print_json(as_json(campaign.outcome, records))
     else:
         print_outcome(campaign.outcome, records)
-    return not campaign.outcome.violations
+    return campaign.outcome.is_held
 
 
 def _say(line: str) -> None:

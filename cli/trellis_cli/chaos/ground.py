@@ -12,6 +12,7 @@ from sqlalchemy import inspect, make_url
 from sqlalchemy.exc import SQLAlchemyError
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
+from trellis_contracts.attempt import ENGINE_KEY_FILE, PREPARED_FOLDER, REWARD_KEYS_FILE
 
 from trellis_cli.chaos.disk import MIB, SmallDisk, small_disk
 from trellis_cli.chaos.link import Address, Link
@@ -21,6 +22,7 @@ from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.services.layout import Layout
 from trellis_cli.services.ports import is_free, wait_until_free
 from trellis_cli.services.process import marked
+from trellis_cli.services.ray import TEMPORARY as RAY_TEMPORARY
 from trellis_cli.services.service import Service
 from trellis_cli.services.supervisor import Say, Supervisor
 from trellis_cli.services.temporary import platform_in
@@ -143,8 +145,14 @@ def list_stray_files(folder: Path) -> list[str]:
     """Drafts that were never finished, keys of runs that are over, and what programs left as temporary."""
     data_root, temporary = folder / DATA_FOLDER, folder / TEMPORARY_FOLDER
     stray = [path for pattern in ("*.tmp", "*.partial", ".*.partial") for path in data_root.rglob(pattern)]
-    stray += [path for name in ("engine-key", "reward-keys") for path in data_root.glob(f"jobs/*/*/{name}")]
-    stray += list(temporary.iterdir()) if temporary.is_dir() else []
+    # What a run prepares is its own, and goes with the job.
+    stray = [path for path in stray if path.parent.name != PREPARED_FOLDER]
+    stray += [
+        path for name in (ENGINE_KEY_FILE, REWARD_KEYS_FILE) for path in data_root.glob(f"jobs/*/*/{name}")
+    ]
+    kept = "torchinductor_*"  # what is compiled is for all runs
+    for place in (temporary, data_root / "ray" / "head" / RAY_TEMPORARY):
+        stray += [path for path in place.glob("*") if not path.match(kept)]
     return [str(path.relative_to(folder)) for path in stray]
 
 

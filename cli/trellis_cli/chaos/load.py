@@ -20,7 +20,7 @@ SEED = 1
 VIEWERS = 4
 #: Unfinished jobs that are kept in the platform: one at work, the others in the queue.
 _JOBS_AT_ONCE = 3
-_TOTAL_STEPS = (3, 60)
+_TOTAL_STEPS = (3, 40)
 #: One job in so many is told to stop.
 _STOPPED_ONE_IN = 6
 _PAUSE_S = 0.5
@@ -54,6 +54,11 @@ class Load:
 
     def __init__(self, client: ApiClient, data_root: Path, seed: int) -> None:
         self._client = client
+        self._streams = httpx.Client(
+            base_url=f"{client.url}{API}",
+            headers={"Authorization": client.token_header},
+            timeout=_STREAM_TIMEOUT_S,
+        )
         self._data_root = data_root
         self._draw = random.Random(seed)  # noqa: S311 - to be repeated, not to be secret
         self._is_over = threading.Event()
@@ -142,10 +147,8 @@ class Load:
         page = self._ask("GET /jobs", lambda: self._client.get("/jobs", limit=50))
         if page and page["items"]:
             job_id = page["items"][0]["id"]
-            for what in ("metrics", "logs"):
-                self._ask(
-                    f"GET /jobs/ID/{what}", lambda what=what: self._client.get(f"/jobs/{job_id}/{what}")
-                )
+            self._ask("GET /jobs/ID/metrics", lambda: self._client.get(f"/jobs/{job_id}/metrics"))
+            self._ask("GET /jobs/ID/logs", lambda: self._client.get(f"/jobs/{job_id}/logs"))
 
     def _view(self) -> None:
         """Follow the job that runs from its first event to its end, through every break of the connection."""
@@ -164,12 +167,8 @@ class Load:
 
     def _follow(self, job_id: str, after: int, numbers: list[int]) -> bool:
         """Read one connection to its end; whether the job has come to its own."""
-        headers = {"Authorization": self._client.token_header}
-        address = f"{self._client.url}{API}/jobs/{job_id}/events"
         try:
-            with httpx.stream(
-                "GET", address, params={"after": after}, headers=headers, timeout=_STREAM_TIMEOUT_S
-            ) as answer:
+            with self._streams.stream("GET", f"/jobs/{job_id}/events", params={"after": after}) as answer:
                 self._note("GET /jobs/ID/events", answer.status_code)
                 if answer.is_error:
                     return answer.status_code == 404

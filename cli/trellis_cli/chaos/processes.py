@@ -25,7 +25,9 @@ def is_running(process: psutil.Process) -> bool:
 
 
 def list_tree(pid: int | None) -> list[psutil.Process]:
-    """A process and all that descend from it."""
+    """A process and all that descend from it; none of a service that does not run."""
+    if pid is None:
+        return []
     try:
         leader = psutil.Process(pid)
         return [leader, *leader.children(recursive=True)]

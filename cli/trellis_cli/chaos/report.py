@@ -30,6 +30,7 @@ def as_json(outcome: Outcome, records: Path | None) -> dict[str, Any]:
     return {
         "seed": outcome.seed,
         "database": outcome.database,
+        "complete": outcome.is_complete,
         "faults": [
             {
                 "number": each.planned.number,

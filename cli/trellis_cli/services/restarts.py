@@ -8,6 +8,8 @@ WINDOW_S = 600.0
 MOST_DEATHS = 6
 _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 60.0
+#: Until a start is tried again that the machine did not allow.
+PUT_OFF_S = 10.0
 
 
 @dataclass
@@ -27,6 +29,10 @@ class Restarts:
         earlier = len(self.deaths) - 1
         pause_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** (earlier - 1)) if earlier else 0.0
         self.due_at = now + pause_s
+
+    def put_off(self, now: float) -> None:
+        """It could not be started for a reason that is not its own, such as a full disk: that is no death."""
+        self.due_at = now + PUT_OFF_S
 
     def is_due(self, now: float) -> bool:
         """Whether it shall be started now."""

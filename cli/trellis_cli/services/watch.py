@@ -39,6 +39,8 @@ class Watched:
         self.seen: ProcessIdentity | None = service.record
         self.probed_at = 0.0
         self.failed_probes = 0
+        #: Whether the last start failed for a reason of the machine's.
+        self.is_put_off = False
 
     def note_alive(self, record: ProcessIdentity) -> None:
         """It runs; perhaps as another process than before."""
@@ -66,6 +68,8 @@ class Watch:
         self._started_at = time.time()
         self._told: Supervision | None = None
         self._trouble: str | None = None
+        #: Whether the file could not be written the last time.
+        self._is_untold = False
 
     def run(self) -> None:
         """Watch until SIGTERM; a restart that is under way is completed."""
@@ -142,17 +146,33 @@ class Watch:
 
     def _start(self, watched: Watched) -> None:
         service = watched.service
-        watched.told.restarts += 1
-        self.supervisor.say(f"{service.name}: is started again")
+        if not watched.is_put_off:
+            self.supervisor.say(f"{service.name}: is started again")
         try:
             self.supervisor.bring_back([service])
-        except (Problem, OSError) as problem:
+        except OSError as error:
+            self._put_off(watched, error)
+            return
+        except Problem as problem:
+            watched.told.restarts += 1
             self._note_death(watched, str(problem), time.monotonic())
             return
+        watched.told.restarts += 1
+        watched.is_put_off = False
         if (record := service.record) is not None:
             watched.note_alive(record)
         else:
             self._note_death(watched, self._explain(watched), time.monotonic())
+
+    def _put_off(self, watched: Watched, error: OSError) -> None:
+        """A disk that is full or cannot be written says nothing of the service: it is tried for as long."""
+        # It may run without a record.
+        watched.service.end()
+        watched.told.reason = f"it cannot be started: {error.strerror or error}"
+        if not watched.is_put_off:
+            self.supervisor.say(f"{watched.service.name}: {watched.told.reason}; it is tried again and again")
+        watched.is_put_off = True
+        watched.restarts.put_off(time.monotonic())
 
     def _note_death(self, watched: Watched, reason: str, now: float) -> None:
         watched.note_death(reason, now)
@@ -186,8 +206,12 @@ class Watch:
         try:
             temporary.write_text(told.model_dump_json())
             temporary.replace(path)
-        except OSError as error:  # a full disk must not end the watch
-            self.supervisor.say(f"{path} cannot be written: {error.strerror}")
+        except OSError as error:  # a full disk must not end the watch, nor be filled with this
+            if not self._is_untold:
+                self.supervisor.say(f"{path} cannot be written: {error.strerror}")
+            self._is_untold = True
+        else:
+            self._is_untold = False
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -30,6 +30,11 @@ class Use:
     def __init__(self, client: ApiClient, request: dict[str, Any], seed: int) -> None:
         """``request`` launches a short job."""
         self._client, self._request = client, request
+        self._streams = httpx.Client(
+            base_url=f"{client.url}{API}",
+            headers={"Authorization": client.token_header},
+            timeout=_LOOK_S[1],
+        )
         self._draw = random.Random(seed)  # noqa: S311 - no secret
         self._is_over = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -93,12 +98,10 @@ class Use:
         if job is None:
             return
         leaves = time.monotonic() + self._draw.uniform(*_LOOK_S)
-        headers = {"Authorization": self._client.token_header}
-        address = f"{self._client.url}{API}/jobs/{job}/events"
         # A job that is over says nothing more: it is left in time, too.
         with (
             contextlib.suppress(httpx.ReadTimeout),
-            httpx.stream("GET", address, params={"after": 0}, headers=headers, timeout=_LOOK_S[1]) as answer,
+            self._streams.stream("GET", f"/jobs/{job}/events", params={"after": 0}) as answer,
         ):
             answer.raise_for_status()
             for _ in answer.iter_lines():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from trellis_cli.chaos.processes import ENTRYPOINT, RunFinder, kill_all, list_remains, signal_all
+from trellis_cli.chaos.processes import ENTRYPOINT, RunFinder, kill_all, list_remains, list_tree, signal_all
 from trellis_cli.chaos.run_ends import RunEnds
 from trellis_testing.waiting import wait_until
 
@@ -79,6 +79,14 @@ def test_a_process_that_names_a_finished_job_is_a_remain(start: Start, tmp_path:
     found = list_remains([by_command.pid, by_variable.pid, other.pid, 2**22 + 1], [f"{tmp_path}/jobs/a/"])
 
     assert sorted(int(line.split()[0]) for line in found) == sorted([by_command.pid, by_variable.pid])
+
+
+def test_a_service_that_does_not_run_has_no_processes_to_break(start: Start) -> None:
+    gone = start()
+    kill_all([gone])
+
+    assert list_tree(None) == []
+    assert list_tree(gone.pid) in ([], [gone])  # nobody has waited for it yet
 
 
 def test_a_stopped_process_goes_on_when_it_is_continued(start: Start) -> None:

@@ -22,7 +22,6 @@ from trellis_api.models.registration import inspect_export, register_export
 from trellis_contracts.attempt import ENGINE_KEY_FILE, REWARD_KEYS_FILE
 from trellis_contracts.evaluation import EvaluationResult
 from trellis_contracts.states import JobState
-from trellis_contracts.temporary import remove_abandoned
 
 from trellis_workers.core.transaction import get_settings, read, write
 from trellis_workers.jobs.verdict import Settlement
@@ -52,8 +51,6 @@ def settle(job: Job, settlement: Settlement) -> bool:
             _follow_up(session, job, facts)
     if not has_settled:
         return False
-    # A run that was killed on this machine could not do it itself.
-    remove_abandoned()
     # Keys do not outlive the run that they were handed to.
     for name in (REWARD_KEYS_FILE, ENGINE_KEY_FILE):
         (get_settings().attempt_dir(job.id, job.attempt) / name).unlink(missing_ok=True)

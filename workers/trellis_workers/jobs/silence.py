@@ -17,6 +17,7 @@ from trellis_api.jobs.models import Attempt, Job
 from trellis_contracts.attempt import BEAT_FILE, SILENCE_FILE
 from trellis_contracts.states import JobState
 
+from trellis_workers.core.private_file import write_private
 from trellis_workers.core.transaction import get_settings
 from trellis_workers.jobs.verdict import Settlement
 
@@ -116,6 +117,4 @@ def _read_beat(folder: Path) -> int | None:
 
 
 def _write(folder: Path, silence: Silence) -> None:
-    temporary = folder / f"{SILENCE_FILE}.tmp"
-    temporary.write_text(silence.model_dump_json())
-    temporary.replace(folder / SILENCE_FILE)
+    write_private(folder / SILENCE_FILE, silence.model_dump_json())

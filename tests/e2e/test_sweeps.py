@@ -35,7 +35,8 @@ def wait_for(rig: Any, sweep_id: str, *states: str, timeout_s: float = 600) -> d
         found = rig.client.get(f"/sweeps/{sweep_id}")
         return found if found["state"] in states else None
 
-    found: dict[str, Any] = wait_until(look, timeout_s, f"the sweep is {' or '.join(states)}")
+    found = wait_until(look, timeout_s, f"the sweep is {' or '.join(states)}")
+    assert found is not None
     return found
 
 

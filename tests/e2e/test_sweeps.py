@@ -35,7 +35,8 @@ def wait_for(rig: Any, sweep_id: str, *states: str, timeout_s: float = 600) -> d
         found = rig.client.get(f"/sweeps/{sweep_id}")
         return found if found["state"] in states else None
 
-    found: dict[str, Any] = wait_until(look, timeout_s, f"the sweep is {' or '.join(states)}")
+    found = wait_until(look, timeout_s, f"the sweep is {' or '.join(states)}")
+    assert found is not None
     return found
 
 
@@ -77,15 +78,17 @@ def test_a_sweep_outlives_its_workers_and_a_stop_and_names_the_best_run(
 
 
 def test_asha_stops_runs_early_and_spends_fewer_steps(rig: Any, body: dict[str, Any]) -> None:
-    body |= {"search": {"method": "asha"}, "budget": {"runs": 4}, "name": "early"}
-    body["job"]["params"] = {"total_steps": 40, "validate_every": 2, "save_every": 40}
+    """The best rates come first, so that those behind them are worse at the first rung."""
+    body |= {"name": "early", "parameters": {"learning_rate": {"values": [*reversed(RATES)]}}}
+    body["job"]["params"] = {"total_steps": 100, "validate_every": 2, "save_every": 100}
     body["early_stop"] = {"rule": "asha", "min_steps": 2, "factor": 2, "min_runs": 2}
 
     found = wait_for(rig, rig.client.post("/sweeps", body)["id"], "succeeded")
 
     states = [run["state"] for run in found["runs"]]
-    assert len(states) == 4
-    assert "pruned" in states
+    assert states[0] == "succeeded"
+    assert states[2:] == ["pruned", "pruned"]
     assert states[found["best_run"]] == "succeeded"
-    steps = [run["progress"]["step"] for run in found["runs"]]
-    assert sum(steps) < 4 * 40
+    assert all(run["progress"]["step"] < 100 for run in found["runs"] if run["state"] == "pruned")
+    stopped = rig.job(found["runs"][3]["job"]["id"])
+    assert stopped["state"] == "stopped"

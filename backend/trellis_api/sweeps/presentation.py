@@ -17,7 +17,14 @@ from trellis_api.models.repository import map_model_names
 from trellis_api.sweeps import importance, measuring, repository
 from trellis_api.sweeps.advance import elapsed_s, used_slot_hours
 from trellis_api.sweeps.models import Sweep, SweepRun
-from trellis_api.sweeps.schemas import SweepCreate, SweepRead, SweepRunRead, SweepSummary, TrialRead
+from trellis_api.sweeps.schemas import (
+    Importance,
+    SweepCreate,
+    SweepRead,
+    SweepRunRead,
+    SweepSummary,
+    TrialRead,
+)
 from trellis_api.sweeps.states import FINISHED, UNDER_WAY, RunState, SweepState, of_run
 
 SEED = "seed"
@@ -113,9 +120,7 @@ def _find_best_run(
     return min(finished, key=lambda run: (sign * (run.value or 0.0), run.index)).index
 
 
-def _measure_importance(
-    runs: Sequence[SweepRun], jobs: dict[str, Job], request: SweepCreate
-) -> importance.Importance:
+def _measure_importance(runs: Sequence[SweepRun], jobs: dict[str, Job], request: SweepCreate) -> Importance:
     names = [*request.parameters, *([SEED] if len(request.seeds) > 1 else [])]
     # A run that was stopped early is no measurement of the same length.
     measured = [

@@ -189,8 +189,8 @@ def draw_history(
             # The outermost names end with the picture.
             labels = axes.get_xticklabels()
             if len(labels) > 1:
-                labels[0].set_ha("left")
-                labels[-1].set_ha("right")
+                labels[0].set_horizontalalignment("left")
+                labels[-1].set_horizontalalignment("right")
         else:
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel(x_title)

@@ -10,6 +10,7 @@ const WORDS = [
   ['job', messages.en.state],
   ['dataset', messages.en.datasets.state],
   ['model', messages.en.models.state],
+  ['sweep', messages.en.sweeps.state],
 ] as const
 
 describe('the mark of a state', () => {

@@ -33,9 +33,9 @@ export const MARKS: Readonly<Record<State, Mark>> = {
   cancelled: { shape: 'square', tone: 'stopped' },
   succeeded: { shape: 'check', tone: 'succeeded' },
   ready: { shape: 'check', tone: 'succeeded' },
-  pruned: { shape: 'square', tone: 'stopping' },
-  deleted: { shape: 'hollow', tone: 'stopped' },
-  refused: { shape: 'cross', tone: 'failed' },
+  pruned: { shape: 'arrow', tone: 'stopping' },
+  deleted: { shape: 'diamond', tone: 'stopped' },
+  refused: { shape: 'bolt', tone: 'failed' },
   failed: { shape: 'cross', tone: 'failed' },
   crashed: { shape: 'bolt', tone: 'crashed' },
 }

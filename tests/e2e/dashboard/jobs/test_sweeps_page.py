@@ -1,21 +1,24 @@
 """Sweeps in the browser: from the form, on a page of their own, stopped and gone on with."""
 
+import json
 import math
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
+from trellis_cli.waiting import wait_for_dataset
 from trellis_testing.sweeps import METRIC, SweepRig
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def rig(dashboard, database: Database) -> SweepRig:  # type: ignore[no-untyped-def]
+def rig(dashboard: Any, database: Database) -> SweepRig:
     settings = Settings(
         data_root=dashboard.data_root, database_url=None, redis_url=None, min_free_disk_bytes=0
     )
@@ -50,8 +53,8 @@ def sweep(call_api: Any, model: Any, dataset: Any, tidy: None) -> Iterator[Calla
 
 
 def test_a_finished_sweep_shows_its_best_run_and_what_mattered(
-    logged_in: Page, dashboard, sweep: Callable[..., str], rig: SweepRig
-) -> None:  # type: ignore[no-untyped-def]
+    logged_in: Page, dashboard: Any, sweep: Callable[..., str], rig: SweepRig
+) -> None:
     sweep_id = sweep()
     rig.run_through(
         sweep_id,
@@ -75,8 +78,8 @@ def test_a_finished_sweep_shows_its_best_run_and_what_mattered(
 
 
 def test_a_running_sweep_is_stopped_and_goes_on(
-    logged_in: Page, dashboard, sweep: Callable[..., str], rig: SweepRig
-) -> None:  # type: ignore[no-untyped-def]
+    logged_in: Page, dashboard: Any, sweep: Callable[..., str], rig: SweepRig
+) -> None:
     sweep_id = sweep()
     rig.look()
     logged_in.goto(f"{dashboard.url}/sweeps/{sweep_id}")
@@ -94,8 +97,8 @@ def test_a_running_sweep_is_stopped_and_goes_on(
 
 
 def test_parameters_vary_from_the_form(
-    logged_in: Page, dashboard, model: Any, dataset: Any, tidy: None, call_api: Any, rig: SweepRig
-) -> None:  # type: ignore[no-untyped-def]
+    logged_in: Page, dashboard: Any, model: Any, dataset: Any, tidy: None, call_api: Any, rig: SweepRig
+) -> None:
     logged_in.goto(f"{dashboard.url}/jobs/new?recipe=grpo")
     expect(logged_in.get_by_text("Ready to launch")).to_be_visible()
     expect(logged_in.locator("[data-test=forecast]")).to_contain_text("Not known yet")
@@ -118,8 +121,8 @@ def test_parameters_vary_from_the_form(
 
 
 def test_a_form_that_was_left_is_as_it_was(
-    logged_in: Page, dashboard, model: Any, dataset: Any, tidy: None
-) -> None:  # type: ignore[no-untyped-def]
+    logged_in: Page, dashboard: Any, model: Any, dataset: Any, tidy: None
+) -> None:
     logged_in.goto(f"{dashboard.url}/jobs/new")
     expect(logged_in.get_by_text("Ready to launch")).to_be_visible()
     logged_in.locator('[data-field="params.group_size"] input').fill("6")
@@ -133,12 +136,8 @@ def test_a_form_that_was_left_is_as_it_was(
 
 
 def test_conversations_open_supervised_training(
-    logged_in: Page, dashboard, call_api: Any, api, tmp_path
-) -> None:  # type: ignore[no-untyped-def]
-    import json
-
-    from trellis_cli.waiting import wait_for_dataset
-
+    logged_in: Page, dashboard: Any, call_api: Any, api: Any, tmp_path: Path
+) -> None:
     rows = [
         {"messages": [{"role": "user", "content": f"Hi {n}"}, {"role": "assistant", "content": "Hello"}]}
         for n in range(40)

@@ -142,6 +142,21 @@ def test_a_reinforcement_job_scores_with_a_file_made_of_its_grader(
     assert [names["score"]("1+1?", each, "2", row) for each in ("2", "3")] == [1.0, 0.0]
 
 
+def test_the_method_of_an_answer_may_be_asked_for_again(
+    official: openai.OpenAI, upload: Upload, model: Model, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trellis_api.rewards.resources.find_obstacle", lambda *_: None)
+    file = upload(prompts()).id
+    method: Any = {"type": "reinforcement", "reinforcement": {"grader": CHECK}}
+    first = official.fine_tuning.jobs.create(model=model.name, training_file=file, method=method)
+    again: Any = first.method
+
+    second = official.fine_tuning.jobs.create(model=model.name, training_file=file, method=again)
+
+    one, other = (platform_job(client, job)["params"] for job in (first, second))
+    assert {name for name in one if one[name] != other[name]} == {"rewards"}
+
+
 def test_a_job_waits_for_its_file_to_be_read(
     official: openai.OpenAI,
     upload: Upload,

@@ -18,7 +18,7 @@ from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
 from trellis_testing.data_tasks import finish_data_tasks
 
-from .conftest import Upload, as_lines, chats, pairs, prompts
+from .conftest import Upload, chats, pairs, prompts
 
 CHECK = {
     "type": "string_check",
@@ -420,4 +420,3 @@ def test_a_job_runs_until_its_model_is_there(
 def test_a_foreign_job_is_not_found(official: openai.OpenAI) -> None:
     with pytest.raises(openai.NotFoundError, match="no fine-tuning job"):
         official.fine_tuning.jobs.retrieve("ftjob-abc")
-    assert as_lines(chats(1))

@@ -11,9 +11,9 @@ from trellis_api.registry.models import ModelAlias, ModelVersion, NamedModel, Pr
 from trellis_api.registry.schemas import (
     GateResult,
     NamedModelRead,
+    NamedVersionRead,
     PromotionCreate,
     VersionCreate,
-    VersionRead,
 )
 
 
@@ -104,7 +104,7 @@ def present(session: Session, named: NamedModel) -> NamedModelRead:
     """A name as clients see it."""
     aliases = {row.alias: row.version for row in repository.list_aliases(session, name=named.name)}
     versions = [
-        VersionRead(
+        NamedVersionRead(
             number=row.number,
             model=row.model_id,
             model_name=row.model_name,

@@ -3268,6 +3268,17 @@ export interface components {
             value: number | null;
         };
         /**
+         * AliasRollBack
+         * @description Let an alias stand where it stood before.
+         */
+        AliasRollBack: {
+            /**
+             * Note
+             * @default
+             */
+            note: string;
+        };
+        /**
          * BenchmarkEstimate
          * @description What one benchmark is expected to take for one target.
          */
@@ -6472,7 +6483,7 @@ export interface components {
              * @description A version of the dataset holds the rows that were written, and those alone.
              */
             output: components["schemas"]["ToVersion"] | components["schemas"]["ToDataset"];
-            sampling?: components["schemas"]["trellis_contracts__generation__Sampling"];
+            sampling?: components["schemas"]["Sampling"];
             /**
              * Seed
              * @default 0
@@ -6752,6 +6763,14 @@ export interface components {
             label: string;
             score: components["schemas"]["Score"];
             target: components["schemas"]["EvaluationTarget"];
+        };
+        /**
+         * HistoryRead
+         * @description Scores of a model and those it descends from, or of a job's checkpoints; oldest first.
+         */
+        HistoryRead: {
+            /** Items */
+            items: components["schemas"]["HistoryPoint"][];
         };
         /**
          * HubOrigin
@@ -7745,6 +7764,22 @@ export interface components {
              * @constant
              */
             type: "message";
+        };
+        /**
+         * JudgeSampling
+         * @description How a judge would sample. None of it can be chosen here, and each is refused by its name.
+         */
+        JudgeSampling: {
+            /** Max Completions Tokens */
+            max_completions_tokens?: number | null;
+            /** Reasoning Effort */
+            reasoning_effort?: string | null;
+            /** Seed */
+            seed?: number | null;
+            /** Temperature */
+            temperature?: number | null;
+            /** Top P */
+            top_p?: number | null;
         };
         /**
          * JudgeScorer
@@ -8770,7 +8805,7 @@ export interface components {
             /** Name */
             name: string;
             /** Versions */
-            versions: components["schemas"]["trellis_api__registry__schemas__VersionRead"][];
+            versions: components["schemas"]["NamedVersionRead"][];
         };
         /**
          * NamedReference
@@ -8796,6 +8831,32 @@ export interface components {
              * @constant
              */
             type: "function";
+        };
+        /**
+         * NamedVersionRead
+         * @description A version.
+         */
+        NamedVersionRead: {
+            /** Aliases */
+            aliases: string[];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Exists
+             * @description False where the model was deleted.
+             */
+            exists: boolean;
+            /** Model */
+            model: string;
+            /** Model Name */
+            model_name: string;
+            /** Note */
+            note: string;
+            /** Number */
+            number: number;
         };
         /**
          * NonFinitePoint
@@ -9088,7 +9149,7 @@ export interface components {
         /** Page[VersionRead] */
         Page_VersionRead_: {
             /** Items */
-            items: components["schemas"]["trellis_api__datasets__schemas__VersionRead"][];
+            items: components["schemas"]["VersionRead"][];
             /**
              * Next Cursor
              * @description Give as `cursor` for the next page; null at the end.
@@ -9533,6 +9594,14 @@ export interface components {
             note: string;
             /** Version */
             version: number;
+        };
+        /**
+         * PromotionHistory
+         * @description Promotions and rollbacks, newest first.
+         */
+        PromotionHistory: {
+            /** Items */
+            items: components["schemas"]["PromotionRead"][];
         };
         /**
          * PromotionRead
@@ -10141,6 +10210,28 @@ export interface components {
             weight: number;
         };
         /**
+         * RollBack
+         * @description A version whose rows are to be those of a branch again; what lies between stays in the history.
+         */
+        RollBack: {
+            /**
+             * Branch
+             * @description Letters, digits, . _ -
+             * @default main
+             */
+            branch: string;
+            /**
+             * Message
+             * @default
+             */
+            message: string;
+            /**
+             * Version
+             * @description A version's id (its first eight digits will do), branch or tag.
+             */
+            version: string;
+        };
+        /**
          * Rollout
          * @description One sampled response of the policy.
          */
@@ -10702,6 +10793,27 @@ export interface components {
             sample: components["schemas"]["Sample"];
         };
         /**
+         * Sampling
+         * @description How the model draws what it says.
+         */
+        Sampling: {
+            /**
+             * Max Tokens
+             * @default 1024
+             */
+            max_tokens: number;
+            /**
+             * Temperature
+             * @default 0.7
+             */
+            temperature: number;
+            /**
+             * Top P
+             * @default 1
+             */
+            top_p: number;
+        };
+        /**
          * Score
          * @description A measured number with its uncertainty.
          */
@@ -10738,7 +10850,7 @@ export interface components {
             name: string;
             /** Range */
             range?: number[] | null;
-            sampling_params?: components["schemas"]["trellis_api__fine_tuning__graders__schemas__Sampling"] | null;
+            sampling_params?: components["schemas"]["JudgeSampling"] | null;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -12011,6 +12123,62 @@ export interface components {
             uses: components["schemas"]["VersionUse"][];
         };
         /**
+         * VersionRead
+         * @description A version, as a history lists it.
+         */
+        VersionRead: {
+            /** Author */
+            author: string;
+            /**
+             * Branches
+             * @description Branches whose tip it is.
+             */
+            branches: string[];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Dataset */
+            dataset: string;
+            /** Id */
+            id: string;
+            /** Message */
+            message: string;
+            /**
+             * Number
+             * @description 1, 2, 3 ... over all branches.
+             */
+            number: number;
+            /**
+             * Origin
+             * @enum {string}
+             */
+            origin: "import" | "pipeline" | "generate" | "rollback";
+            /** Parents */
+            parents: string[];
+            /** Row Count */
+            row_count: number;
+            /** Size Bytes */
+            size_bytes: number;
+            /** Splits */
+            splits: {
+                [key: string]: number;
+            };
+            /** Tags */
+            tags: string[];
+            /**
+             * Task
+             * @description The task that made it.
+             */
+            task: string | null;
+            /**
+             * Tree
+             * @description Hash of the rows: the same rows, the same hash.
+             */
+            tree: string;
+        };
+        /**
          * VersionUse
          * @description Something that reads or read a version.
          */
@@ -12142,108 +12310,6 @@ export interface components {
             size_bytes: number;
         };
         /**
-         * RollBack
-         * @description A version whose rows are to be those of a branch again; what lies between stays in the history.
-         */
-        trellis_api__datasets__schemas__RollBack: {
-            /**
-             * Branch
-             * @description Letters, digits, . _ -
-             * @default main
-             */
-            branch: string;
-            /**
-             * Message
-             * @default
-             */
-            message: string;
-            /**
-             * Version
-             * @description A version's id (its first eight digits will do), branch or tag.
-             */
-            version: string;
-        };
-        /**
-         * VersionRead
-         * @description A version, as a history lists it.
-         */
-        trellis_api__datasets__schemas__VersionRead: {
-            /** Author */
-            author: string;
-            /**
-             * Branches
-             * @description Branches whose tip it is.
-             */
-            branches: string[];
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Dataset */
-            dataset: string;
-            /** Id */
-            id: string;
-            /** Message */
-            message: string;
-            /**
-             * Number
-             * @description 1, 2, 3 ... over all branches.
-             */
-            number: number;
-            /**
-             * Origin
-             * @enum {string}
-             */
-            origin: "import" | "pipeline" | "generate" | "rollback";
-            /** Parents */
-            parents: string[];
-            /** Row Count */
-            row_count: number;
-            /** Size Bytes */
-            size_bytes: number;
-            /** Splits */
-            splits: {
-                [key: string]: number;
-            };
-            /** Tags */
-            tags: string[];
-            /**
-             * Task
-             * @description The task that made it.
-             */
-            task: string | null;
-            /**
-             * Tree
-             * @description Hash of the rows: the same rows, the same hash.
-             */
-            tree: string;
-        };
-        /**
-         * HistoryRead
-         * @description Scores of a model and those it descends from, or of a job's checkpoints; oldest first.
-         */
-        trellis_api__evaluations__schemas__HistoryRead: {
-            /** Items */
-            items: components["schemas"]["HistoryPoint"][];
-        };
-        /**
-         * Sampling
-         * @description How a judge would sample. None of it can be chosen here, and each is refused by its name.
-         */
-        trellis_api__fine_tuning__graders__schemas__Sampling: {
-            /** Max Completions Tokens */
-            max_completions_tokens?: number | null;
-            /** Reasoning Effort */
-            reasoning_effort?: string | null;
-            /** Seed */
-            seed?: number | null;
-            /** Temperature */
-            temperature?: number | null;
-            /** Top P */
-            top_p?: number | null;
-        };
-        /**
          * ResourcesRead
          * @description What a job occupies while it runs.
          */
@@ -12309,51 +12375,6 @@ export interface components {
             memory_used_bytes: number | null;
         };
         /**
-         * HistoryRead
-         * @description Promotions and rollbacks, newest first.
-         */
-        trellis_api__registry__schemas__HistoryRead: {
-            /** Items */
-            items: components["schemas"]["PromotionRead"][];
-        };
-        /**
-         * RollBack
-         * @description Let an alias stand where it stood before.
-         */
-        trellis_api__registry__schemas__RollBack: {
-            /**
-             * Note
-             * @default
-             */
-            note: string;
-        };
-        /**
-         * VersionRead
-         * @description A version.
-         */
-        trellis_api__registry__schemas__VersionRead: {
-            /** Aliases */
-            aliases: string[];
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /**
-             * Exists
-             * @description False where the model was deleted.
-             */
-            exists: boolean;
-            /** Model */
-            model: string;
-            /** Model Name */
-            model_name: string;
-            /** Note */
-            note: string;
-            /** Number */
-            number: number;
-        };
-        /**
          * HubSource
          * @description A dataset of a hub, at one commit.
          */
@@ -12380,27 +12401,6 @@ export interface components {
              * @default
              */
             under: string;
-        };
-        /**
-         * Sampling
-         * @description How the model draws what it says.
-         */
-        trellis_contracts__generation__Sampling: {
-            /**
-             * Max Tokens
-             * @default 1024
-             */
-            max_tokens: number;
-            /**
-             * Temperature
-             * @default 0.7
-             */
-            temperature: number;
-            /**
-             * Top P
-             * @default 1
-             */
-            top_p: number;
         };
     };
     responses: never;
@@ -14311,7 +14311,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["trellis_api__datasets__schemas__RollBack"];
+                "application/json": components["schemas"]["RollBack"];
             };
         };
         responses: {
@@ -14321,7 +14321,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["trellis_api__datasets__schemas__VersionRead"];
+                    "application/json": components["schemas"]["VersionRead"];
                 };
             };
             /** @description Not logged in */
@@ -16169,7 +16169,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["trellis_api__evaluations__schemas__HistoryRead"];
+                    "application/json": components["schemas"]["HistoryRead"];
                 };
             };
             /** @description Not logged in */
@@ -22181,7 +22181,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["trellis_api__registry__schemas__RollBack"] | null;
+                "application/json": components["schemas"]["AliasRollBack"] | null;
             };
         };
         responses: {
@@ -22259,7 +22259,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["trellis_api__registry__schemas__HistoryRead"];
+                    "application/json": components["schemas"]["PromotionHistory"];
                 };
             };
             /** @description Not logged in */

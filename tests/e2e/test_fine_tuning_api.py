@@ -47,8 +47,8 @@ def model_name(rig: Any) -> str:
 
 
 def write_chats(rig: Any, folder: Path) -> Path:
-    """Sums as chats, as many as make a few steps."""
-    rows = rig.client.get(f"/datasets/{rig.starter()['sft']}/rows", limit=200)["rows"]
+    """Sums as chats, as many as make three steps."""
+    rows = rig.client.get(f"/datasets/{rig.starter()['sft']}/rows", limit=96)["rows"]
     path = folder / "chats.jsonl"
     path.write_text("\n".join(json.dumps(as_chat(row.get("values", row))) for row in rows))
     return path

@@ -1,6 +1,5 @@
 """Fine-tuning jobs whose files are read after they were asked for: begun once, or failed with the reason."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -116,7 +115,6 @@ def test_a_file_that_cannot_be_read_fails_the_job_with_the_line(installation: In
         "param": "training_file",
     }
     assert row.finished_at is not None
-    assert json.dumps(row.error)
 
 
 def test_a_deleted_model_fails_the_job(installation: Installation) -> None:

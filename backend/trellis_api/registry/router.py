@@ -10,12 +10,12 @@ from trellis_api.registry import gate, repository, service
 from trellis_api.registry.schemas import (
     ALIAS_PATTERN,
     NAME_PATTERN,
-    HistoryRead,
+    AliasRollBack,
     NamedModelList,
     NamedModelRead,
     PromotionCreate,
+    PromotionHistory,
     PromotionRead,
-    RollBack,
     VersionCreate,
 )
 
@@ -78,16 +78,16 @@ def promote_version(
 
 @router.post("/{registry_name}/aliases/{alias}/rollback", summary="Roll an alias back", responses=CONFLICT)
 def roll_back_alias(
-    registry_name: RegistryName, alias: Alias, session: WriteSession, body: RollBack | None = None
+    registry_name: RegistryName, alias: Alias, session: WriteSession, body: AliasRollBack | None = None
 ) -> NamedModelRead:
     """To the version that it stood on before."""
-    note = (body or RollBack()).note
+    note = (body or AliasRollBack()).note
     return service.present(session, service.roll_back(session, name=registry_name, alias=alias, note=note))
 
 
 @router.get("/{registry_name}/history", summary="Promotions and rollbacks, newest first")
-def read_registry_history(registry_name: RegistryName, session: ReadSession) -> HistoryRead:
+def read_registry_history(registry_name: RegistryName, session: ReadSession) -> PromotionHistory:
     """Who stood where, with notes and what gates found."""
     service.get_named(session, name=registry_name)
     steps = repository.list_promotions(session, name=registry_name)
-    return HistoryRead(items=[PromotionRead.model_validate(step) for step in steps])
+    return PromotionHistory(items=[PromotionRead.model_validate(step) for step in steps])

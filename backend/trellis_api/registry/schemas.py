@@ -45,7 +45,7 @@ class PromotionCreate(BaseModel):
     gate: Gate | None = None
 
 
-class RollBack(BaseModel):
+class AliasRollBack(BaseModel):
     """Let an alias stand where it stood before."""
 
     model_config = ConfigDict(extra="forbid")
@@ -67,7 +67,7 @@ class GateResult(BaseModel):
     against_evaluation: str
 
 
-class ModelVersionRead(BaseModel):
+class NamedVersionRead(BaseModel):
     """A version."""
 
     number: int
@@ -84,7 +84,7 @@ class NamedModelRead(BaseModel):
 
     name: str
     aliases: dict[str, int] = Field(description="Alias → version; requests to /v1 may name `name:alias`.")
-    versions: list[ModelVersionRead]
+    versions: list[NamedVersionRead]
     created_at: datetime
 
 
@@ -109,7 +109,7 @@ class PromotionRead(BaseModel):
     created_at: datetime
 
 
-class HistoryRead(BaseModel):
+class PromotionHistory(BaseModel):
     """Promotions and rollbacks, newest first."""
 
     items: list[PromotionRead]

@@ -10,8 +10,8 @@ from trellis_api.registry.errors import AliasMoved, NamedModelNotFound, NothingT
 from trellis_api.registry.models import ModelAlias, ModelVersion, NamedModel, Promotion
 from trellis_api.registry.schemas import (
     GateResult,
-    ModelVersionRead,
     NamedModelRead,
+    NamedVersionRead,
     PromotionCreate,
     VersionCreate,
 )
@@ -104,7 +104,7 @@ def present(session: Session, named: NamedModel) -> NamedModelRead:
     """A name as clients see it."""
     aliases = {row.alias: row.version for row in repository.list_aliases(session, name=named.name)}
     versions = [
-        ModelVersionRead(
+        NamedVersionRead(
             number=row.number,
             model=row.model_id,
             model_name=row.model_name,

@@ -3416,6 +3416,17 @@ export interface components {
             value: number | null;
         };
         /**
+         * AliasRollBack
+         * @description Let an alias stand where it stood before.
+         */
+        AliasRollBack: {
+            /**
+             * Note
+             * @default
+             */
+            note: string;
+        };
+        /**
          * BenchmarkEstimate
          * @description What one benchmark is expected to take for one target.
          */
@@ -6656,7 +6667,7 @@ export interface components {
              * @description A version of the dataset holds the rows that were written, and those alone.
              */
             output: components["schemas"]["ToVersion"] | components["schemas"]["ToDataset"];
-            sampling?: components["schemas"]["trellis_contracts__generation__Sampling"];
+            sampling?: components["schemas"]["Sampling"];
             /**
              * Seed
              * @default 0
@@ -6936,6 +6947,14 @@ export interface components {
             label: string;
             score: components["schemas"]["Score"];
             target: components["schemas"]["EvaluationTarget"];
+        };
+        /**
+         * HistoryRead
+         * @description Scores of a model and those it descends from, or of a job's checkpoints; oldest first.
+         */
+        HistoryRead: {
+            /** Items */
+            items: components["schemas"]["HistoryPoint"][];
         };
         /**
          * HubOrigin
@@ -7966,6 +7985,22 @@ export interface components {
             type: "message";
         };
         /**
+         * JudgeSampling
+         * @description How a judge would sample. None of it can be chosen here, and each is refused by its name.
+         */
+        JudgeSampling: {
+            /** Max Completions Tokens */
+            max_completions_tokens?: number | null;
+            /** Reasoning Effort */
+            reasoning_effort?: string | null;
+            /** Seed */
+            seed?: number | null;
+            /** Temperature */
+            temperature?: number | null;
+            /** Top P */
+            top_p?: number | null;
+        };
+        /**
          * JudgeScorer
          * @description A model behind an endpoint of the platform's settings judges the answer.
          */
@@ -8922,32 +8957,6 @@ export interface components {
             model: string;
         };
         /**
-         * ModelVersionRead
-         * @description A version.
-         */
-        ModelVersionRead: {
-            /** Aliases */
-            aliases: string[];
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /**
-             * Exists
-             * @description False where the model was deleted.
-             */
-            exists: boolean;
-            /** Model */
-            model: string;
-            /** Model Name */
-            model_name: string;
-            /** Note */
-            note: string;
-            /** Number */
-            number: number;
-        };
-        /**
          * ModelWarning
          * @description Something that limits what the model can be used for.
          */
@@ -9015,7 +9024,7 @@ export interface components {
             /** Name */
             name: string;
             /** Versions */
-            versions: components["schemas"]["ModelVersionRead"][];
+            versions: components["schemas"]["NamedVersionRead"][];
         };
         /**
          * NamedReference
@@ -9041,6 +9050,32 @@ export interface components {
              * @constant
              */
             type: "function";
+        };
+        /**
+         * NamedVersionRead
+         * @description A version.
+         */
+        NamedVersionRead: {
+            /** Aliases */
+            aliases: string[];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Exists
+             * @description False where the model was deleted.
+             */
+            exists: boolean;
+            /** Model */
+            model: string;
+            /** Model Name */
+            model_name: string;
+            /** Note */
+            note: string;
+            /** Number */
+            number: number;
         };
         /**
          * NonFinitePoint
@@ -9834,6 +9869,14 @@ export interface components {
             version: number;
         };
         /**
+         * PromotionHistory
+         * @description Promotions and rollbacks, newest first.
+         */
+        PromotionHistory: {
+            /** Items */
+            items: components["schemas"]["PromotionRead"][];
+        };
+        /**
          * PromotionRead
          * @description A step of the history.
          */
@@ -10440,6 +10483,28 @@ export interface components {
             weight: number;
         };
         /**
+         * RollBack
+         * @description A version whose rows are to be those of a branch again; what lies between stays in the history.
+         */
+        RollBack: {
+            /**
+             * Branch
+             * @description Letters, digits, . _ -
+             * @default main
+             */
+            branch: string;
+            /**
+             * Message
+             * @default
+             */
+            message: string;
+            /**
+             * Version
+             * @description A version's id (its first eight digits will do), branch or tag.
+             */
+            version: string;
+        };
+        /**
          * Rollout
          * @description One sampled response of the policy.
          */
@@ -11019,6 +11084,27 @@ export interface components {
             sample: components["schemas"]["Sample"];
         };
         /**
+         * Sampling
+         * @description How the model draws what it says.
+         */
+        Sampling: {
+            /**
+             * Max Tokens
+             * @default 1024
+             */
+            max_tokens: number;
+            /**
+             * Temperature
+             * @default 0.7
+             */
+            temperature: number;
+            /**
+             * Top P
+             * @default 1
+             */
+            top_p: number;
+        };
+        /**
          * Score
          * @description A measured number with its uncertainty.
          */
@@ -11055,7 +11141,7 @@ export interface components {
             name: string;
             /** Range */
             range?: number[] | null;
-            sampling_params?: components["schemas"]["trellis_api__fine_tuning__graders__schemas__Sampling"] | null;
+            sampling_params?: components["schemas"]["JudgeSampling"] | null;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -13044,52 +13130,6 @@ export interface components {
          */
         WorkflowState: "queued" | "installing" | "ready" | "failed";
         /**
-         * RollBack
-         * @description A version whose rows are to be those of a branch again; what lies between stays in the history.
-         */
-        trellis_api__datasets__schemas__RollBack: {
-            /**
-             * Branch
-             * @description Letters, digits, . _ -
-             * @default main
-             */
-            branch: string;
-            /**
-             * Message
-             * @default
-             */
-            message: string;
-            /**
-             * Version
-             * @description A version's id (its first eight digits will do), branch or tag.
-             */
-            version: string;
-        };
-        /**
-         * HistoryRead
-         * @description Scores of a model and those it descends from, or of a job's checkpoints; oldest first.
-         */
-        trellis_api__evaluations__schemas__HistoryRead: {
-            /** Items */
-            items: components["schemas"]["HistoryPoint"][];
-        };
-        /**
-         * Sampling
-         * @description How a judge would sample. None of it can be chosen here, and each is refused by its name.
-         */
-        trellis_api__fine_tuning__graders__schemas__Sampling: {
-            /** Max Completions Tokens */
-            max_completions_tokens?: number | null;
-            /** Reasoning Effort */
-            reasoning_effort?: string | null;
-            /** Seed */
-            seed?: number | null;
-            /** Temperature */
-            temperature?: number | null;
-            /** Top P */
-            top_p?: number | null;
-        };
-        /**
          * ResourcesRead
          * @description What a job occupies while it runs.
          */
@@ -13155,25 +13195,6 @@ export interface components {
             memory_used_bytes: number | null;
         };
         /**
-         * HistoryRead
-         * @description Promotions and rollbacks, newest first.
-         */
-        trellis_api__registry__schemas__HistoryRead: {
-            /** Items */
-            items: components["schemas"]["PromotionRead"][];
-        };
-        /**
-         * RollBack
-         * @description Let an alias stand where it stood before.
-         */
-        trellis_api__registry__schemas__RollBack: {
-            /**
-             * Note
-             * @default
-             */
-            note: string;
-        };
-        /**
          * HubSource
          * @description A dataset of a hub, at one commit.
          */
@@ -13200,27 +13221,6 @@ export interface components {
              * @default
              */
             under: string;
-        };
-        /**
-         * Sampling
-         * @description How the model draws what it says.
-         */
-        trellis_contracts__generation__Sampling: {
-            /**
-             * Max Tokens
-             * @default 1024
-             */
-            max_tokens: number;
-            /**
-             * Temperature
-             * @default 0.7
-             */
-            temperature: number;
-            /**
-             * Top P
-             * @default 1
-             */
-            top_p: number;
         };
     };
     responses: never;
@@ -15131,7 +15131,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["trellis_api__datasets__schemas__RollBack"];
+                "application/json": components["schemas"]["RollBack"];
             };
         };
         responses: {
@@ -16989,7 +16989,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["trellis_api__evaluations__schemas__HistoryRead"];
+                    "application/json": components["schemas"]["HistoryRead"];
                 };
             };
             /** @description Not logged in */
@@ -23005,7 +23005,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["trellis_api__registry__schemas__RollBack"] | null;
+                "application/json": components["schemas"]["AliasRollBack"] | null;
             };
         };
         responses: {
@@ -23083,7 +23083,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["trellis_api__registry__schemas__HistoryRead"];
+                    "application/json": components["schemas"]["PromotionHistory"];
                 };
             };
             /** @description Not logged in */

@@ -18,7 +18,7 @@ from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
 from trellis_testing.data_tasks import finish_data_tasks
 
-from .conftest import Upload, as_lines, chats, pairs, prompts
+from .conftest import Upload, chats, pairs, prompts
 
 CHECK = {
     "type": "string_check",
@@ -140,6 +140,21 @@ def test_a_reinforcement_job_scores_with_a_file_made_of_its_grader(
     exec(file["code"], names)
     row = {"item": json.dumps({"reference_answer": "2"})}
     assert [names["score"]("1+1?", each, "2", row) for each in ("2", "3")] == [1.0, 0.0]
+
+
+def test_the_method_of_an_answer_may_be_asked_for_again(
+    official: openai.OpenAI, upload: Upload, model: Model, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trellis_api.rewards.resources.find_obstacle", lambda *_: None)
+    file = upload(prompts()).id
+    method: Any = {"type": "reinforcement", "reinforcement": {"grader": CHECK}}
+    first = official.fine_tuning.jobs.create(model=model.name, training_file=file, method=method)
+    again: Any = first.method
+
+    second = official.fine_tuning.jobs.create(model=model.name, training_file=file, method=again)
+
+    one, other = (platform_job(client, job)["params"] for job in (first, second))
+    assert {name for name in one if one[name] != other[name]} == {"rewards"}
 
 
 def test_a_job_waits_for_its_file_to_be_read(
@@ -405,4 +420,3 @@ def test_a_job_runs_until_its_model_is_there(
 def test_a_foreign_job_is_not_found(official: openai.OpenAI) -> None:
     with pytest.raises(openai.NotFoundError, match="no fine-tuning job"):
         official.fine_tuning.jobs.retrieve("ftjob-abc")
-    assert as_lines(chats(1))

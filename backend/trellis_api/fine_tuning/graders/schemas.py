@@ -57,7 +57,7 @@ class JudgeMessage(Strict):
     type: Literal["message"] = "message"
 
 
-class Sampling(Strict):
+class JudgeSampling(Strict):
     """How a judge would sample. None of it can be chosen here, and each is refused by its name."""
 
     max_completions_tokens: int | None = None
@@ -75,7 +75,7 @@ class ScoreModel(Strict):
     model: str = Field(max_length=200)
     input: list[JudgeMessage] = Field(min_length=1, max_length=32)
     range: list[float] | None = Field(default=None, min_length=2, max_length=2)
-    sampling_params: Sampling | None = None
+    sampling_params: JudgeSampling | None = None
 
 
 Single = Annotated[StringCheck | TextSimilarity | PythonGrader | ScoreModel, Field(discriminator="type")]

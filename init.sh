@@ -362,6 +362,10 @@ fi
 run_parts "${parts[@]}"
 exec 8>&- 9<&-
 
+if [ "$1" = setup ]; then
+  echo "packages and dashboard are installed; ./init.sh starts the platform" >&2
+  exit 0
+fi
 # The default data root lies in the checkout, wherever this is called from.
 export TRELLIS_DATA_ROOT="${TRELLIS_DATA_ROOT:-$here/data}"
 exec "$python" -m trellis_cli "$@"

@@ -524,3 +524,14 @@ def test_uv_works_without_a_cache_that_it_can_write(tmp_path: Path) -> None:
     _, variables, _ = run_uv(tmp_path, "", UV_CACHE_DIR=str(tmp_path / "file" / "cache"))
 
     assert variables["UV_NO_CACHE"] == "1"
+
+
+def test_setup_installs_and_starts_nothing(checkout: Path, programs: Path) -> None:
+    log = write_python(programs)
+    write_program(programs, "bwrap", "exit 0\n")
+
+    done = run(checkout, programs, "setup")
+
+    assert done.returncode == 0, done.stderr
+    assert "are installed" in done.stderr
+    assert "-m trellis_cli setup" not in log.read_text()

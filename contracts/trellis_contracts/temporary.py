@@ -52,7 +52,7 @@ def remove_abandoned() -> None:
         try:
             if folder.stat().st_uid == os.getuid() and _is_abandoned(folder):
                 shutil.rmtree(folder, ignore_errors=True)
-        except FileNotFoundError:  # somebody else has removed it
+        except OSError:  # somebody else has removed it, or it is none of ours
             continue
 
 

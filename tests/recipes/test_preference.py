@@ -76,7 +76,7 @@ def test_an_own_setting_reaches_the_trainer(request_for: Build) -> None:
     [
         ({"params": {"batch_size": 32, "micro_batch_size": 5}}, "micro_batch_not_divisor"),
         ({"params": {"batch_size": 33}, "gpus": 2}, "batch_not_divisible"),
-        ({"row_count": 95}, "too_few_rows"),
+        ({"row_count": 34}, "too_few_rows"),
         ({"params": {"loss_type": "hinge", "label_smoothing": 0.1}}, "label_smoothing_without_effect"),
         ({"params": {"quantize_base": True, "lora_rank": 8}}, "quantization_needs_gpu"),
         (

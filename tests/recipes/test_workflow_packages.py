@@ -131,6 +131,7 @@ def test_plain_requirements_are_taken_and_all_else_is_refused() -> None:
         "langchain-openai >=1.0, <2",
         "uvicorn[standard]~=0.30",
         'tomli ; python_version < "3.11"',
+        'jaxlib; python_version < "3.13" and (sys_platform == "linux" or extra == "cpu")',
         "x.y_z!=1.*",
     ]
     text = "# what it needs\n" + "\n".join(f"{line}  # why" for line in taken) + "\n\n"
@@ -145,6 +146,10 @@ def test_plain_requirements_are_taken_and_all_else_is_refused() -> None:
         "a b",
         "-r other.txt",
         "numpy; x @ y",
+        # pip would read options and variables of a file, wherever they stand.
+        'evil; python_version>"3" --no-binary=:all:',
+        'foo; python_version > "${PIP_INDEX_URL}"',
+        'foo; python_version > "3" \\',
     ):
         with pytest.raises(BadPackage, match="line 1"):
             read_requirements(line)
@@ -185,3 +190,22 @@ def test_the_third_parameter_is_for_other_models() -> None:
     ]
     with pytest.raises(NoWorkflow, match="with these names in order"):
         find_function("async def workflow(task, model, others): ...")
+
+
+def test_a_tar_whose_header_would_fill_memory_is_refused(tmp_path: Path) -> None:
+    header = tarfile.TarInfo("././@PaxHeader")
+    header.type, header.size = tarfile.XHDTYPE, 200 * package.MIB
+    path = tmp_path / "a.tar"
+    with path.open("wb") as file:
+        file.write(header.tobuf(tarfile.USTAR_FORMAT))
+        file.truncate(header.size + 2048)
+
+    with pytest.raises(BadPackage, match="header of the archive is too large"):
+        unpack(path, tmp_path / "out")
+
+
+def test_a_zip_that_lists_too_many_files_is_refused_before_they_are_read(tmp_path: Path) -> None:
+    path = make_zip(tmp_path / "a.zip", {f"{number:0200}": b"" for number in range(9000)})
+
+    with pytest.raises(BadPackage, match="lists too many files"):
+        unpack(path, tmp_path / "out")

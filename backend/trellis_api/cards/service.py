@@ -60,6 +60,9 @@ def _read(text: str) -> tuple[CardFacts, str]:
     if len(parts) < 3 or parts[0].strip():
         raise CardUnreadable("The card does not begin with front matter between two lines of '---'.")
     try:
+        # A card of ours has none; nested ones unfold to more than there is memory.
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(parts[1])):
+            raise CardUnreadable("The front matter has aliases (*name), which no card of the platform has.")
         matter = yaml.safe_load(parts[1])
         stated = CardFacts.model_validate(matter[STATEMENTS])
     except (yaml.YAMLError, TypeError, KeyError, ValidationError, RecursionError) as error:

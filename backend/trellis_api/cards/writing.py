@@ -18,9 +18,20 @@ _NOT_KNOWN = "not known"
 _OTHER = "other"
 
 
+class _WithoutAliases(yaml.SafeDumper):
+    """Writes a list that occurs twice out twice: the check takes no aliases."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """All."""
+        del data
+        return True
+
+
 def write(facts: CardFacts, *, base_url: str) -> str:
     """The whole card."""
-    matter = yaml.safe_dump(_describe(facts, base_url), sort_keys=False, allow_unicode=True, width=1000)
+    matter = yaml.dump(
+        _describe(facts, base_url), Dumper=_WithoutAliases, sort_keys=False, allow_unicode=True, width=1000
+    )
     return f"---\n{matter}---\n\n{write_body(facts, base_url=base_url)}\n"
 
 

@@ -19,7 +19,7 @@ from trellis_api.jobs.metric_tables import metric_points, metric_series
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.presentation import estimate_eta_s
 from trellis_api.jobs.repository import find_job
-from trellis_api.models.repository import map_model_names
+from trellis_api.models.repository import find_model_named, map_model_names
 
 _OVER = frozenset({"succeeded", "failed", "cancelled"})
 
@@ -86,7 +86,7 @@ def _present(session: Session, row: FineTuningJob, job: Job | None) -> JobObject
         id=row.id,
         created_at=int(row.created_at.timestamp()),
         error=find_error(row, job, export),
-        fine_tuned_model=_find_model_name(session, export) if status == "succeeded" else None,
+        fine_tuned_model=_find_model_name(session, row, export) if status == "succeeded" else None,
         finished_at=_instant(_find_end(row, job, export)) if status in _OVER else None,
         hyperparameters=settled if request.method.type == "supervised" else {},
         model=request.model,
@@ -104,9 +104,11 @@ def _present(session: Session, row: FineTuningJob, job: Job | None) -> JobObject
     )
 
 
-def _find_model_name(session: Session, export: Job | None) -> str | None:
+def _find_model_name(session: Session, row: FineTuningJob, export: Job | None) -> str | None:
     """Of the model that the export registered; None where it was deleted since."""
-    model_id = str((export.export or {}).get("model_id")) if export else ""
+    if export is None:  # the job that wrote it was deleted
+        return row.tuned_name if find_model_named(session, name=row.tuned_name) else None
+    model_id = str((export.export or {}).get("model_id"))
     return map_model_names(session, model_ids=[model_id]).get(model_id)
 
 

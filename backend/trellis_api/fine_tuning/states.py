@@ -51,7 +51,10 @@ def find_error(row: FineTuningJob, job: Job | None, export: Job | None) -> JobEr
 
 def _status_of_export(row: FineTuningJob, job: Job, export: Job | None) -> Status:
     if export is None:
-        return "failed" if (job.export_as or {}).get("problem") else "running"
+        plan = job.export_as or {}
+        # A job that is over can be deleted; its model stays.
+        is_over = bool(plan.get("job_id"))
+        return "failed" if plan.get("problem") else "succeeded" if is_over else "running"
     if export.state == JobState.SUCCEEDED:
         return "succeeded"
     if row.cancelled_at is not None:

@@ -1,5 +1,6 @@
 """Decides about named models: which version comes next, and where an alias stands."""
 
+from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session
 
 from trellis_api.core.columns import utc_now
@@ -23,8 +24,7 @@ def add_version(session: Session, *, request: VersionCreate) -> NamedModel:
     model = get_model(session, model_id=request.model)
     named = repository.lock_name(session, name=request.name)
     if named is None:
-        named = NamedModel(name=request.name)
-        repository.add(session, named)
+        named = _make_name(session, request.name)
     version = ModelVersion(
         name=request.name,
         number=repository.next_number(session, name=request.name),
@@ -33,6 +33,20 @@ def add_version(session: Session, *, request: VersionCreate) -> NamedModel:
         note=request.note,
     )
     repository.add(session, version)
+    return named
+
+
+def _make_name(session: Session, name: str) -> NamedModel:
+    """A new name; the row of somebody who has made it at the same moment."""
+    named = NamedModel(name=name)
+    try:
+        with session.begin_nested():
+            repository.add(session, named)
+    except IntegrityError:
+        found = repository.lock_name(session, name=name)
+        if found is None:
+            raise
+        return found
     return named
 
 

@@ -92,10 +92,11 @@ def add_workflow(
 
 
 def retry(session: Session, *, workflow_id: str) -> WorkflowFile:
-    """Install the requirements again that could not be installed."""
+    """Install requirements that could not be installed, or whose installation is no longer there."""
     FILES.lock(session, workflow_id)
     file = FILES.get(session, workflow_id)
-    if file.state != WorkflowState.FAILED:
+    is_installed = file.state == WorkflowState.READY and bool(file.requirements)
+    if file.state != WorkflowState.FAILED and not is_installed:
         raise WorkflowNotRetryable(f"'{file.name}' is {file.state}, it has not failed.")
     file.state, file.reason, file.touched_at = WorkflowState.QUEUED.value, None, None
     session.add(file)

@@ -5,12 +5,26 @@ import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any
 
 from trellis_recipes.workflows.package import BadPackage, check_size, is_ignored
 
 _CHUNK_BYTES = 1024 * 1024
 _MAX_PATH = 240
+_HEADERS = frozenset(
+    (
+        tarfile.XHDTYPE,
+        tarfile.XGLTYPE,
+        tarfile.SOLARIS_XHDTYPE,
+        tarfile.GNUTYPE_LONGNAME,
+        tarfile.GNUTYPE_LONGLINK,
+    )
+)
+_MAX_HEADER_BYTES = 64 * 1024
+#: Two thousand files with the longest names that are taken need a fraction of it.
+_MAX_DIRECTORY_BYTES = 2 * 1024 * 1024
+#: The end of a zip's directory and the longest comment behind it.
+_ZIP_TAIL_BYTES = 22 + 65535
 #: Opens the content of a member.
 Opener = Callable[[], IO[bytes] | None]
 
@@ -23,13 +37,12 @@ def unpack(archive: Path, folder: Path) -> None:
     folder.mkdir(parents=True)
     try:
         if zipfile.is_zipfile(archive):
+            _check_directory(archive)
             with zipfile.ZipFile(archive) as opened:
                 _write_all(_list_zip(opened), folder)
-        elif tarfile.is_tarfile(archive):
-            with tarfile.open(archive) as opened_tar:
-                _write_all(_list_tar(opened_tar), folder)
         else:
-            raise BadPackage("The file is neither a zip nor a tar archive.")
+            with _open_tar(archive) as opened_tar:
+                _write_all(_list_tar(opened_tar), folder)
         _lift_single_folder(folder)
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, RuntimeError, NotImplementedError) as error:
         shutil.rmtree(folder, ignore_errors=True)
@@ -37,6 +50,33 @@ def unpack(archive: Path, folder: Path) -> None:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+class _BoundedInfo(tarfile.TarInfo):
+    """A member whose long names and further headers are small: tarfile reads them into memory whole."""
+
+    def _proc_member(self, tarfile_: tarfile.TarFile) -> Any:
+        if self.type in _HEADERS and self.size > _MAX_HEADER_BYTES:
+            raise BadPackage("A header of the archive is too large.")
+        return super()._proc_member(tarfile_)  # type: ignore[misc]
+
+
+def _open_tar(archive: Path) -> tarfile.TarFile:
+    try:
+        return tarfile.open(archive, tarinfo=_BoundedInfo)
+    except tarfile.ReadError:
+        raise BadPackage("The file is neither a zip nor a tar archive.") from None
+
+
+def _check_directory(archive: Path) -> None:
+    """Look at the size of a zip's list of files, which zipfile reads into memory whole."""
+    with archive.open("rb") as file:
+        file.seek(max(0, archive.stat().st_size - _ZIP_TAIL_BYTES))
+        tail = file.read()
+    # End of central directory: its size is at offset 12. ZIP64 writes 0xffffffff there.
+    at = tail.rfind(b"PK\x05\x06")
+    if at >= 0 and int.from_bytes(tail[at + 12 : at + 16], "little") > _MAX_DIRECTORY_BYTES:
+        raise BadPackage("The archive lists too many files.")
 
 
 def _list_zip(opened: zipfile.ZipFile) -> Iterator[tuple[str, Opener]]:

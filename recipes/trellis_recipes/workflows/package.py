@@ -18,12 +18,13 @@ MAX_REQUIREMENTS = 200
 _MAX_CODE_BYTES = 256 * 1024
 #: What lies beside code and is no part of it.
 IGNORED_FOLDERS = frozenset({"__pycache__", ".git", ".venv", ".mypy_cache", ".pytest_cache", ".ruff_cache"})
-#: ``name[extra]>=1,<2; python_version < "3.12"``: no options, addresses or paths, for nothing is built here.
+#: ``name[extra]>=1,<2; python_version < "3.12"``: no options, addresses, paths or variables, for nothing is
+#: built here. Markers know no ``-``, ``$`` and ``\\``: pip reads options and variables wherever they stand.
 _REQUIREMENT = re.compile(
     r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
     r"(?:\s*\[[A-Za-z0-9._,\s-]*\])?"
     r"\s*(?:\(?(?:(?:===|==|!=|~=|<=|>=|<|>)\s*[A-Za-z0-9.*+!_-]+\s*,?\s*)+\)?)?"
-    r"\s*(?:;[^@]*)?"
+    r"\s*(?:;[\w\s.,<>=!~()\"'+*]*)?"
 )
 
 

@@ -228,7 +228,15 @@ def test_a_card_of_another_model_is_refused(client: TestClient, trained: Model, 
 
 
 @pytest.mark.parametrize(
-    "card", ["# hello", "---\na: [\n---\n", "---\ntrellis: 1\n---\nx", "---\n- a\n---\n", "--- \n"]
+    "card",
+    [
+        "# hello",
+        "---\na: [\n---\n",
+        "---\ntrellis: 1\n---\nx",
+        "---\n- a\n---\n",
+        "--- \n",
+        "---\na: &b [1]\nc: [*b]\n---\n",
+    ],
 )
 def test_a_text_that_is_no_card_is_refused(client: TestClient, trained: Model, card: str) -> None:
     answer = check(client, trained, card)

@@ -186,6 +186,10 @@ def test_what_a_grader_cannot_have_is_refused_by_name(
         ("right +", "cannot be read"),
         ("right // 2", "FloorDiv"),
         ("'a'", "no number"),
+        ("right" + "+right" * 300, "too long"),
+        ("right * 1e999", "not finite"),
+        ("right * 1" + "0" * 400, "too large"),
+        ("-" * 1500 + "right", "formula"),
     ],
 )
 def test_a_formula_is_arithmetic_and_nothing_else(settings: Settings, formula: str, said: str) -> None:

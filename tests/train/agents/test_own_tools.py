@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from trellis_train.agents import environments
 from trellis_train.agents.environments import BadRequest
+from trellis_train.agents.own_tools.schemas import find_argument_fault, read_schema
 
 CODE = """
 import asyncio
@@ -126,3 +127,20 @@ def test_tools_that_could_not_be_called_are_refused(
 ) -> None:
     with pytest.raises(BadRequest, match=problem):
         make(tmp_path, schemas, code)
+
+
+def of_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
+    return {"name": "tool", "parameters": {"type": "object", **parameters}}
+
+
+@pytest.mark.parametrize("reference", ["file:///etc/passwd", "http://127.0.0.1/schema.json", "other.json"])
+def test_a_schema_that_refers_to_a_file_or_an_address_is_refused(reference: str) -> None:
+    with pytest.raises(BadRequest, match="is followed"):
+        read_schema(of_parameters({"properties": {"a": {"$ref": reference}}}))
+
+
+@pytest.mark.parametrize("reference", ["#/$defs/none", "#/properties/a"])
+def test_a_reference_that_leads_nowhere_is_a_tools_answer(reference: str) -> None:
+    tool = read_schema(of_parameters({"properties": {"a": {"$ref": reference}}}))
+
+    assert "cannot be used" in (find_argument_fault(tool, {"a": 1}) or "")

@@ -26,8 +26,13 @@ sys.stdin.read()
 """
 #: Modules that an interpreter by itself would not import.
 AT_ONCE, AT_FIRST_REQUEST = "colorsys", "wave"
+
+
 #: With a locale, for which Python would otherwise add a variable, and what the server was loaded with.
-ONLY = {"LC_ALL": "C.UTF-8", "ONLY": "this", **settings_of_loading(os.environ)}
+def only() -> dict[str, str]:
+    return {"LC_ALL": "C.UTF-8", "ONLY": "this", **settings_of_loading(os.environ)}
+
+
 WHO = "import sys; print({'colorsys', 'wave'} <= sys.modules.keys())"
 
 
@@ -71,8 +76,14 @@ def test_a_script_has_its_arguments_folder_environment_and_input(host: Host, tmp
         "    said = [sys.argv, os.getcwd(), sorted(os.environ), beside.name, sys.stdin.read()]\n"
         "    print(json.dumps(said)); print('aside', file=sys.stderr)\n"
     )
-    done = host.run("-u", str(script), "--one=two words", cwd="/", env=ONLY, input="typed")
-    assert json.loads(done.stdout) == [[str(script), "--one=two words"], "/", sorted(ONLY), "found", "typed"]
+    done = host.run("-u", str(script), "--one=two words", cwd="/", env=only(), input="typed")
+    assert json.loads(done.stdout) == [
+        [str(script), "--one=two words"],
+        "/",
+        sorted(only()),
+        "found",
+        "typed",
+    ]
     assert done.stderr == "aside\n"
 
 

@@ -77,8 +77,8 @@ def find_bounds(mask: Tensor) -> list[int] | None:
     ``mask`` is (rows, 1, tokens, tokens), true where a token sees another. It has to be that of causal
     sequences that fill the row: a window, a prefix that is seen whole, padding or a cache are left alone.
     """
-    rows, heads, tokens, seen = mask.shape
-    if mask.dtype != torch.bool or rows != 1 or heads != 1 or tokens != seen:
+    tokens = mask.shape[-1]
+    if mask.dtype != torch.bool or mask.shape != (1, 1, tokens, tokens):
         return None
     first_seen = mask[0, 0].to(torch.uint8).argmax(dim=-1)
     place = torch.arange(tokens, device=mask.device)

@@ -53,14 +53,17 @@ def merged_weights(module: Any) -> Iterator[tuple[str, Tensor]]:
     from verl.utils.model import convert_weight_keys
 
     state = gather_together(module.state_dict())
+    layers = {name: layer for name, layer in module.named_modules() if isinstance(layer, LoraLayer)}
+    for name, layer in layers.items():
+        if layer.use_dora.get(ADAPTER) or getattr(layer, "fan_in_fan_out", False):
+            raise ValueError(f"an adapter of this kind cannot be added to {name}")
     added = {
         f"{name}.base_layer.weight": (
             layer.scaling[ADAPTER],
             f"{name}.lora_B.{ADAPTER}.weight",
             f"{name}.lora_A.{ADAPTER}.weight",
         )
-        for name, layer in module.named_modules()
-        if isinstance(layer, LoraLayer)
+        for name, layer in layers.items()
     }
     for base, (_, *parts) in added.items():
         if not state.keys() >= {base, *parts}:

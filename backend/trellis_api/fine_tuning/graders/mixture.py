@@ -5,7 +5,9 @@ has no place in the sandbox, so a formula that weighs one must be a weighted sum
 """
 
 import ast
+import itertools
 import json
+import math
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +31,8 @@ from trellis_api.fine_tuning.graders.schemas import (
 
 PARAM = "method.reinforcement.grader"
 _ROOTS = ("item", "sample")
+#: Parts of a formula: many times what the graders that are allowed need.
+_MOST_NODES = 400
 #: Names that a reward file may report beside the score (``trellis_recipes.reward_parts``).
 _PART = re.compile(r"[a-z][a-z0-9_]{0,31}")
 
@@ -54,7 +58,8 @@ def build_rewards(grader: Single | Multi, settings: Settings) -> Rewards:
 def _build(graders: dict[str, Single], formula: str, settings: Settings, places: dict[str, str]) -> Rewards:
     try:
         tree = runtime.parse_formula(formula, list(graders))
-    except ValueError as error:
+        _check_size(tree)
+    except (ValueError, RecursionError, OverflowError) as error:
         raise _refuse(f"{PARAM}.calculate_output", f"{error}") from None
     for name, grader in graders.items():
         _check(grader, places[name])
@@ -71,6 +76,16 @@ def _build(graders: dict[str, Single], formula: str, settings: Settings, places:
         return Rewards(None, [term])
     rest = " + ".join(f"({weight!r}) * {each}" for each, weight in weights.items() if each in computed)
     return Rewards(_write(computed, rest or "0"), [term])
+
+
+def _check_size(tree: ast.expr) -> None:
+    """Raise ``ValueError`` for a formula that nobody would write: very long, or with numbers out of range."""
+    nodes = list(itertools.islice(ast.walk(tree), _MOST_NODES + 1))
+    if len(nodes) > _MOST_NODES:
+        raise ValueError("the formula is too long")
+    numbers = (node.value for node in nodes if isinstance(node, ast.Constant))
+    if not all(math.isfinite(float(number)) for number in numbers if isinstance(number, int | float)):
+        raise ValueError("the formula has a number that is not finite")
 
 
 def _check(grader: Single, place: str) -> None:
@@ -121,7 +136,9 @@ def _find_weights(tree: ast.expr) -> dict[str, float]:
     """The weights of a weighted sum; a constant is left out, as it changes nothing about what is learned."""
     try:
         found = _sum_of(tree)
-    except ValueError:
+        if not all(map(math.isfinite, found.values())):
+            raise ValueError
+    except (ValueError, OverflowError):
         raise _refuse(
             f"{PARAM}.calculate_output",
             "with a 'score_model' the formula must be a weighted sum of the graders, such as "

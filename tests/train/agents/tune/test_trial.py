@@ -11,6 +11,7 @@ from trellis_contracts.agents import AgentTask
 from trellis_contracts.attempt import PREPARED_FOLDER, TRAIN_FILE
 from trellis_train.agents.preflight import AgentUnusable, check_first_sessions
 from trellis_train.agents.tune.mapping import map_config
+from trellis_train.agents.tune.places import bring
 from trellis_train.agents.tune.program import WorkflowSource
 from trellis_train.agents.tune.settings import read_config
 from trellis_train.agents.tune.trial import find_place_faults, find_session_faults, made_up_task
@@ -84,8 +85,9 @@ def place_faults(model: Path, rows: Path) -> tuple[list[str], list[dict[str, Any
         "model": {"model_path": str(model)},
         "buffer": {"explorer_input": {"taskset": {"path": str(rows)}}},
     }
-    faults, tasks = find_place_faults(map_config(*read_config(config), platform="cpu"))
-    return [fault.code for fault in faults], tasks
+    job, missing = bring(map_config(*read_config(config), platform="cpu"), has_weights=False)
+    faults, tasks = find_place_faults(job)
+    return [fault.code for fault in [*missing, *faults]], tasks
 
 
 def test_models_and_rows_that_are_not_there_are_faults_and_rows_become_tasks(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+from referencing import Registry
+from referencing.exceptions import Unresolvable
 from trellis_contracts.agents import ToolSchema
 
 from trellis_train.agents.environments import BadRequest
@@ -60,12 +62,29 @@ def read_schema(entry: Any) -> ToolSchema:
         jsonschema.Draft202012Validator.check_schema(parameters)
     except jsonschema.SchemaError as error:
         raise BadRequest(f"{name}: its parameters are no JSON Schema: {error.message[:200]}.") from error
+    if foreign := _find_foreign_reference(parameters):
+        raise BadRequest(f"{name}: its parameters refer to {foreign[:200]!r}; only '#/...' is followed.")
     return ToolSchema(
         name=name,
         description=str(function.get("description") or ""),
         parameters=parameters,
         ends_episode=function.get("ends_episode", entry.get("ends_episode")) is True,
     )
+
+
+def _find_foreign_reference(schema: Any) -> str | None:
+    """A reference that leaves the schema, if there is one."""
+    waiting = [schema]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            for key in ("$ref", "$dynamicRef"):
+                if isinstance(found := value.get(key), str) and not found.startswith("#"):
+                    return found
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+    return None
 
 
 def function_name(tool: str) -> str:
@@ -75,8 +94,12 @@ def function_name(tool: str) -> str:
 
 def find_argument_fault(tool: ToolSchema, arguments: dict[str, Any]) -> str | None:
     """What is wrong with the arguments of a call, in a sentence for the model."""
-    errors = jsonschema.Draft202012Validator(tool.parameters).iter_errors(arguments)
-    first = next(iter(errors), None)
+    # A registry of its own: jsonschema would open whatever address or file a reference names.
+    validator = jsonschema.Draft202012Validator(tool.parameters, registry=Registry())
+    try:
+        first = next(iter(validator.iter_errors(arguments)), None)
+    except (Unresolvable, RecursionError) as error:
+        return f"the schema of {tool.name} cannot be used: {type(error).__name__}"
     if first is None:
         return None
     place = ".".join(map(str, first.absolute_path))

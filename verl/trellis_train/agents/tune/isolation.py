@@ -5,6 +5,7 @@ does, its session ends with a result or a ``SessionFailed`` that says why.
 """
 
 import asyncio
+import logging
 import math
 import queue
 import threading
@@ -23,6 +24,7 @@ from trellis_train.sandbox.limits import MIB, Limits
 from trellis_train.sandbox.plain_data import NotPlain, dump, load
 from trellis_train.sandbox.session import SandboxSession
 
+log = logging.getLogger(__name__)
 #: Conversations grow: what crosses in a step may be larger than a reward's answer.
 _ANSWER_BYTES = 16 * MIB
 #: A process is made anew after so many sessions, before its processor time is used up.
@@ -151,7 +153,7 @@ class WorkflowRunner:
         try:
             step = await self._call(process, "begin", task)
             while "calls" in step:
-                for call in step["calls"]:
+                for call in _read_calls(step["calls"]):
                     made += 1
                     if made > MAX_CALLS:
                         raise SessionFailed(f"the workflow called the model more than {MAX_CALLS} times")
@@ -178,7 +180,10 @@ class WorkflowRunner:
             return await model.answer(call["messages"], call["tools"], call["options"])
         except ContextExceeded as error:
             return {"kind": "ContextExceeded", "error": str(error)}
-        except (ModelError, KeyError, TypeError, ValueError, AttributeError) as error:
+        except Exception as error:
+            # What a stranger's process asks for may go wrong in any way: its session hears of it.
+            if not isinstance(error, ModelError):
+                log.debug("a call of a workflow failed", exc_info=True)
             return {"kind": "ModelError", "error": f"{error} (after {time.monotonic() - started:.1f} s)"}
 
     async def _call(self, process: "_Process", function: str, argument: Any) -> dict[str, Any]:
@@ -250,6 +255,13 @@ class _Process:
 
     def end(self) -> None:
         self._sandbox.close()
+
+
+def _read_calls(calls: Any) -> list[dict[str, Any]]:
+    """What a stranger's process asks for; ``SandboxError`` where that is something else."""
+    if not isinstance(calls, list) or not all(isinstance(each, dict) and "call" in each for each in calls):
+        raise SandboxError("it wrote something else where its calls belong")
+    return calls
 
 
 def read_result(done: Any) -> SessionResult:

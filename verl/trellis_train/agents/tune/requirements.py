@@ -96,14 +96,14 @@ def install(
 
 def _install(requirements: Sequence[str], draft: Path, timeout_s: float, max_bytes: int) -> None:
     site, log, temporary = draft / SITE_FOLDER, draft / LOG_FILE, draft / "tmp"
-    wanted = draft / "requirements.txt"
     temporary.mkdir()
-    wanted.write_text("".join(f"{line}\n" for line in requirements), encoding="utf-8")
     command = [
         sys.executable, "-m", "pip", "install", "--no-input", "--disable-pip-version-check",
         "--progress-bar", "off",
         # Builds of source packages would run their code here.
-        "--only-binary", ":all:", "--target", str(site), "--requirement", str(wanted),
+        "--only-binary", ":all:", "--target", str(site),
+        # As arguments: in a file pip would look for options and variables.
+        "--", *requirements,
     ]  # fmt: skip
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603 - our own command

@@ -28,6 +28,8 @@ _PORTS = {"http": 80, "https": 443}
 #: Of what a host answers, and of what it is sent.
 _MAX_BYTES = 4 * 1024**2
 _MAX_TIMEOUT_S = 120.0
+#: Of a request that a workflow makes: another Host would be another host behind the same address.
+_OWN_HEADERS = frozenset({"host", "accept-encoding", "content-length", "transfer-encoding", "connection"})
 #: An endpoint that is being loaded says when to come back.
 _STARTING, _RETRY_S = 503, 5.0
 _PASSED_ON = (
@@ -138,10 +140,16 @@ class Services:
         if method not in _METHODS:
             raise ModelError(f"a host is asked with {', '.join(_METHODS)}, not {method[:20]}")
         body, given = request["body"], request["json"]
+        if body is not None and not isinstance(body, str):
+            raise ModelError("the body of a request is a text; json= takes anything else")
         content = json.dumps(given) if given is not None else body
         if content is not None and len(str(content)) > _MAX_BYTES:
             raise ModelError(f"a request may have {_MAX_BYTES // 1024**2} MiB")
-        headers = {str(name): str(value) for name, value in request["headers"].items()}
+        headers = {
+            str(name): str(value)
+            for name, value in request["headers"].items()
+            if str(name).lower() not in _OWN_HEADERS
+        } | {"Accept-Encoding": "identity"}
         if given is not None:
             headers.setdefault("Content-Type", "application/json")
         timeout_s = min(max(float(request["timeout"]), 0.1), _MAX_TIMEOUT_S)
@@ -210,8 +218,11 @@ def _describe(tool: ToolSchema) -> dict[str, Any]:
 
 
 async def _read(answer: httpx.Response) -> bytes:
+    """The answer as it was sent: unpacked, a small one may be larger than what is counted here."""
+    if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
+        raise ModelError("the host answered in a compressed form, which was not asked for")
     received = b""
-    async for chunk in answer.aiter_bytes():
+    async for chunk in answer.aiter_raw():
         received += chunk
         if len(received) > _MAX_BYTES:
             raise ModelError(f"the host answered more than {_MAX_BYTES // 1024**2} MiB")

@@ -76,6 +76,42 @@ def test_time_grows_with_the_rows_of_a_step(
     assert read(client, request_body)["time"]["seconds"] == 220.0
 
 
+def test_rows_that_nobody_typed_are_those_of_the_preset(
+    client: TestClient, database: Database, request_body: dict[str, Any]
+) -> None:
+    """A run that was given nothing had the preset's rows in a step, as a launch that is given nothing has."""
+    add_run(database, request_body, step_s=1.0, params={"total_steps": 11}, preset="cpu-tiny")
+    typed = client.post("/api/v1/jobs/preview", json={**request_body, "params": {"total_steps": 100}}).json()
+    rows = {name: typed["params"][name] for name in ("batch_size", "group_size")}
+    assert typed["forecast"]["time"]["seconds"] == 120.0
+
+    request_body["params"] = {"total_steps": 100, **rows, "batch_size": 2 * rows["batch_size"]}
+    assert read(client, request_body)["time"]["seconds"] == 220.0
+
+
+def test_a_queued_job_of_a_recipe_that_is_gone_has_no_length_and_breaks_nothing(
+    client: TestClient, database: Database, request_body: dict[str, Any]
+) -> None:
+    add_run(database, request_body, step_s=1.0, state=JobState.QUEUED, name="old", recipe="gone")
+
+    assert read(client, request_body)["start"]["unknown"] == "old"
+
+
+def test_a_resumed_job_has_only_its_last_steps_left(
+    client: TestClient, database: Database, request_body: dict[str, Any]
+) -> None:
+    add_run(database, request_body, step_s=1.0)
+    add_run(database, request_body, step_s=1.0, state=JobState.QUEUED, step=80, total_steps=100, gpus=1,
+            name="ahead", params={"total_steps": 100, "batch_size": 8, "group_size": 4},
+            first_step_at=None, last_step_at=None)  # fmt: skip
+    add_run(database, request_body, step_s=1.0, state=JobState.RUNNING, gpus=3, steps=11, total_steps=1000,
+            recipe="sft", name="long")  # fmt: skip
+    request_body["resources"] = {"gpus": 1}
+
+    # One slot is free: the job that is ahead takes it for the start and its twenty steps.
+    assert read(client, request_body)["start"]["seconds"] == 40.0
+
+
 def test_runs_on_other_data_speak_only_where_there_are_no_others(
     client: TestClient, database: Database, request_body: dict[str, Any]
 ) -> None:

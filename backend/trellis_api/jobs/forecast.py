@@ -117,8 +117,7 @@ def _measure(other: Job, job: Job) -> Measured | None:
         return None
     steps = other.step - other.first_step
     seconds = (other.last_step_at - other.first_step_at).total_seconds()
-    params = resolve_params(other)
-    if steps < _MIN_STEPS or seconds <= 0 or params is None:
+    if steps < _MIN_STEPS or seconds <= 0 or (params := resolve_params(other)) is None:
         return None
     start_s = 0.0 if other.launched_at is None else (other.first_step_at - other.launched_at).total_seconds()
     return Measured(

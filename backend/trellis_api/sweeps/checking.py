@@ -51,7 +51,7 @@ def make_plan(session: Session, settings: Settings, *, request: SweepCreate) -> 
         recipe = None  # the composition says so, with the nearest name
     plan = _fill_in(request, recipe, settings)
     plan.errors += _check_names(plan.request, recipe)
-    plan.errors += _check_steps(plan)
+    plan.errors += _check_whole_numbers(plan)
     plan.errors += _check_seeds(plan.request)
     plan.errors += _check_budget(request, plan)
     plan.errors += _check_sizes(plan, settings)
@@ -167,11 +167,12 @@ def _check_seeds(request: SweepCreate) -> Iterator[SweepIssue]:
         yield SweepIssue(code="seed_fixed", field="job.params.seed", message=message)
 
 
-def _check_steps(plan: Plan) -> Iterator[SweepIssue]:
+def _check_whole_numbers(plan: Plan) -> Iterator[SweepIssue]:
     for name, each in plan.request.parameters.items():
-        if plan.integers[name] and each.step is not None and each.step != round(each.step):
-            message = f"'{name[:80]}' takes whole numbers; its step of {each.step:g} is none."
-            yield SweepIssue(code="invalid_value", field=f"parameters.{name}", message=message)
+        for part, value in (("min", each.min), ("max", each.max), ("step", each.step)):
+            if plan.integers[name] and isinstance(value, float) and not value.is_integer():
+                message = f"'{name[:80]}' takes whole numbers; its {part} of {value:g} is none."
+                yield SweepIssue(code="invalid_value", field=f"parameters.{name}", message=message)
 
 
 def _check_budget(asked: SweepCreate, plan: Plan) -> Iterator[SweepIssue]:

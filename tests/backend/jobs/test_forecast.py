@@ -9,6 +9,7 @@ from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.ids import new_id
 from trellis_api.datasets.models import Dataset
+from trellis_api.jobs import forecast
 from trellis_api.jobs.models import Job
 from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
@@ -110,6 +111,26 @@ def test_a_resumed_job_has_only_its_last_steps_left(
 
     # One slot is free: the job that is ahead takes it for the start and its twenty steps.
     assert read(client, request_body)["start"]["seconds"] == 40.0
+
+
+def test_runs_that_were_alike_are_looked_up_once_for_all_queued_jobs_of_a_kind(
+    client: TestClient, database: Database, request_body: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_run(database, request_body, step_s=1.0)
+    for number in range(5):
+        add_run(database, request_body, step_s=1.0, state=JobState.QUEUED, name=f"ahead {number}", step=0,
+                total_steps=None, first_step_at=None, last_step_at=None)  # fmt: skip
+    asked: list[str] = []
+    whole = forecast.list_alike
+
+    def count(session: Any, *, job: Job, model: Model) -> Any:
+        asked.append(job.name)
+        return whole(session, job=job, model=model)
+
+    monkeypatch.setattr(forecast, "list_alike", count)
+
+    assert read(client, request_body)["start"]["jobs_ahead"] == 5
+    assert len(asked) == 2  # of the launch itself, and of those ahead
 
 
 def test_runs_on_other_data_speak_only_where_there_are_no_others(

@@ -144,6 +144,8 @@ def test_never_more_runs_at_a_time_than_asked_for(
                          "group_size": {"min": 1, "max": 90, "step": 1}}}, {"budget.runs": "too_many_runs"}),
         ({"parameters": {"group_size": {"min": 2, "max": 8, "step": 1.5}}},
          {"parameters.group_size": "invalid_value"}),
+        ({"parameters": {"group_size": {"min": 0.5, "max": 8, "scale": "log", "count": 3}}},
+         {"parameters.group_size": "invalid_value"}),
         ({"seeds": [1, 2, 3], "budget": {"runs": 2}}, {"budget.runs": "too_few_runs"}),
     ],
 )  # fmt: skip

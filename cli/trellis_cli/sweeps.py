@@ -213,7 +213,9 @@ def _best_text(found: dict[str, Any]) -> str:
     best = found["best"]
     if best is None:
         return ""
-    return f"{best['mean']:.4g} {escape(values_text(best['values']))}".strip()
+    finished, planned = best["finished_seeds"], best["planned_seeds"]
+    seeds = f" ({finished} of {planned} seeds)" if planned > 1 and finished < planned else ""
+    return f"{best['mean']:.4g} {escape(values_text(best['values']))}".strip() + seeds
 
 
 def _print(found: dict[str, Any], *, as_json: bool) -> None:
@@ -228,6 +230,8 @@ def _print(found: dict[str, Any], *, as_json: bool) -> None:
     )
     if found["reason"]:
         out.print(escape(found["reason"]))
+    if found["best"]:
+        out.print(f"best: {_best_text(found)}", highlight=False)
     place = {each["trial"]: number for number, each in enumerate(found["trials"])}
     runs = sorted(found["runs"], key=lambda run: (place.get(run["trial"], len(place)), run["index"]))
     names = list(dict.fromkeys(name for run in runs for name in run["values"]))
@@ -239,11 +243,11 @@ def _print(found: dict[str, Any], *, as_json: bool) -> None:
             *(str(run["values"].get(name, "")) for name in names),
             str(run["seed"]),
             run["job"]["id"] if run["job"] else "",
-            escape(run["problem"] or ""),
+            escape(run["problem"] or run["prune_reason"] or ""),
         )
         for run in runs
     ]
-    print_table(("run", "state", "value", *names, "seed", "job", "problem"), rows)
+    print_table(("run", "state", "value", *names, "seed", "job", "why"), rows)
     for each in found["importance"]["parameters"]:
         out.print(
             f"importance of {escape(each['parameter'])}: {each['importance']:.2f} (p = {each['p_value']:.2f})"

@@ -2140,6 +2140,7 @@ class SweepRunRead(TypedDict):
     job_state: JobState | None
     problem: str | None
     progress: Progress | None
+    prune_reason: str | None
     pruned_at: str | None
     seed: int
     state: RunState
@@ -2258,7 +2259,9 @@ class Trajectory(TypedDict):
 class TrialRead(TypedDict):
     """Runs with the same values."""
 
+    finished_seeds: int
     mean: float
+    planned_seeds: int
     run_count: int
     spread: float | None
     trial: int

@@ -77,6 +77,23 @@ def test_a_sweep_is_checked_submitted_shown_and_its_best_run_cloned(
     assert trellis(platform, "sweep", "delete", "rates").returncode == 0
 
 
+def test_show_says_that_seeds_of_the_best_have_not_finished(
+    platform: LightPlatform, database: Database, document: dict[str, Any], tmp_path: Path
+) -> None:
+    file = tmp_path / "sweep.yaml"
+    file.write_text(yaml.safe_dump({**document, "name": "by seed", "parameters": {}, "seeds": [1, 2, 3]}))
+    made = json.loads(trellis(platform, "sweep", "submit", "-f", str(file), "--json").stdout)
+    rig = SweepRig(database, platform.settings)
+    rig.look()
+    job = next(each for each in rig.active() if each.sweep_id == made["id"])
+    rig.start(job.id)
+    rig.measure(job.id, 1, 0.5)
+    rig.end(job.id)
+    rig.look()
+
+    assert "best: 0.5 (1 of 3 seeds)" in trellis(platform, "sweep", "show", "by seed").stdout
+
+
 def test_a_mistake_is_told_with_file_and_line(
     platform: LightPlatform, document: dict[str, Any], tmp_path: Path
 ) -> None:

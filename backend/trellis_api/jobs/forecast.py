@@ -5,12 +5,14 @@ Nothing is guessed: without a measured run that was alike the time is null, and 
 
 import heapq
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlmodel import Session, col, select
 from trellis_contracts.states import JobState
+from trellis_recipes.catalogue import UnknownRecipe, get_recipe
 from trellis_recipes.compose import ComposeRequest, Composition
+from trellis_recipes.knobs import Value, resolve_knobs
 from trellis_recipes.memory.settings import IncompleteConfiguration
 
 from trellis_api.core.settings import Settings
@@ -61,7 +63,17 @@ def forecast(
     )
 
 
-def rows_of_a_step(params: dict[str, object]) -> int:
+def resolve_params(job: Job) -> dict[str, Value] | None:
+    """What a run was given, the rest by its preset and its recipe; None where the recipe is not known."""
+    try:
+        recipe = get_recipe(job.recipe)
+    except UnknownRecipe:
+        return None
+    preset = next((each for each in recipe.presets if each.id == job.preset), None)
+    return resolve_knobs(recipe, preset, job.params)[0]
+
+
+def rows_of_a_step(params: Mapping[str, object]) -> int:
     """Rows, or responses, that one step works on; 1 where the parameters do not say."""
     batch, group = params.get("batch_size"), params.get("group_size")
     return (batch if isinstance(batch, int) else 1) * (group if isinstance(group, int) else 1)
@@ -105,14 +117,14 @@ def _measure(other: Job, job: Job) -> Measured | None:
         return None
     steps = other.step - other.first_step
     seconds = (other.last_step_at - other.first_step_at).total_seconds()
-    if steps < _MIN_STEPS or seconds <= 0:
+    if steps < _MIN_STEPS or seconds <= 0 or (params := resolve_params(other)) is None:
         return None
     start_s = 0.0 if other.launched_at is None else (other.first_step_at - other.launched_at).total_seconds()
     return Measured(
         job_id=other.id,
         step_s=seconds / steps,
         start_s=max(0.0, start_s),
-        rows=rows_of_a_step(other.params) if "batch_size" in other.params else 0,
+        rows=rows_of_a_step(params),
         is_same_data=other.dataset_id == job.dataset_id,
     )
 
@@ -122,8 +134,7 @@ def _tell_time(
 ) -> TimeForecast | None:
     if not measured or not steps:
         return None
-    # A run whose rows are not known was on the recipe's own batch, as a launch without one is.
-    scaled = [each.step_s * (rows / each.rows if each.rows else 1.0) for each in measured]
+    scaled = [each.step_s * rows / each.rows for each in measured]
     start_s = statistics.median(each.start_s for each in measured)
     step_s = statistics.median(scaled)
     seconds = start_s + steps * step_s
@@ -157,6 +168,7 @@ def _tell_start(session: Session, settings: Settings, *, job: Job) -> StartForec
             return StartForecast(seconds=None, jobs_ahead=len(ahead), unknown=each.name)
         heapq.heappush(ends, (eta, each.gpus))
     now = 0.0
+    known: _Known = {}
     for each in [*ahead, job]:
         while free < each.gpus and ends:
             now, given = heapq.heappop(ends)
@@ -165,7 +177,7 @@ def _tell_start(session: Session, settings: Settings, *, job: Job) -> StartForec
             return StartForecast(seconds=None, jobs_ahead=len(ahead))
         if each is job:
             return StartForecast(seconds=round(now, 1), jobs_ahead=len(ahead))
-        length = _length_s(session, each)
+        length = _length_s(session, each, known)
         if length is None:
             return StartForecast(seconds=None, jobs_ahead=len(ahead), unknown=each.name)
         free -= each.gpus
@@ -173,17 +185,27 @@ def _tell_start(session: Session, settings: Settings, *, job: Job) -> StartForec
     return StartForecast(seconds=None, jobs_ahead=len(ahead))
 
 
-def _length_s(session: Session, job: Job) -> float | None:
-    """Of a queued job: its steps as asked for, at the speed of runs that were alike."""
-    model = session.get(Model, job.model_id)
-    steps = job.total_steps or job.params.get("total_steps")
-    if model is None or not isinstance(steps, int) or not steps:
+#: Runs that were alike, by recipe, model, slots and data: a queue often holds many jobs of one kind.
+_Known = dict[tuple[str, str, int, str | None], list[Measured]]
+
+
+def _length_s(session: Session, job: Job, known: _Known) -> float | None:
+    """Of a queued job: the steps that are left of those asked for, at the speed of runs that were alike."""
+    model, params = session.get(Model, job.model_id), resolve_params(job)
+    if model is None or params is None:
         return None
-    measured = list_alike(session, job=job, model=model)
+    steps = job.total_steps or params.get("total_steps")
+    if not isinstance(steps, int) or not steps:
+        return None
+    kind = (job.recipe, job.model_id, job.gpus, job.dataset_id)
+    if kind not in known:
+        known[kind] = list_alike(session, job=job, model=model)
+    measured = known[kind]
     if not measured:
         return None
     start_s = statistics.median(each.start_s for each in measured)
-    return start_s + steps * statistics.median(each.step_s for each in measured)
+    step_s = statistics.median(each.step_s / each.rows for each in measured) * rows_of_a_step(params)
+    return start_s + max(0, steps - job.step) * step_s
 
 
 def _tell_disk(composition: Composition, request: ComposeRequest) -> DiskForecast | None:

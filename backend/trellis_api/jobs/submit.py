@@ -74,6 +74,7 @@ def preview(
     request: JobCreate,
     settings: Settings,
     measured: MeasuredMachine | None = None,
+    with_forecast: bool = True,
 ) -> JobPreview:
     """What would run; mistakes are in ``errors``, but a model or dataset that is not there raises."""
     job = _build_job(request)
@@ -111,7 +112,7 @@ def preview(
         memory=estimated.memory,
         forecast=(
             None
-            if issues or composition.errors
+            if issues or composition.errors or not with_forecast
             else forecasting.forecast(
                 session,
                 settings,

@@ -26,7 +26,7 @@ from trellis_api.sweeps.checking import job_request, read_integers
 from trellis_api.sweeps.models import Sweep, SweepRun
 from trellis_api.sweeps.schemas import SweepCreate
 from trellis_api.sweeps.search import propose
-from trellis_api.sweeps.states import SweepState
+from trellis_api.sweeps.states import UNDER_WAY, SweepState
 
 log = logging.getLogger(__name__)
 PRUNED = "sweep_pruned"
@@ -200,10 +200,13 @@ def _end_early(state: _State) -> None:
         _abort(state, RUNS_FAILED, f"The first {len(failed)} runs failed; the last one: {why}")
         return
     done = [run for run in over if (job := state.job_of(run)) and job.state == JobState.SUCCEEDED]
-    if done and all(run.value is None for run in done):
-        keys = repository.list_keys(state.session, job_id=done[0].job_id or "")
-        shown = ", ".join(keys[:20]) or "nothing"
-        metric = state.request.objective.metric
+    if not done or any(run.value is not None for run in done):
+        return
+    # A run whose last value is no number has reported the metric, and another may do better.
+    keys = [repository.list_keys(state.session, job_id=run.job_id or "") for run in done]
+    metric = state.request.objective.metric
+    if not any(metric in each for each in keys):
+        shown = ", ".join(keys[0][:20]) or "nothing"
         _abort(state, METRIC_MISSING, f"A run has finished without '{metric}'. It reported: {shown}.")
 
 
@@ -253,7 +256,7 @@ def _begin_one(state: _State) -> bool:
             request.search,
             request.parameters,
             read_integers(request),
-            trials=measuring.list_trials(state.runs),
+            trials=measuring.list_trials(state.runs, state.jobs),
             mode=request.objective.mode or "max",
             budget=(request.budget.runs or 1) // len(request.seeds),
         )
@@ -333,9 +336,11 @@ def _settle(state: _State) -> None:
             _end(sweep, SweepState.SUCCEEDED if has_value else SweepState.FAILED)
             if not has_value and sweep.reason is None:
                 sweep.reason = "No run has finished with a value of the metric."
+    elif sweep.state not in UNDER_WAY:
+        pass  # a person goes on with a run by hand, which changes nothing of how the sweep ended
     elif is_open:
         sweep.state = SweepState.STOPPING.value
-    elif sweep.state in (SweepState.STOPPING, SweepState.RUNNING):
+    else:
         _end(sweep, SweepState.FAILED if sweep.cause in _ABORTED else SweepState.STOPPED)
     state.session.add(sweep)
     state.session.flush()

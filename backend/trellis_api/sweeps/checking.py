@@ -51,7 +51,9 @@ def make_plan(session: Session, settings: Settings, *, request: SweepCreate) -> 
         recipe = None  # the composition says so, with the nearest name
     plan = _fill_in(request, recipe, settings)
     plan.errors += _check_names(plan.request, recipe)
+    plan.errors += _check_whole_numbers(plan)
     plan.errors += _check_seeds(plan.request)
+    plan.errors += _check_budget(request, plan)
     plan.errors += _check_sizes(plan, settings)
     if not plan.errors:
         _check_values(session, settings, plan)
@@ -165,6 +167,21 @@ def _check_seeds(request: SweepCreate) -> Iterator[SweepIssue]:
         yield SweepIssue(code="seed_fixed", field="job.params.seed", message=message)
 
 
+def _check_whole_numbers(plan: Plan) -> Iterator[SweepIssue]:
+    for name, each in plan.request.parameters.items():
+        for part, value in (("min", each.min), ("max", each.max), ("step", each.step)):
+            if plan.integers[name] and isinstance(value, float) and not value.is_integer():
+                message = f"'{name[:80]}' takes whole numbers; its {part} of {value:g} is none."
+                yield SweepIssue(code="invalid_value", field=f"parameters.{name}", message=message)
+
+
+def _check_budget(asked: SweepCreate, plan: Plan) -> Iterator[SweepIssue]:
+    runs, seeds = asked.budget.runs, len(plan.request.seeds)
+    if runs is not None and runs < seeds:
+        message = f"A combination is run once for each of the {seeds} seeds; {runs} runs are not enough."
+        yield SweepIssue(code="too_few_runs", field="budget.runs", message=message)
+
+
 def _check_sizes(plan: Plan, settings: Settings) -> Iterator[SweepIssue]:
     request = plan.request
     if plan.trials is None and request.search.method == "grid":
@@ -234,7 +251,7 @@ def _check_one(
 ) -> list[SweepIssue]:
     try:
         job = job_request(request, name=request.name, values=values, seed=request.seeds[0])
-        found = submit.preview(session, request=job, settings=settings)
+        found = submit.preview(session, request=job, settings=settings, with_forecast=False)
     except ValidationError as error:
         return [
             SweepIssue(code="invalid_value", field=".".join(map(str, each["loc"])), message=each["msg"])

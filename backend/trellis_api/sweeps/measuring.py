@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlmodel import Session
 from trellis_contracts.states import JobState
@@ -87,22 +87,33 @@ def has_failed(run: SweepRun, job: Job | None) -> bool:
     return run.problem is not None or (job is not None and job.state in {JobState.FAILED, JobState.CRASHED})
 
 
-def list_trials(runs: Sequence[SweepRun]) -> list[Trial]:
-    """Trials in order, each with the mean over its seeds once all of them are over."""
+def list_trials(runs: Sequence[SweepRun], jobs: Mapping[str, Job]) -> list[Trial]:
+    """Trials in order, each with the mean over its seeds once all are over; none where a seed has failed."""
+    job_of = {run.index: jobs.get(run.job_id or "") for run in runs}
+    succeeded = {index for index, job in job_of.items() if job and job.state == JobState.SUCCEEDED}
     found: dict[int, list[SweepRun]] = {}
     for run in runs:
         found.setdefault(run.trial, []).append(run)
     trials = []
     for _, own in sorted(found.items()):
         is_over = all(run.is_over for run in own)
-        values = [run.value for run in own if run.value is not None]
-        mean = statistics.fmean(values) if values and is_over else None
+        is_whole = is_over and not any(has_failed(run, job_of[run.index]) for run in own)
+        values = _list_counted(own, succeeded)
+        mean = statistics.fmean(values) if values and is_whole else None
         trials.append(Trial(own[0].values, mean, is_over))
     return trials
 
 
+def _list_counted(runs: Sequence[SweepRun], succeeded: set[int]) -> list[float]:
+    """Values of the finished runs; of all, as long as none has finished."""
+    found = [(run.index in succeeded, run.value) for run in runs if run.value is not None]
+    has_finished = any(is_finished for is_finished, _ in found)
+    return [value for is_finished, value in found if is_finished or not has_finished]
+
+
 def rank_trials(runs: Sequence[SweepRun], request: SweepCreate, *, succeeded: set[int]) -> list[TrialRead]:
-    """Trials with a value, the best first; those with a finished run before those without."""
+    """Trials with a value, the best first: those whose seeds have all finished, with some, and with none."""
+    planned = len(request.seeds) or 1
     found: dict[int, list[SweepRun]] = {}
     for run in runs:
         if run.value is not None:
@@ -110,15 +121,17 @@ def rank_trials(runs: Sequence[SweepRun], request: SweepCreate, *, succeeded: se
     sign = 1 if request.objective.mode == "min" else -1
     ranked = []
     for trial, own in found.items():
-        values = [run.value for run in own if run.value is not None]
+        values = _list_counted(own, succeeded)
+        finished = sum(run.index in succeeded for run in own)
         spread = statistics.stdev(values) if len(values) > 1 else None
         read = TrialRead(
             trial=trial,
             values=own[0].values,
             run_count=len(values),
+            finished_seeds=finished,
+            planned_seeds=planned,
             mean=statistics.fmean(values),
             spread=spread,
         )
-        has_finished = any(run.index in succeeded for run in own)
-        ranked.append(((not has_finished, sign * read.mean, trial), read))
+        ranked.append(((finished < planned, not finished, sign * read.mean, trial), read))
     return [read for _, read in sorted(ranked, key=lambda each: each[0])]

@@ -15,7 +15,7 @@ from trellis_api.jobs.repository import map_jobs, sum_earlier_run_times
 from trellis_api.jobs.schemas import NamedReference
 from trellis_api.models.repository import map_model_names
 from trellis_api.sweeps import importance, measuring, repository
-from trellis_api.sweeps.advance import elapsed_s, used_slot_hours
+from trellis_api.sweeps.advance import PRUNED, elapsed_s, used_slot_hours
 from trellis_api.sweeps.models import Sweep, SweepRun
 from trellis_api.sweeps.schemas import (
     Importance,
@@ -148,6 +148,7 @@ def _present_run(run: SweepRun, jobs: dict[str, Job], earlier: dict[str, float])
         duration_s=_duration_s(job, earlier) if job else None,
         pruned_at=run.pruned_at,
         problem=run.problem or (job.reason if job and has_failed else None),
+        prune_reason=job.reason if job and run.pruned_at and job.cause == PRUNED else None,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from sqlmodel import Session, col, select, tuple_, update
-from trellis_contracts.states import ACTIVE
+from trellis_contracts.states import ACTIVE, JobState
 
 from trellis_api.core.ids import is_id
 from trellis_api.jobs.metric_tables import metric_points, metric_series
@@ -54,7 +54,20 @@ def map_runs(session: Session, *, sweep_ids: Iterable[str]) -> dict[str, list[Sw
 def list_unsettled(session: Session) -> Sequence[str]:
     """Ids of sweeps that are under way, or whose runs a person has resumed; oldest first."""
     running = select(Job.sweep_id).where(col(Job.sweep_id).is_not(None), col(Job.state).in_(ACTIVE))
-    is_unsettled = col(Sweep.state).in_([each.value for each in UNDER_WAY]) | col(Sweep.id).in_(running)
+    # A run that a person resumed has ended since the last look.
+    ended = (
+        select(SweepRun.sweep_id)
+        .join(Job, col(Job.id) == SweepRun.job_id)
+        .where(
+            col(SweepRun.is_over).is_(False),
+            col(SweepRun.is_paused).is_(False) | col(Job.state).in_([JobState.SUCCEEDED, JobState.FAILED]),
+        )
+    )
+    is_unsettled = (
+        col(Sweep.state).in_([each.value for each in UNDER_WAY])
+        | col(Sweep.id).in_(running)
+        | col(Sweep.id).in_(ended)
+    )
     return session.exec(select(Sweep.id).where(is_unsettled).order_by(col(Sweep.created_at))).all()
 
 

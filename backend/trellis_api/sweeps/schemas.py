@@ -230,6 +230,7 @@ class SweepRunRead(BaseModel):
     duration_s: float | None
     pruned_at: datetime | None
     problem: str | None = Field(description="Why it was refused or failed.")
+    prune_reason: str | None = Field(description="Why it was stopped early; null once its job is deleted.")
 
 
 class TrialRead(BaseModel):
@@ -237,7 +238,9 @@ class TrialRead(BaseModel):
 
     trial: int
     values: dict[str, Any]
-    run_count: int = Field(description="Runs with a value.")
+    run_count: int = Field(description="Runs that the mean takes: finished ones, where there are any.")
+    finished_seeds: int = Field(description="Runs that have finished with a value.")
+    planned_seeds: int = Field(description="Fewer finished ones rank below trials that have all.")
     mean: float
     spread: float | None = Field(description="Standard deviation over seeds; null for one run.")
 

@@ -63,6 +63,11 @@ def _ask_tpe(
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     distributions = {name: _distribution(each, integers[name]) for name, each in parameters.items()}
+    points = {
+        name: space.list_points(each, as_integer=integers[name]) or []
+        for name, each in parameters.items()
+        if each.step is not None
+    }
     sampler = optuna.samplers.TPESampler(seed=(seed * 1_000_003 + number) % 2**32, n_startup_trials=0)
     direction = "minimize" if mode == "min" else "maximize"
     study = optuna.create_study(direction=direction, sampler=sampler)
@@ -74,15 +79,24 @@ def _ask_tpe(
             create_trial(
                 state=state,
                 value=trial.value if state == TrialState.COMPLETE else None,
-                params=trial.values,
+                params={
+                    name: _place(points[name], value) if name in points else value
+                    for name, value in trial.values.items()
+                },
                 distributions=distributions,
             )
         )
-    asked = study.ask(distributions).params
-    return {
-        name: space.clean(value, as_integer=integers[name]) if isinstance(value, float) else value
-        for name, value in asked.items()
-    }
+    found: Values = {}
+    for name, value in study.ask(distributions).params.items():
+        if name in points:
+            found[name] = points[name][value]
+        else:
+            found[name] = space.clean(value, as_integer=integers[name]) if isinstance(value, float) else value
+    return found
+
+
+def _place(points: Sequence[float], value: float) -> int:
+    return min(range(len(points)), key=lambda index: abs(points[index] - value))
 
 
 def _distribution(variation: Variation, as_integer: bool) -> Any:
@@ -90,10 +104,13 @@ def _distribution(variation: Variation, as_integer: bool) -> Any:
 
     if variation.values is not None:
         return CategoricalDistribution(variation.values)
+    if variation.step is not None:
+        # The points' numbers: the points themselves are rounded, so not all lie on one grid.
+        return IntDistribution(0, len(space.list_points(variation, as_integer=as_integer) or [0]) - 1)
     low, high = variation.min or 0, variation.max or 0
     is_log = variation.scale == "log"
     if as_integer:
-        return IntDistribution(round(low), round(high), log=is_log, step=round(variation.step or 1))
+        return IntDistribution(round(low), round(high), log=is_log)
     # Values are kept with six digits, which may lie just outside the exact ends.
     low, high = space.clean(low, as_integer=False), space.clean(high, as_integer=False)
-    return FloatDistribution(low, high, log=is_log, step=variation.step)
+    return FloatDistribution(low, high, log=is_log)

@@ -11972,6 +11972,11 @@ export interface components {
              */
             problem: string | null;
             progress: components["schemas"]["Progress"] | null;
+            /**
+             * Prune Reason
+             * @description Why it was stopped early; null once its job is deleted.
+             */
+            prune_reason: string | null;
             /** Pruned At */
             pruned_at: string | null;
             /** Seed */
@@ -12583,11 +12588,21 @@ export interface components {
          * @description Runs with the same values.
          */
         TrialRead: {
+            /**
+             * Finished Seeds
+             * @description Runs that have finished with a value.
+             */
+            finished_seeds: number;
             /** Mean */
             mean: number;
             /**
+             * Planned Seeds
+             * @description Fewer finished ones rank below trials that have all.
+             */
+            planned_seeds: number;
+            /**
              * Run Count
-             * @description Runs with a value.
+             * @description Runs that the mean takes: finished ones, where there are any.
              */
             run_count: number;
             /**

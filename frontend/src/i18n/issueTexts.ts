@@ -99,6 +99,7 @@ export const zhByIssue: Readonly<Record<string, string>> = {
   tensor_parallel_not_divisor: '这些 GPU 不能按此张量并行度平均分配。',
   tokens_per_pass_too_small: '一条数据可能比一次前向允许的词元数更长。',
   too_few_rows: '可用于训练的行数少于一步所需的行数。',
+  too_few_runs: '运行数少于随机种子数：每个组合对每个种子各运行一次。',
   too_long_for_sampler: '提示与回答合计可能超过采样器的长度上限。',
   too_many_gpus: '请求的槽位数超过平台拥有的数量。',
   too_many_runs: '运行数过多。',

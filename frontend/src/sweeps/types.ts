@@ -17,6 +17,11 @@ export function isUnderWay({ state }: Pick<SweepSummary, 'state'>): boolean {
   return state === 'running' || state === 'stopping'
 }
 
+/** Whether the mean of a trial lacks seeds that were planned. */
+export function lacksSeeds({ finished_seeds: finished, planned_seeds: planned }: Pick<Trial, 'finished_seeds' | 'planned_seeds'>): boolean {
+  return planned > 1 && finished < planned
+}
+
 /** A value of a parameter as a person reads it. */
 export function showValue(value: unknown): string {
   if (typeof value !== 'number' || Number.isInteger(value)) return String(value)

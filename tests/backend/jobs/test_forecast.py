@@ -9,6 +9,7 @@ from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.ids import new_id
 from trellis_api.datasets.models import Dataset
+from trellis_api.jobs import forecast
 from trellis_api.jobs.models import Job
 from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
@@ -74,6 +75,62 @@ def test_time_grows_with_the_rows_of_a_step(
     request_body["params"] = {**request_body["params"], "batch_size": 16}
 
     assert read(client, request_body)["time"]["seconds"] == 220.0
+
+
+def test_rows_that_nobody_typed_are_those_of_the_preset(
+    client: TestClient, database: Database, request_body: dict[str, Any]
+) -> None:
+    """A run that was given nothing had the preset's rows in a step, as a launch that is given nothing has."""
+    add_run(database, request_body, step_s=1.0, params={"total_steps": 11}, preset="cpu-tiny")
+    typed = client.post("/api/v1/jobs/preview", json={**request_body, "params": {"total_steps": 100}}).json()
+    rows = {name: typed["params"][name] for name in ("batch_size", "group_size")}
+    assert typed["forecast"]["time"]["seconds"] == 120.0
+
+    request_body["params"] = {"total_steps": 100, **rows, "batch_size": 2 * rows["batch_size"]}
+    assert read(client, request_body)["time"]["seconds"] == 220.0
+
+
+def test_a_queued_job_of_a_recipe_that_is_gone_has_no_length_and_breaks_nothing(
+    client: TestClient, database: Database, request_body: dict[str, Any]
+) -> None:
+    add_run(database, request_body, step_s=1.0, state=JobState.QUEUED, name="old", recipe="gone")
+
+    assert read(client, request_body)["start"]["unknown"] == "old"
+
+
+def test_a_resumed_job_has_only_its_last_steps_left(
+    client: TestClient, database: Database, request_body: dict[str, Any]
+) -> None:
+    add_run(database, request_body, step_s=1.0)
+    add_run(database, request_body, step_s=1.0, state=JobState.QUEUED, step=80, total_steps=100, gpus=1,
+            name="ahead", params={"total_steps": 100, "batch_size": 8, "group_size": 4},
+            first_step_at=None, last_step_at=None)  # fmt: skip
+    add_run(database, request_body, step_s=1.0, state=JobState.RUNNING, gpus=3, steps=11, total_steps=1000,
+            recipe="sft", name="long")  # fmt: skip
+    request_body["resources"] = {"gpus": 1}
+
+    # One slot is free: the job that is ahead takes it for the start and its twenty steps.
+    assert read(client, request_body)["start"]["seconds"] == 40.0
+
+
+def test_runs_that_were_alike_are_looked_up_once_for_all_queued_jobs_of_a_kind(
+    client: TestClient, database: Database, request_body: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_run(database, request_body, step_s=1.0)
+    for number in range(5):
+        add_run(database, request_body, step_s=1.0, state=JobState.QUEUED, name=f"ahead {number}", step=0,
+                total_steps=None, first_step_at=None, last_step_at=None)  # fmt: skip
+    asked: list[str] = []
+    whole = forecast.list_alike
+
+    def count(session: Any, *, job: Job, model: Model) -> Any:
+        asked.append(job.name)
+        return whole(session, job=job, model=model)
+
+    monkeypatch.setattr(forecast, "list_alike", count)
+
+    assert read(client, request_body)["start"]["jobs_ahead"] == 5
+    assert len(asked) == 2  # of the launch itself, and of those ahead
 
 
 def test_runs_on_other_data_speak_only_where_there_are_no_others(

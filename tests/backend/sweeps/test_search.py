@@ -119,6 +119,30 @@ def test_bayesian_search_is_the_same_whoever_asks_and_takes_runs_that_are_not_ov
     assert 1e-6 <= ask()["rate"] <= 1e-3
 
 
+@pytest.mark.parametrize(
+    ("variation", "as_integer"),
+    [
+        (Variation(min=1, max=8, step=1.5), True),
+        (Variation(min=0.1, max=0.7, step=0.2), False),
+        (Variation(min=1, max=2, step=1 / 3), False),
+        (Variation(min=1234567.25, max=1234590, step=0.75), False),
+    ],
+)
+def test_bayesian_search_proposes_the_points_of_a_range_with_steps(
+    variation: Variation, as_integer: bool
+) -> None:
+    points = space.list_points(variation, as_integer=as_integer) or []
+    trials: list[Trial] = []
+    for _ in range(12):
+        values = propose(
+            Search(method="bayesian"), {"x": variation}, {"x": as_integer},
+            trials=trials, mode="min", budget=12,
+        )  # fmt: skip
+        assert values is not None
+        assert values["x"] in points
+        trials.append(Trial(values, float(values["x"]), is_over=True))
+
+
 def test_seeds_alone_are_one_trial() -> None:
     assert propose(Search(), {}, {}, trials=[], mode="max", budget=1) == {}
     assert propose(Search(), {}, {}, trials=[Trial({}, 1.0, True)], mode="max", budget=1) is None

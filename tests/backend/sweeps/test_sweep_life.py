@@ -10,8 +10,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from trellis_api import tables
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
+from trellis_api.jobs import service as jobs_service
 from trellis_api.models.models import Model
-from trellis_api.sweeps import service
+from trellis_api.sweeps import repository, service
 from trellis_api.sweeps.advance import advance
 from trellis_api.sweeps.errors import SweepFinished, SweepNotRunning, SweepRunning
 from trellis_api.sweeps.schemas import SweepCreate
@@ -30,6 +31,10 @@ class Died(Exception):
 
 class SweepLife(RuleBasedStateMachine):
     """A sweep of three trials with two seeds each; persons, jobs and workers do what they like."""
+
+    #: Runs that a person resumed beside the sweep, which are not held to its number at a time.
+    by_hand = 0
+    has_succeeded = False
 
     @initialize(method=st.sampled_from(["grid", "random", "bayesian", "asha"]))
     def submit(self, method: str) -> None:
@@ -116,6 +121,23 @@ class SweepLife(RuleBasedStateMachine):
         except (SweepRunning, SweepFinished):
             return
 
+    @rule(place=st.integers(0, RUNS))
+    def a_person_resumes_a_run_by_hand(self, place: int) -> None:
+        jobs = [job for job in self.rig.jobs() if job.state in jobs_service.RESUMABLE]
+        if jobs:
+            with self.database.write() as session:
+                job_id = jobs[place % len(jobs)].id
+                jobs_service.resume(session, job_id=job_id, data_root=self.settings.data_root)
+            self.by_hand += 1
+
+    @precondition(lambda self: hasattr(self, "database"))
+    @invariant()
+    def a_sweep_that_has_succeeded_stays_so(self) -> None:
+        with self.database.read() as session:
+            state = service.get_sweep(session, sweep_id=self.sweep_id).state
+        assert state == "succeeded" or not self.has_succeeded
+        self.has_succeeded = state == "succeeded"
+
     @precondition(lambda self: hasattr(self, "database"))
     @invariant()
     def every_run_has_one_job_and_every_job_one_run(self) -> None:
@@ -130,7 +152,7 @@ class SweepLife(RuleBasedStateMachine):
     @precondition(lambda self: hasattr(self, "database"))
     @invariant()
     def no_more_run_at_a_time_than_asked_for(self) -> None:
-        assert len(self.rig.active()) <= PARALLEL
+        assert len(self.rig.active()) <= PARALLEL + self.by_hand
 
     @precondition(lambda self: hasattr(self, "database"))
     @rule()
@@ -145,6 +167,7 @@ class SweepLife(RuleBasedStateMachine):
             sweep = service.get_sweep(session, sweep_id=self.sweep_id)
             assert sweep.state not in UNDER_WAY
             assert not sweep.is_active
+            assert repository.list_unsettled(session) == []
         assert not any(job.state in ACTIVE for job in self.rig.jobs())
         if sweep.state == "succeeded":
             assert len(self.rig.runs(self.sweep_id)) == RUNS

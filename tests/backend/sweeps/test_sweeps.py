@@ -7,8 +7,10 @@ from fastapi.testclient import TestClient
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
+from trellis_api.jobs import forecast
 from trellis_api.models.models import Model
 from trellis_api.sweeps.advance import advance
+from trellis_api.sweeps.measuring import list_trials
 from trellis_contracts.states import JobState
 from trellis_testing.sweeps import METRIC, SweepRig
 
@@ -140,6 +142,11 @@ def test_never_more_runs_at_a_time_than_asked_for(
         ({"search": {"method": "asha"}, "budget": {"runs": 3}}, {"early_stop": "no_early_stop"}),
         ({"parameters": {"learning_rate": {"min": 1, "max": 9, "count": 50},
                          "group_size": {"min": 1, "max": 90, "step": 1}}}, {"budget.runs": "too_many_runs"}),
+        ({"parameters": {"group_size": {"min": 2, "max": 8, "step": 1.5}}},
+         {"parameters.group_size": "invalid_value"}),
+        ({"parameters": {"group_size": {"min": 0.5, "max": 8, "scale": "log", "count": 3}}},
+         {"parameters.group_size": "invalid_value"}),
+        ({"seeds": [1, 2, 3], "budget": {"runs": 2}}, {"budget.runs": "too_few_runs"}),
     ],
 )  # fmt: skip
 def test_what_cannot_run_is_refused_with_its_field_before_anything_runs(
@@ -257,6 +264,91 @@ def test_a_metric_that_is_never_reported_ends_the_sweep_and_lists_those_that_are
     assert "val/loss" in found["reason"]
 
 
+def test_a_run_whose_last_value_is_no_number_does_not_end_the_sweep(
+    client: TestClient, rig: SweepRig, body: dict[str, Any]
+) -> None:
+    goal = {"metric": METRIC, "mode": "min", "take": "last"}
+    sweep_id = create(client, body, objective=goal, parallel=1)
+    rig.look()
+    (job,) = rig.active()
+    rig.start(job.id)
+    rig.measure(job.id, 1, 1.0)
+    rig.measure(job.id, 2, float("nan"))
+    rig.end(job.id)
+
+    rig.run_through(sweep_id, lambda run: run.values["learning_rate"])
+
+    found = read(client, sweep_id)
+    assert (found["state"], found["cause"], found["counts"]) == ("succeeded", None, {"succeeded": 3})
+    assert found["best_run"] == 1
+
+
+def test_a_run_that_a_person_resumes_leaves_a_finished_sweep_as_it_ended(
+    client: TestClient, rig: SweepRig, body: dict[str, Any]
+) -> None:
+    sweep_id = create(
+        client, body, search={"method": "asha"}, budget={"runs": 3},
+        early_stop={"rule": "asha", "min_steps": 1, "min_runs": 3},
+    )  # fmt: skip
+    rig.look()
+    for job, value in zip(rig.active(), (1.0, 2.0, 3.0), strict=True):
+        rig.start(job.id)
+        rig.measure(job.id, 1, value)
+    rig.look()
+    jobs = rig.jobs()
+    for job in jobs:
+        rig.end(job.id, JobState.STOPPED if job.state == JobState.STOPPING else JobState.SUCCEEDED)
+    rig.look()
+    assert read(client, sweep_id)["state"] == "succeeded"
+    pruned = next(job for job in jobs if job.state == JobState.STOPPING)
+
+    assert client.post(f"/api/v1/jobs/{pruned.id}/resume").status_code == 200
+    rig.look()
+    assert read(client, sweep_id)["state"] == "succeeded"
+    rig.start(pruned.id)
+    rig.measure(pruned.id, 2, 0.25)
+    rig.end(pruned.id)
+    rig.look()
+
+    found = read(client, sweep_id)
+    run = next(each for each in found["runs"] if each["job"]["id"] == pruned.id)
+    assert (found["state"], run["state"], run["value"]) == ("succeeded", "succeeded", 0.25)
+    assert rig.look().stopping == []
+
+
+def test_a_trial_whose_seeds_have_not_all_finished_ranks_below_and_tells_the_search_nothing(
+    client: TestClient, rig: SweepRig, body: dict[str, Any]
+) -> None:
+    rates = {"learning_rate": {"values": RATES[:2]}}
+    sweep_id = create(client, body, parameters=rates, seeds=[1, 2], parallel=4)
+    rig.look()
+    runs = {run.job_id: run for run in rig.runs(sweep_id)}
+    for job in rig.active():
+        run = runs[job.id]
+        rig.start(job.id)
+        rig.measure(job.id, 1, float(run.index))
+        rig.end(job.id, JobState.FAILED if run.index == 0 else JobState.SUCCEEDED)
+    rig.look()
+
+    whole, part = read(client, sweep_id)["trials"]
+    assert (whole["trial"], whole["mean"], whole["finished_seeds"]) == (1, 2.5, 2)
+    assert (part["trial"], part["mean"], part["run_count"]) == (0, 1.0, 1)
+    assert (part["finished_seeds"], part["planned_seeds"]) == (1, 2)
+    listed = list_trials(rig.runs(sweep_id), {job.id: job for job in rig.jobs()})
+    assert [each.value for each in listed] == [None, 2.5]
+
+
+def test_the_preview_of_a_sweep_forecasts_nothing_for_each_of_its_runs(
+    client: TestClient, body: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise AssertionError("a forecast was asked for")
+
+    monkeypatch.setattr(forecast, "forecast", refuse)
+
+    assert client.post("/api/v1/sweeps/preview", json=body).json()["errors"] == []
+
+
 def test_asha_stops_the_worse_runs_at_a_rung(client: TestClient, rig: SweepRig, body: dict[str, Any]) -> None:
     sweep_id = create(
         client, body, search={"method": "asha"}, budget={"runs": 3},
@@ -282,6 +374,10 @@ def test_asha_stops_the_worse_runs_at_a_rung(client: TestClient, rig: SweepRig, 
     found = read(client, sweep_id)
     assert (found["state"], found["counts"]) == ("succeeded", {"succeeded": 1, "pruned": 2})
     assert found["best_run"] == 0
+    reasons = [run["prune_reason"] for run in found["runs"]]
+    assert reasons[0] is None
+    assert all("rule asha: at step" in reason for reason in reasons[1:])
+    assert {run["problem"] for run in found["runs"]} == {None}
     told = client.get(f"/api/v1/jobs/{jobs[2].id}").json()
     assert told["state"] == "stopped"
 

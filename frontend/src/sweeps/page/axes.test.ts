@@ -4,7 +4,7 @@ import { showValue, type SweepRun } from '../types'
 import { goodness, makeAxis, measuredRuns, wantsLog } from './axes'
 
 function run(index: number, value: number | null, seed = 1): SweepRun {
-  return { index, trial: index, seed, values: { rate: index }, state: 'succeeded', job: null, job_state: null, progress: null, value, value_step: null, duration_s: null, pruned_at: null, problem: null }
+  return { index, trial: index, seed, values: { rate: index }, state: 'succeeded', job: null, job_state: null, progress: null, value, value_step: null, duration_s: null, pruned_at: null, problem: null, prune_reason: null }
 }
 
 describe('axes', () => {

@@ -1,5 +1,5 @@
-/** How the charts of jobs are drawn: in the address, so that a link shows the same, and kept for the next visit. */
-import { computed, type WritableComputedRef } from 'vue'
+/** How the charts of jobs are drawn: in the address whenever it was chosen, so that a link shows the same, and kept for the next visit. */
+import { computed, onMounted, type WritableComputedRef } from 'vue'
 import { useRoute, useRouter } from 'vue-router'
 
 import type { XAxis } from '@/charts/lines'
@@ -39,22 +39,33 @@ export function matchKeys(keys: readonly string[], pattern: string): string[] {
   }
 }
 
-function inAddress<T extends string | number>(name: string, key: string, usual: T, parse: (text: string | null) => T): WritableComputedRef<T> {
+function inAddress<T extends string | number>(name: string, key: string, parse: (text: string | null) => T): WritableComputedRef<T> {
   const route = useRoute()
   const router = useRouter()
   return computed({
     get: () => parse(typeof route.query[name] === 'string' ? route.query[name] : readText(key)),
     set: (value) => {
       writeChoice(key, String(value))
-      void router.replace({ query: { ...route.query, [name]: value === usual ? undefined : String(value) } })
+      void router.replace({ query: { ...route.query, [name]: String(value) } })
     },
   })
 }
 
 export function useSmoothing() {
-  return inAddress('smoothing', KEY, USUAL, parseSmoothing)
+  return inAddress('smoothing', KEY, parseSmoothing)
 }
 
 export function useAxis() {
-  return inAddress<XAxis>('axis', AXIS_KEY, 'step', parseAxis)
+  return inAddress<XAxis>('axis', AXIS_KEY, parseAxis)
+}
+
+/** Writes what was chosen on an earlier visit into the address, so that a link to the page shows it, too. */
+export function useChosenInAddress(): void {
+  const route = useRoute()
+  const router = useRouter()
+  onMounted(() => {
+    const stored = { smoothing: readText(KEY), axis: readText(AXIS_KEY) }
+    const missing = Object.entries(stored).filter(([name, value]) => value !== null && route.query[name] === undefined)
+    if (missing.length > 0) void router.replace({ query: { ...route.query, ...Object.fromEntries(missing) } })
+  })
 }

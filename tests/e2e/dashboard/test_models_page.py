@@ -23,8 +23,8 @@ def _write_model(folder: Path) -> None:
 def test_a_folder_is_added_as_a_model_and_taken_off_the_list(logged_in: Page, dashboard) -> None:
     _write_model(dashboard.data_root / "models" / "cutting")
     logged_in.goto(f"{dashboard.url}/models?add=1")
-    logged_in.get_by_role("dialog").get_by_text("Folder", exact=True).first.click()
-    logged_in.get_by_label("Folder", exact=True).fill("models/cutting")
+    logged_in.get_by_role("dialog").get_by_text("Folder or file", exact=True).first.click()
+    logged_in.get_by_label("Folder or GGUF file", exact=True).fill("models/cutting")
     expect(logged_in.get_by_label("Name", exact=True)).to_have_value("cutting")
     logged_in.get_by_role("dialog").get_by_role("button", name="Add", exact=True).click()
 
@@ -43,8 +43,8 @@ def test_a_folder_is_added_as_a_model_and_taken_off_the_list(logged_in: Page, da
 def test_a_folder_outside_the_data_is_refused_in_the_readers_language(logged_in: Page, dashboard) -> None:
     logged_in.keyboard.press("l")
     logged_in.goto(f"{dashboard.url}/models?add=1")
-    logged_in.get_by_role("dialog").get_by_text("文件夹", exact=True).first.click()
-    logged_in.get_by_label("文件夹", exact=True).fill("../../etc")
+    logged_in.get_by_role("dialog").get_by_text("文件夹或文件", exact=True).first.click()
+    logged_in.get_by_label("文件夹或 GGUF 文件", exact=True).fill("../../etc")
     logged_in.get_by_role("dialog").get_by_role("button", name="添加", exact=True).click()
 
     expect(logged_in.get_by_role("alert")).to_contain_text("路径超出了平台的数据目录")

@@ -1,6 +1,5 @@
 """`trellis job-pipelines`: stages that need each other, each a job; what did not change is skipped."""
 
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,11 +10,10 @@ from rich.markup import escape
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.finding import find_dataset, find_job_pipeline, find_model
-from trellis_cli.output import Json, age, err, out, print_json, print_table, styled
-from trellis_cli.waiting import read_patiently
+from trellis_cli.following import follow_parts
+from trellis_cli.output import Json, age, out, print_json, print_table, styled
 
 app = typer.Typer(no_args_is_help=True)
-POLL_S = 1.0
 Called = Annotated[str, typer.Argument(help="Id (jpl_...) or name; of several of the name, the newest.")]
 Wait = Annotated[bool, typer.Option(help="Follow it to its end; the exit code is 0 when it succeeded.")]
 _UNDER_WAY = ("running", "stopping")
@@ -213,23 +211,18 @@ def follow_and_tell(client: ApiClient, found: dict[str, Any], *, wait: bool, as_
 
 
 def _follow(client: ApiClient, pipeline_id: str) -> dict[str, Any]:
-    """Wait for its end and tell every change of a stage; Ctrl-C only stops following."""
-    known: dict[str, str] = {}
-    try:
-        with err.status("...") as line:
-            while True:
-                found = read_patiently(client, f"/job-pipelines/{pipeline_id}")
-                for stage in found["stages"]:
-                    if known.get(stage["id"]) != stage["state"]:
-                        known[stage["id"]] = stage["state"]
-                        err.print(f"{stage['id']}: {styled(stage['state'])}", highlight=False)
-                if found["state"] not in _UNDER_WAY:
-                    return found
-                line.update(", ".join(filter(None, map(_progress, found["stages"]))) or found["state"])
-                time.sleep(POLL_S)
-    except KeyboardInterrupt:
-        err.print(f"It goes on: trellis job-pipelines show {pipeline_id} --wait", highlight=False)
-        raise
+    """Wait for its end and tell every change of a stage."""
+    return follow_parts(
+        client,
+        f"/job-pipelines/{pipeline_id}",
+        under_way=_UNDER_WAY,
+        parts=lambda found: (
+            (stage["id"], stage["state"], f"{stage['id']}: {styled(stage['state'])}")
+            for stage in found["stages"]
+        ),
+        progress=lambda found: ", ".join(filter(None, map(_progress, found["stages"]))) or found["state"],
+        again=f"trellis job-pipelines show {pipeline_id} --wait",
+    )
 
 
 def _progress(stage: dict[str, Any]) -> str | None:

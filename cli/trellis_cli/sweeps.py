@@ -1,6 +1,5 @@
 """`trellis sweep`: one training many times, with parameters or seeds that vary."""
 
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,11 +9,10 @@ from rich.markup import escape
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.finding import find_sweep
+from trellis_cli.following import follow_parts
 from trellis_cli.output import Json, age, err, out, print_json, print_table, styled
-from trellis_cli.waiting import read_patiently
 
 app = typer.Typer(no_args_is_help=True)
-POLL_S = 1.0
 Called = Annotated[str, typer.Argument(help="Id (swp_...) or name; of several of the name, the newest.")]
 Wait = Annotated[
     bool, typer.Option("--wait", help="Follow it to its end; the exit code is 0 when it succeeded.")
@@ -184,24 +182,22 @@ def _follow_and_print(client: ApiClient, found: dict[str, Any], *, wait: bool, a
 
 
 def _follow(client: ApiClient, sweep_id: str) -> dict[str, Any]:
-    """Wait for its end and tell every change of a run; Ctrl-C only stops following."""
-    known: dict[int, str] = {}
-    try:
-        with err.status("...") as line:
-            while True:
-                found = read_patiently(client, f"/sweeps/{sweep_id}")
-                for run in found["runs"]:
-                    if known.get(run["index"]) != run["state"]:
-                        known[run["index"]] = run["state"]
-                        told = f"run {run['index'] + 1}: {styled(run['state'])}  {values_text(run['values'])}"
-                        err.print(told, highlight=False)
-                if found["state"] not in _UNDER_WAY:
-                    return found
-                line.update(f"{len(found['runs'])}/{found['planned_runs']} {_best_text(found)}")
-                time.sleep(POLL_S)
-    except KeyboardInterrupt:
-        err.print(f"It goes on: trellis sweep show {sweep_id} --wait", highlight=False)
-        raise
+    """Wait for its end and tell every change of a run."""
+    return follow_parts(
+        client,
+        f"/sweeps/{sweep_id}",
+        under_way=_UNDER_WAY,
+        parts=lambda found: (
+            (
+                run["index"],
+                run["state"],
+                f"run {run['index'] + 1}: {styled(run['state'])}  {values_text(run['values'])}",
+            )
+            for run in found["runs"]
+        ),
+        progress=lambda found: f"{len(found['runs'])}/{found['planned_runs']} {_best_text(found)}",
+        again=f"trellis sweep show {sweep_id} --wait",
+    )
 
 
 def values_text(values: dict[str, Any]) -> str:

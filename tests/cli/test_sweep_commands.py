@@ -33,7 +33,7 @@ def document(platform: LightPlatform, database: Database) -> dict[str, Any]:
                 id=MODEL,
                 name="for sweeps",
                 state="ready",
-                source={},
+                source={"kind": "local", "path": "models/s"},
                 lineage={},
                 path="models/s",
                 warnings=[],

@@ -155,6 +155,14 @@ class Architecture:
         )
         return self.layers * rank * sum(widths)
 
+    def adapted_width(self, targets: frozenset[str] | None = None) -> int:
+        """Output widths of a block's linear layers that have adapters, in sum."""
+        return sum(
+            width_out
+            for name, (_, width_out) in self.linear_shapes.items()
+            if targets is None or name in targets
+        )
+
     def _attention_parameters(self) -> int:
         projections = 2 * self.hidden * self.query_width + 2 * self.hidden * self.key_value_width
         bias = (self.query_width + 2 * self.key_value_width) * self.has_qkv_bias

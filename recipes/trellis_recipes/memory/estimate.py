@@ -140,6 +140,7 @@ class _Run:
             parts.gathered(self._model, training),
             parts.gradients(self._model, training, self._count),
             parts.activations(self._model, training, training.tokens),
+            parts.adapter_outputs(self._model, training, self._plan.platform),
             parts.logits(self._model, training, _scored(training, training.tokens), is_training=True),
         )
 

@@ -29,6 +29,14 @@ ELEMENT_BYTES = {
     "half": 2,
 }
 
+_MIB = 1024**2
+#: What the processes of a run hold on a CPU before the first tensor, measured as PSS (`bench memory`): our
+#: supervisor and Ray's, a trainer of verl, one of TRL or of encoders, and each of the processes of an RL run.
+SUPERVISOR_BYTES = 220 * _MIB
+VERL_TRAINER_BYTES = 700 * _MIB
+TRL_TRAINER_BYTES = 450 * _MIB
+RL_PROCESS_BYTES = 450 * _MIB
+
 
 @dataclass(frozen=True)
 class Training:
@@ -77,6 +85,8 @@ class Sampler:
     share: float | None
     #: Space for the KV cache on a CPU platform, for each sampler.
     cpu_cache_bytes: int
+    #: Prompts and responses of the whole run at their greatest length; None where its steps are not known.
+    generated_tokens: int | None
     #: Sequences at a time, and their longest length.
     sequences: int
     max_length: int
@@ -102,8 +112,8 @@ class Plan:
     sampler: Sampler | None = None
     #: A reward model of its own, whose size is not known here.
     has_reward_model: bool = False
-    #: Python processes that hold the libraries.
-    processes: int = 1
+    #: Held by its processes before the first tensor, on a CPU platform.
+    library_bytes: int = 0
     evaluates: bool = False
 
 
@@ -119,6 +129,7 @@ _GROUPS = {
         "critic.fsdp",
         "critic.model",
         "reward",
+        "trainer",
     ),
     Engine.VERL_SFT: ("data", "engine", "model"),
 }
@@ -209,9 +220,9 @@ def _read_ppo(config: Tree, platform: str, gpus: int, env: dict[str, str]) -> Pl
         log_prob_tokens=log_prob_tokens,
         reference=reference,
         critic=_read_critic(config, gpus, length, samples),
-        sampler=_read_sampler(rollout, platform, env, length, batch),
+        sampler=_read_sampler(config, platform, env, length, batch),
         has_reward_model=_has_reward_model(config["reward"]),
-        processes=4 + 3 * gpus,
+        library_bytes=(4 + 3 * gpus) * RL_PROCESS_BYTES,
     )
 
 
@@ -261,7 +272,8 @@ def _read_critic(config: Tree, gpus: int, length: int, samples: int) -> Training
     return _verl_training(critic["model"], engine, gpus=gpus, tokens=tokens, has_logits=False)
 
 
-def _read_sampler(rollout: Tree, platform: str, env: dict[str, str], length: int, batch: int) -> Sampler:
+def _read_sampler(config: Tree, platform: str, env: dict[str, str], length: int, batch: int) -> Sampler:
+    rollout, steps = config["actor_rollout_ref"]["rollout"], config["trainer"].get("total_training_steps")
     is_cpu = platform == "cpu"
     parallel = positive(rollout.get("tensor_model_parallel_size"), 1)
     checkpoint_engine = group(rollout, "checkpoint_engine")
@@ -270,6 +282,7 @@ def _read_sampler(rollout: Tree, platform: str, env: dict[str, str], length: int
         tensor_parallel=parallel,
         share=None if is_cpu else number(rollout, "gpu_memory_utilization"),
         cpu_cache_bytes=int(float(env.get("VLLM_CPU_KVCACHE_SPACE", "1")) * 1024**3) if is_cpu else 0,
+        generated_tokens=batch * length * steps if isinstance(steps, int) else None,
         sequences=min(positive(rollout.get("max_num_seqs"), 256), batch * parallel),
         max_length=positive(rollout.get("max_model_len"), length),
         sleeps=bool(rollout.get("free_cache_engine")) and not is_cpu,
@@ -287,7 +300,7 @@ def _read_sft(config: Tree, platform: str, gpus: int) -> Plan:
         platform=platform,
         gpus=gpus,
         training=_verl_training(config["model"], engine, gpus=gpus, tokens=tokens),
-        processes=gpus,
+        library_bytes=SUPERVISOR_BYTES + gpus * VERL_TRAINER_BYTES,
         evaluates=bool(data.get("val_files")),
     )
 
@@ -320,7 +333,7 @@ def _read_trl(config: Tree, recipe: str, platform: str, gpus: int) -> Plan:
         training=training,
         log_prob_tokens=tokens if compares else 0,
         reference=Reference(weight, 1) if compares and not is_adapter else None,
-        processes=gpus,
+        library_bytes=SUPERVISOR_BYTES + gpus * TRL_TRAINER_BYTES,
         evaluates=str(config.get("eval_strategy", "no")) != "no",
     )
 
@@ -336,4 +349,10 @@ def _read_retrieval(config: Tree, platform: str, gpus: int) -> Plan:
         is_checkpointed=bool(config.get("gradient_checkpointing")),
         has_logits=False,
     )
-    return Plan(platform=platform, gpus=gpus, training=training, processes=1, evaluates=True)
+    return Plan(
+        platform=platform,
+        gpus=gpus,
+        training=training,
+        library_bytes=SUPERVISOR_BYTES + TRL_TRAINER_BYTES,
+        evaluates=True,
+    )

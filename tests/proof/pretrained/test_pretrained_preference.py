@@ -20,6 +20,10 @@ COMMON: dict[str, Any] = {
 }
 ADAPTER: dict[str, Any] = {"lora_rank": 16, "lora_alpha": 32, "learning_rate": 5e-4}
 
+#: ORPO has no reference: its loss is that of the chosen answers, with the log odds at this weight beside it
+#: (equation 6 of https://arxiv.org/abs/2403.07691), so it takes the learning rate of fine-tuning.
+ODDS: dict[str, Any] = {"learning_rate": 5e-5, "beta": 1.0}
+
 
 def train(
     folder: Path, pretrained: Pretrained, rows: tuple[Rows, Rows], recipe: str, **params: Any
@@ -30,8 +34,8 @@ def train(
 
 @pytest.mark.parametrize(
     ("recipe", "params"),
-    [("dpo", {}), ("dpo", ADAPTER), ("orpo", {}), ("simpo", {}), ("kto", {})],
-    ids=["dpo", "dpo_lora", "orpo", "simpo", "kto"],
+    [("dpo", {}), ("dpo", ADAPTER), ("simpo", {}), ("kto", {})],
+    ids=["dpo", "dpo_lora", "simpo", "kto"],
 )
 def test_margins_on_held_out_pairs_rise(
     recipe: str, params: dict[str, Any], pretrained: Pretrained, tmp_path: Path
@@ -46,6 +50,18 @@ def test_margins_on_held_out_pairs_rise(
         name, measure="held-out margin", control=margins[0], trained=margins[STEPS], seconds=run.seconds
     )
     assert margins[STEPS] > margins[0] + 0.05
+
+
+@pytest.mark.proves("orpo")
+def test_orpo_lowers_the_loss_and_raises_the_log_odds(pretrained: Pretrained, tmp_path: Path) -> None:
+    run = train(tmp_path / "run", pretrained, pretrained.pairs, "orpo", **ODDS)
+
+    loss, odds = run.curve("eval_nll_loss"), run.curve("eval_log_odds_chosen")
+    report_proof(
+        "orpo", measure="held-out log odds", control=odds[0], trained=odds[STEPS], seconds=run.seconds
+    )
+    assert loss[STEPS] < loss[0] - 0.3
+    assert odds[STEPS] > odds[0] + 0.05
 
 
 @pytest.mark.proves("reward_model")

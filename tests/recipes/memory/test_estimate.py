@@ -197,6 +197,26 @@ def test_on_a_cpu_the_sampler_stays_and_its_cache_is_as_configured() -> None:
         assert sizes(found, phase)["sampler_weights"] == 2 * 4 * 494_032_768
 
 
+def test_a_short_run_on_a_cpu_fills_its_cache_as_far_as_it_writes() -> None:
+    sizes_of = {"batch_size": 8, "group_size": 4, "max_prompt_length": 64, "max_response_length": 32}
+
+    def cache(steps: int) -> int:
+        found = estimate("grpo", platform="cpu", config=QWEN2_HALF_B, total_steps=steps, **sizes_of)
+        return sizes(found, "rollout")["kv_cache"]
+
+    tokens = 2 * 8 * 4 * (64 + 32)
+    assert cache(2) == tokens * formulas.kv_bytes_per_token(read_architecture(QWEN2_HALF_B), 4)
+    assert cache(1000) == GIB
+
+
+def test_the_libraries_of_a_run_on_a_cpu_are_those_of_its_processes() -> None:
+    def libraries(recipe: str) -> int:
+        found = estimate(recipe, platform="cpu", config=QWEN2_HALF_B)
+        return next(part.bytes for part in found.phases[0].parts if part.name == "runtime")
+
+    assert libraries("dpo") < libraries("sft") < libraries("grpo")
+
+
 def test_a_reference_is_held_where_it_is_compared_with() -> None:
     without = estimate("grpo", preset="gpu-80gb", use_kl_loss=False)
     with_kl = estimate("grpo", preset="gpu-80gb", use_kl_loss=True, lora_rank=0)

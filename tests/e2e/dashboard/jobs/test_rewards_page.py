@@ -30,7 +30,7 @@ def test_a_dry_run_shows_what_the_rewards_do_and_leads_to_the_form(
     choose_from_select(page, page.locator("[data-test=add-term]"), "Length penalty")
     page.locator("[data-term=length]").get_by_label("Weight").fill("0.5")
     expect(page.get_by_text("A response earns -0.5 to 1.")).to_be_visible()
-    expect(page.locator("[data-test=dry-run-dataset]")).to_contain_text("addition")
+    choose_from_select(page, page.locator("[data-test=dry-run-dataset]"), "addition")
     page.get_by_label("Rows to score").fill("16")
     page.get_by_role("button", name="Start the dry run").click()
     expect(page.get_by_role("heading", name="Waiting for a worker")).to_be_visible()
@@ -117,7 +117,8 @@ def test_terms_are_ordered_and_removed_and_a_mistake_is_told_at_its_option(
         {"name": "exact", "weight": 1, "options": {}},
         {"name": "regex", "weight": 1, "options": {"pattern": "(("}},
     ]
-    page.goto(f"{dashboard.url}/jobs/new?rewards={quote(json.dumps(terms))}")
+    chosen = f"model={model['id']}&dataset={dataset['id']}"
+    page.goto(f"{dashboard.url}/jobs/new?{chosen}&rewards={quote(json.dumps(terms))}")
     mixture = page.locator('[data-field="params.rewards"]')
     option = mixture.locator('[data-field="params.rewards.1.options.pattern"]')
     expect(option).to_contain_text("The pattern is not valid")

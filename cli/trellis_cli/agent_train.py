@@ -13,7 +13,7 @@ from trellis_cli.agent_sources import TOOLS_FILE, NamedData, find_data, find_mod
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.knobs import read_knobs
 from trellis_cli.local_job import LocalJob, LocalRows, write_spec
-from trellis_cli.local_run import LocalOutcome, insist, run_local
+from trellis_cli.local_run import LocalOutcome, require_success, run_local
 from trellis_cli.output import Json, err, out, print_json, print_table
 from trellis_cli.services.platform import python_command
 
@@ -137,7 +137,7 @@ def train(
             seed=seed,
         )
     )
-    outcome = insist(run_local(spec))
+    outcome = require_success(run_local(spec))
     shown = [name.strip() for name in (metrics or "").split(",") if name.strip()]
     _print_outcome(outcome, spec.recipe, shown, as_json=as_json)
 

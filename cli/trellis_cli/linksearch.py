@@ -15,7 +15,7 @@ from trellis_cli.knobs import read_knobs
 from trellis_cli.linksearch_resume import choose_checkpoint, locate_model
 from trellis_cli.linksearch_settings import LinkSearchSettings, Mode, read_settings
 from trellis_cli.local_job import LocalJob, LocalRows, write_spec
-from trellis_cli.local_run import LocalOutcome, insist, run_local
+from trellis_cli.local_run import LocalOutcome, require_success, run_local
 from trellis_cli.output import Json, out, print_json, print_table, styled
 from trellis_cli.services.platform import python_command
 
@@ -102,7 +102,7 @@ def train(
     job = make_job(settings)
     if checkpoint is not None:  # the baseline is that of the first run
         job = replace(job, resume_from=checkpoint, params={**job.params, "validate_before": False})
-    outcome = insist(_run(job, settings))
+    outcome = require_success(_run(job, settings))
     _print(outcome, as_json)
 
 
@@ -163,7 +163,7 @@ def evaluate(
     changed = {"model_name": model, "output_dir": folder, "mode": Mode.MASKED}
     settings = settings.model_copy(update=changed)
     job = make_job(settings)
-    outcome = insist(_run(replace(job, only_validates=True), settings))
+    outcome = require_success(_run(replace(job, only_validates=True), settings))
     _print(outcome, as_json)
 
 

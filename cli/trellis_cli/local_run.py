@@ -67,7 +67,7 @@ def run_local(
 ) -> LocalOutcome:
     """Run an attempt that ``write_spec`` wrote, to its end or to Ctrl-C; ``writer`` gets its metrics, too.
 
-    A failure is an outcome like any other; ``insist`` makes a ``Problem`` of it.
+    A failure is an outcome like any other; ``require_success`` makes a ``Problem`` of it.
     """
     attempt_dir = Path(spec.attempt_dir)
     folder = attempt_dir.parent
@@ -94,7 +94,7 @@ def run_local(
     return outcome
 
 
-def insist(outcome: LocalOutcome) -> LocalOutcome:
+def require_success(outcome: LocalOutcome) -> LocalOutcome:
     """The outcome of a run that succeeded or was stopped; ``Problem`` with the end of the log otherwise."""
     if outcome.outcome in ("succeeded", "stopped"):
         return outcome

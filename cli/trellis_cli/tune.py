@@ -17,7 +17,7 @@ from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.event_files import EventFiles
 from trellis_cli.knobs import read_knobs
 from trellis_cli.local_job import LocalJob, LocalRows, write_spec
-from trellis_cli.local_run import describe_failed_sessions, insist, run_local
+from trellis_cli.local_run import describe_failed_sessions, require_success, run_local
 from trellis_cli.output import err, out, print_json
 from trellis_cli.services.platform import python_command
 
@@ -88,7 +88,7 @@ def run(
     spec = write_spec(job)
     _write_keys(spec)
     writer = EventFiles(Path(spec.attempt_dir).parent) if plan["has_event_files"] else None
-    outcome = insist(run_local(spec, writer=writer))
+    outcome = require_success(run_local(spec, writer=writer))
     if (failed := describe_failed_sessions(outcome)) is not None:
         err.print(f"warning: {failed}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     if as_json:

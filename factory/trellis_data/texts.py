@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trellis_data.layout import Batch, Layout
-from trellis_data.speakers import CALL_TURN, SPEAKERS
+from trellis_data.sharegpt_roles import CALL_TURN, SPEAKERS
 
 #: Which texts of a row an operator works on. "prompt" is everything before what is to be learned, "answer"
 #: what is to be learned; the others are the roles of a conversation's turns.

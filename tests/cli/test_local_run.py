@@ -12,7 +12,13 @@ import pytest
 from trellis_cli.errors import Problem
 from trellis_cli.event_files import EventFiles
 from trellis_cli.local_job import LocalJob, LocalRows, write_spec
-from trellis_cli.local_run import LocalOutcome, _count_sessions, describe_failed_sessions, insist, run_local
+from trellis_cli.local_run import (
+    LocalOutcome,
+    _count_sessions,
+    describe_failed_sessions,
+    require_success,
+    run_local,
+)
 from trellis_contracts.recipe import DataFormat
 from trellis_testing.waiting import wait_until
 
@@ -138,7 +144,7 @@ def test_a_run_whose_data_do_not_suit_it_says_so_and_shows_its_log(starter: Path
 
     assert outcome.outcome == "failed"
     with pytest.raises(Problem, match="Row 1 of dataset rows"):
-        insist(outcome)
+        require_success(outcome)
 
 
 def test_all_that_is_wrong_with_the_choices_is_said_at_once(starter: Path, tmp_path: Path) -> None:

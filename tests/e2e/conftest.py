@@ -235,7 +235,7 @@ class Rig:
     # -- what jobs are made of -------------------------------------------------------------
 
     def find_process(self, job_id: str, module: str) -> psutil.Process | None:
-        """The process of a job that runs a module of ours (not the leash that holds it)."""
+        """The process of a job that runs a module of ours (not the subreaper that holds it)."""
         return find_run(module, job_id)
 
     def list_processes(self, job_id: str) -> list[str]:

@@ -15,7 +15,7 @@ from trellis_contracts.spec import EXIT_STOPPED, EXIT_SUCCEEDED
 from trellis_testing.engine_runs import EngineRun, Rows, compose_job, run_engine
 from trellis_train.entrypoint import ENGINE_MODULES
 from trellis_train.starter.__main__ import main as make_starter
-from trellis_train.supervise.causes import judge
+from trellis_train.supervise.failure_causes import judge
 
 pytestmark = [pytest.mark.training, pytest.mark.timeout(900)]
 SLOTS, STEPS = 2, 8

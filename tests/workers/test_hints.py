@@ -2,7 +2,7 @@
 
 import pytest
 from trellis_api.jobs.hints import find_hint
-from trellis_train.supervise.causes import KNOWN_CAUSES
+from trellis_train.supervise.failure_causes import KNOWN_CAUSES
 
 #: Causes that are not found in the output: judged by signals, by the workers, or on a request.
 OTHER_CAUSES = [

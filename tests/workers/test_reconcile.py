@@ -23,7 +23,7 @@ from trellis_workers.jobs import reconcile as reconcile_module
 from trellis_workers.jobs.drain import drain_spool
 from trellis_workers.jobs.launch import METADATA_ROOT, launch_queued
 from trellis_workers.jobs.reconcile import reconcile
-from trellis_workers.jobs.stop import tell_to_stop
+from trellis_workers.jobs.stop import request_stop
 
 
 def start(platform: Any, **values: Any) -> Any:
@@ -189,7 +189,7 @@ def test_a_stopping_run_is_told_and_leaves(on_ray: Any) -> None:
     with platform.write() as session:
         service.request_stop(session, job_id=job.id)
 
-    tell_to_stop(job.id)
+    request_stop(job.id)
     settled = reconcile_until_over(platform, job)
 
     assert (settled.state, settled.exit_code) == (JobState.STOPPED, 75)

@@ -18,8 +18,8 @@ from trellis_contracts.recipe import Engine
 from trellis_contracts.spec import EXIT_BAD_SPEC, SPEC_VERSION, JobSpec
 from trellis_contracts.temporary import own_temporary_folder
 
-from trellis_train.supervise.alone import leave_with_parent
 from trellis_train.supervise.run import SupervisedRun
+from trellis_train.supervise.standalone import leave_with_parent
 
 ENGINE_MODULES = {
     Engine.VERL_PPO: "trellis_train.engines.ppo",

@@ -26,7 +26,7 @@ def map_installs(session: Session) -> dict[str, BenchmarkInstall]:
     return {row.name: row for row in session.exec(select(BenchmarkInstall))}
 
 
-def list_coming(session: Session) -> Sequence[str]:
+def list_installing(session: Session) -> Sequence[str]:
     """Names of the benchmarks whose files are on their way, in the order in which they were asked for."""
     wanted = col(BenchmarkInstall.state).in_(_COMING)
     return session.exec(
@@ -42,5 +42,5 @@ def save_install(session: Session, row: BenchmarkInstall) -> None:
 
 def names_on_their_way(session: Session, *, names: Iterable[str]) -> list[str]:
     """Those of some benchmarks whose files are being brought."""
-    coming = set(list_coming(session))
+    coming = set(list_installing(session))
     return [name for name in names if name in coming]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import orjson
 from pydantic import BaseModel, ValidationError
-from trellis_data.whole_files import write_whole
+from trellis_data.atomic_files import write_atomically
 
 log = logging.getLogger(__name__)
 #: Rows from one noted place to the next: as many are read and passed over at most.
@@ -52,7 +52,7 @@ def find_index(path: Path) -> QuarantineIndex:
     if index is None or (index.size_bytes, index.mtime_ns) != (found.st_size, found.st_mtime_ns):
         index = _read_through(path, found.st_size, found.st_mtime_ns)
         try:
-            write_whole(place, index.model_dump_json())
+            write_atomically(place, index.model_dump_json())
         except OSError as error:
             # It serves this answer; the next one reads the file again.
             log.warning("%s cannot be written: %s", place, error)

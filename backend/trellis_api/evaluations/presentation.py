@@ -8,7 +8,7 @@ from sqlmodel import Session
 from trellis_contracts.evaluation import BenchmarkResult
 from trellis_contracts.states import ACTIVE, FINISHED, JobState
 
-from trellis_api.benchmarks.repository import list_coming
+from trellis_api.benchmarks.repository import list_installing
 from trellis_api.core.pagination import Page, cut_page, decode_time_position
 from trellis_api.evaluations import repository
 from trellis_api.evaluations.models import CHECKPOINT, Evaluation
@@ -47,7 +47,7 @@ def present_all(
     rows = [row for row in evaluations if row.job_id in jobs]
     read = presentation.present_all(session, jobs=[jobs[row.job_id] for row in rows], has_detail=has_detail)
     targets = map_targets(session, evaluations=rows)
-    coming = set(list_coming(session)) if rows else set()
+    coming = set(list_installing(session)) if rows else set()
     return [
         _present(session, row, jobs[row.job_id], job, targets[row.id], coming, has_detail=has_detail)
         for row, job in zip(rows, read, strict=True)

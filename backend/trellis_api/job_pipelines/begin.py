@@ -81,7 +81,7 @@ def _plan(
         settings,
         stage=stage,
         job=found.job,
-        ingredients=found.ingredients,
+        job_inputs=found.job_inputs,
         composition=found.composition,
     )
     return Plan(digest, request)

@@ -17,7 +17,7 @@ from trellis_api.core.settings import Settings
 from trellis_api.datasets.view import DatasetView
 from trellis_api.environments.resources import require_environment
 from trellis_api.job_pipelines.schemas import StageCreate
-from trellis_api.jobs.composition import Ingredients
+from trellis_api.jobs.composition import JobInputs
 from trellis_api.jobs.models import Job
 from trellis_api.models.models import Model
 from trellis_api.rewards.resources import as_terms, find_resources
@@ -33,11 +33,11 @@ def hash_training(
     *,
     stage: StageCreate,
     job: Job,
-    ingredients: Ingredients,
+    job_inputs: JobInputs,
     composition: Composition,
 ) -> str:
     """Of a training; raises ``DomainError`` where something that it names is gone."""
-    validation = ingredients.validation_dataset
+    validation = job_inputs.validation_dataset
     content = {
         "kind": "train",
         # Presets, fixed settings and defaults too: a recipe that changed is another one.
@@ -48,8 +48,8 @@ def hash_training(
         "platform": settings.resolved_platform,
         "gpus": job.gpus,
         "seed": job.seed,
-        "model": hash_model(ingredients.model),
-        "data": _describe_rows(ingredients.dataset),
+        "model": hash_model(job_inputs.model),
+        "data": _describe_rows(job_inputs.dataset),
         "validation": _describe_rows(validation) if validation else None,
         "columns": job.data_columns,
         "data_format": job.data_format,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from sqlmodel import Session
 from trellis_contracts.states import JobState
 
-from trellis_api.benchmarks.repository import list_coming
+from trellis_api.benchmarks.repository import list_installing
 from trellis_api.datasets.repository import list_ids_being_made
 from trellis_api.evaluations import repository as evaluations
 from trellis_api.evaluations import service as evaluation_service
@@ -65,7 +65,7 @@ def claim_next(
 def _find_waiting_for_files(session: Session, queued: Sequence[Job]) -> set[str]:
     """Queued evaluations whose benchmarks are on their way."""
     asked = [job for job in queued if job.kind == EVALUATE]
-    coming = set(list_coming(session)) if asked else set()
+    coming = set(list_installing(session)) if asked else set()
     if not coming:
         return set()
     waiting = evaluations.map_by_job(session, job_ids=[job.id for job in asked])

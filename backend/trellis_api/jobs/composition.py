@@ -15,7 +15,7 @@ from trellis_api.models.models import Model
 
 
 @dataclass(frozen=True)
-class Ingredients:
+class JobInputs:
     """What a job is made from."""
 
     model: Model
@@ -23,7 +23,7 @@ class Ingredients:
     validation_dataset: DatasetView | None = None
 
 
-def build_compose_request(settings: Settings, *, job: Job, ingredients: Ingredients) -> ComposeRequest:
+def build_compose_request(settings: Settings, *, job: Job, job_inputs: JobInputs) -> ComposeRequest:
     """The composer's request for a job.
 
     Its data files are named where the attempt will prepare them, so that the preview
@@ -31,8 +31,8 @@ def build_compose_request(settings: Settings, *, job: Job, ingredients: Ingredie
     """
     nodes = find_nodes(settings)
     prepared = settings.attempt_dir(job.id, job.attempt) / PREPARED_FOLDER
-    has_validation = ingredients.validation_dataset is not None
-    model_folder = settings.data_root / (ingredients.model.path or "")
+    has_validation = job_inputs.validation_dataset is not None
+    model_folder = settings.data_root / (job_inputs.model.path or "")
     platform = settings.resolved_platform
     return ComposeRequest(
         recipe=job.recipe,
@@ -45,13 +45,13 @@ def build_compose_request(settings: Settings, *, job: Job, ingredients: Ingredie
         node_gpus=None if nodes is None else [node.gpus for node in nodes],
         model_path=str(model_folder),
         has_flash_attention=settings.has_flash_attention,
-        architecture=_find_architecture(settings, ingredients.model),
-        parameter_count=ingredients.model.parameter_count,
+        architecture=_find_architecture(settings, job_inputs.model),
+        parameter_count=job_inputs.model.parameter_count,
         train_path=str(prepared / TRAIN_FILE),
         validation_path=str(prepared / VALIDATION_FILE) if has_validation else None,
         checkpoint_dir=str(settings.checkpoint_dir(job.id)),
         seed=job.seed,
-        row_count=ingredients.dataset.row_count,
+        row_count=job_inputs.dataset.row_count,
         resume_from=job.resume_from,
     )
 

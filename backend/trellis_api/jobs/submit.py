@@ -18,7 +18,7 @@ from trellis_api.datasets.view import DatasetView
 from trellis_api.environments.resources import find_environment_problems, keep_environment
 from trellis_api.jobs import data_fit, exports, memory, repository, service
 from trellis_api.jobs import forecast as forecasting
-from trellis_api.jobs.composition import Ingredients, build_compose_request
+from trellis_api.jobs.composition import JobInputs, build_compose_request
 from trellis_api.jobs.disk import check_disk
 from trellis_api.jobs.errors import (
     AdapterNeedsBase,
@@ -41,7 +41,7 @@ from trellis_api.models.models import Model
 from trellis_api.models.repository import find_model, lock_model
 from trellis_api.monitoring.machine import Machine as MeasuredMachine
 from trellis_api.monitoring.machine import find_device_memory
-from trellis_api.rewards.resources import as_terms, find_obstacles, keep_resources
+from trellis_api.rewards.resources import as_terms, find_problems, keep_resources
 from trellis_api.workflows.auxiliary import find_auxiliary_problems
 from trellis_api.workflows.service import find_workflow_problems, keep_workflow
 
@@ -92,7 +92,7 @@ def preview(
     estimated = memory.estimate(
         composition,
         recipe=job.recipe,
-        model=found.ingredients.model,
+        model=found.job_inputs.model,
         data_root=settings.data_root,
         platform=settings.resolved_platform,
         gpus=job.gpus,
@@ -117,7 +117,7 @@ def preview(
                 session,
                 settings,
                 job=job,
-                model=found.ingredients.model,
+                model=found.job_inputs.model,
                 composition=composition,
                 request=found.asked,
             )
@@ -211,7 +211,7 @@ class Composed:
     """What a request amounts to, and what of it cannot be carried out here (only of a preview)."""
 
     job: Job
-    ingredients: Ingredients
+    job_inputs: JobInputs
     data: DataFit | None
     validation_data: DataFit | None
     composition: Composition
@@ -220,17 +220,17 @@ class Composed:
 
 
 def _compose(session: Session, *, job: Job, settings: Settings, is_preview: bool = False) -> Composed:
-    ingredients = find_ingredients(session, settings, job=job)
-    _name_versions(job, ingredients)
-    data, validation_data, data_problems = _check_data(job, ingredients)
+    job_inputs = find_job_inputs(session, settings, job=job)
+    _name_versions(job, job_inputs)
+    data, validation_data, data_problems = _check_data(job, job_inputs)
     problems: list[tuple[DomainError, str]] = [
         *data_problems,
         *_check_slots(job, settings),
-        *find_obstacles(session, settings, rewards=job.params.get("rewards")),
+        *find_problems(session, settings, rewards=job.params.get("rewards")),
         *find_workflow_problems(session, job.params),
         *find_auxiliary_problems(session, settings, params=job.params, gpus=job.gpus),
         *find_environment_problems(session, recipe=job.recipe, params=job.params),
-        *find_tool_problems(settings, ingredients.model, recipe=job.recipe, params=job.params),
+        *find_tool_problems(settings, job_inputs.model, recipe=job.recipe, params=job.params),
     ]
     issues = []
     for error, field in problems:
@@ -239,10 +239,10 @@ def _compose(session: Session, *, job: Job, settings: Settings, is_preview: bool
         issues.append(Issue(code=error.code, field=field, message=error.message))
     # Kept with the job: its launch, perhaps on another machine, then composes the same.
     job.device_memory_bytes = find_device_memory(settings.resolved_platform, find_nodes(settings) or ())
-    asked = build_compose_request(settings, job=job, ingredients=ingredients)
+    asked = build_compose_request(settings, job=job, job_inputs=job_inputs)
     composition = compose(asked)
     check_disk(composition, asked, settings)
-    return Composed(job, ingredients, data, validation_data, composition, issues, asked)
+    return Composed(job, job_inputs, data, validation_data, composition, issues, asked)
 
 
 def _keep_ingredients(session: Session, *, job: Job) -> None:
@@ -256,7 +256,7 @@ def _keep_ingredients(session: Session, *, job: Job) -> None:
     keep_environment(session, job.params)
 
 
-def find_ingredients(session: Session, settings: Settings, *, job: Job) -> Ingredients:
+def find_job_inputs(session: Session, settings: Settings, *, job: Job) -> JobInputs:
     """The model and datasets of a job; raises where one is missing or not ready."""
     model = _require_model(session, job.model_id)
     if not model.path:
@@ -272,14 +272,14 @@ def find_ingredients(session: Session, settings: Settings, *, job: Job) -> Ingre
         wanted = Wanted("validation", job.validation_dataset_id, job.validation_version, job.validation_split)
         validation = require_rows(session, settings, wanted)
     wanted = Wanted("dataset", job.dataset_id or "", job.dataset_version, job.dataset_split)
-    return Ingredients(
+    return JobInputs(
         model=model, dataset=require_rows(session, settings, wanted), validation_dataset=validation
     )
 
 
-def _name_versions(job: Job, ingredients: Ingredients) -> None:
+def _name_versions(job: Job, job_inputs: JobInputs) -> None:
     """Let the job say by full id what it reads: a branch may move on before it is launched."""
-    data, validation = ingredients.dataset, ingredients.validation_dataset
+    data, validation = job_inputs.dataset, job_inputs.validation_dataset
     job.dataset_version, job.dataset_split = data.version, data.split
     if validation is not None:
         job.validation_version, job.validation_split = validation.version, validation.split
@@ -297,13 +297,13 @@ def _issue(code: str, field: str) -> dict[str, Any]:
 
 
 def _check_data(
-    job: Job, ingredients: Ingredients
+    job: Job, job_inputs: JobInputs
 ) -> tuple[DataFit | None, DataFit | None, list[tuple[UnsuitableDataset, str]]]:
     """How the training dataset and that of the validation would be read, and what is wrong with them."""
-    data = _fit(job, ingredients.dataset)
-    fits = [("dataset", ingredients.dataset, data)]
+    data = _fit(job, job_inputs.dataset)
+    fits = [("dataset", job_inputs.dataset, data)]
     validation_data = None
-    if (validation := ingredients.validation_dataset) is not None:
+    if (validation := job_inputs.validation_dataset) is not None:
         validation_data = _fit(job, validation, is_other=True)
         fits.append(("validation_dataset", validation, validation_data))
     problems = []

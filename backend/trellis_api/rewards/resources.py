@@ -89,7 +89,7 @@ def find_resources(
     return found
 
 
-def find_obstacles(
+def find_problems(
     session: Session, settings: Settings, *, rewards: object, field_name: str = "params.rewards"
 ) -> list[tuple[DomainError, str]]:
     """Why a job with these rewards cannot run on this platform, each with the field; empty where it can."""

@@ -16,8 +16,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel, ValidationError
+from trellis_data.atomic_files import write_atomically
 from trellis_data.hashing import hash_file
-from trellis_data.whole_files import write_whole
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import is_id, new_id
@@ -103,7 +103,7 @@ class StoredUpload:
 
     def write_record(self, record: UploadRecord) -> None:
         """Replace the record in one step."""
-        write_whole(self.folder / _RECORD, record.model_dump_json())
+        write_atomically(self.folder / _RECORD, record.model_dump_json())
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -66,7 +66,7 @@ class KillRun(Fault):
 
 
 class KillEngine(Fault):
-    """What a run's supervising process has started: leash, engine and helpers."""
+    """What a run's supervising process has started: subreaper, engine and helpers."""
 
     ends_runs = True
 

@@ -13,7 +13,7 @@ ENTRYPOINT = "trellis_train.entrypoint"
 #: Processes of Ray that belong to no job.
 RESTING = ("ray::IDLE", "ray::DashboardAgent", "ray::RuntimeEnvAgent")
 _BUSY = ("ray::", "VLLM")
-_LEASH = "leash.py"
+_SUBREAPER = "subreaper.py"
 
 
 def is_running(process: psutil.Process) -> bool:
@@ -53,11 +53,11 @@ def kill_all(processes: Iterable[psutil.Process], timeout_s: float = 10.0) -> li
 
 
 def find_run(module: str, job_id: str) -> psutil.Process | None:
-    """The process of a job that runs a module of ours (not the leash that holds it)."""
+    """The process of a job that runs a module of ours (not the subreaper that holds it)."""
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             command = process.cmdline()
-            if module in command and job_id in command[-1] and _LEASH not in " ".join(command):
+            if module in command and job_id in command[-1] and _SUBREAPER not in " ".join(command):
                 return process
     return None
 
@@ -92,7 +92,7 @@ class RunFinder:
         return found
 
     def _job_of(self, command: list[str]) -> str | None:
-        if ENTRYPOINT not in command or _LEASH in " ".join(command):
+        if ENTRYPOINT not in command or _SUBREAPER in " ".join(command):
             return None
         match = self._spec.search(command[-1])
         return match.group(1) if match else None

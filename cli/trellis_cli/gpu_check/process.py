@@ -12,7 +12,7 @@ from trellis_cli.services.platform import python_command
 
 #: Adopts what the command's processes orphan, and kills all of them at the end, at SIGUSR1 and at our death.
 #: (An engine's helpers may have sessions of their own, and may hold the pipes and the GPU.)
-_LEASH = "trellis_train.supervise.leash"
+_SUBREAPER = "trellis_train.supervise.subreaper"
 #: The line of a traceback that says what happened, also as a rank of torchrun prints it; not torchrun's own.
 _ERROR_LINE = re.compile(r"^(?:\[rank\d+\]:\s*)?((?!.*ChildFailedError)[\w.]*(?:Error|Exception)\b.*)$", re.M)
 
@@ -38,11 +38,11 @@ class Ended(NamedTuple):
 def run_limited(
     command: Sequence[str], *, limit_s: float, environment: Mapping[str, str] | None = None
 ) -> Ended:
-    """Run a command to its end or to its limit. Call it from the main thread, to which the leash is tied."""
+    """Run a command to its end or to its limit, from the main thread: the subreaper dies with it."""
     started = time.monotonic()
     exit_code: int | None = None
     process = subprocess.Popen(  # noqa: S603 - commands of our own
-        python_command("-m", _LEASH, str(os.getpid()), *command),
+        python_command("-m", _SUBREAPER, str(os.getpid()), *command),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

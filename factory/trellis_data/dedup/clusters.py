@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from trellis_data.dedup.columns import Column, Ragged
+from trellis_data.dedup.number_columns import Column, Ragged
 from trellis_data.dedup.sources import Keep, previews
 from trellis_data.layout import Batch
 from trellis_data.outcome import Outcome, dropping
@@ -74,7 +74,7 @@ def apply_clusters(batch: Batch, settled: Path, reason: str) -> Outcome:
 
 def _survivors(surveys: Sequence[Path], parents: np.ndarray, keep: Keep) -> np.ndarray:
     """For each root the row that survives."""
-    from trellis_data.dedup.joining import survivors
+    from trellis_data.dedup.union_find import survivors
 
     if keep == "first":
         return np.arange(len(parents), dtype=np.int64)

@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 
 from trellis_data.dedup.clusters import apply_clusters
-from trellis_data.dedup.columns import ColumnWriter
+from trellis_data.dedup.number_columns import ColumnWriter
 from trellis_data.dedup.sources import check_score, survey_rows
 from trellis_data.layout import Batch, Layout
 from trellis_data.operator import GlobalOperator

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from trellis_data.dedup.columns import Column, ColumnWriter, Ragged
+from trellis_data.dedup.number_columns import Column, ColumnWriter, Ragged
 from trellis_data.dedup.sources import TextBuffers
 from trellis_data.operator import OperatorProblem
 

@@ -14,8 +14,8 @@ import polars as pl
 from trellis_contracts.recipe import Text
 
 from trellis_data.dedup.clusters import settle_clusters
-from trellis_data.dedup.columns import Column, ColumnWriter
 from trellis_data.dedup.deduplicator import Deduplicator
+from trellis_data.dedup.number_columns import Column, ColumnWriter
 from trellis_data.dedup.sources import DuplicateParams, TextBuffers
 from trellis_data.layout import Batch
 from trellis_data.mixing import mix

@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from trellis_data.dedup import joining
-from trellis_data.dedup.columns import Column
+from trellis_data.dedup import union_find
+from trellis_data.dedup.number_columns import Column
 from trellis_data.operator import OperatorProblem
 
 #: Rows whose keys are sorted at once (8 bytes each); more are taken in parts by the hash's value.
@@ -28,8 +28,8 @@ def join_equal(column: Column) -> tuple[np.ndarray, np.ndarray]:
     values = column.whole()
     parents = new_forest(len(column))
     for keys in sorted_keys(column, values != 0, shift=32):
-        joining.join_equals(keys, values, parents)
-    joining.flatten(parents)
+        union_find.join_equals(keys, values, parents)
+    union_find.flatten(parents)
     return values, parents
 
 
@@ -52,7 +52,7 @@ def sorted_keys(column: Column, taken: np.ndarray, shift: int = 0, bits: int = 3
             wanted = taken[first : first + len(values)]
             if parts > 1:
                 wanted = wanted & (hashes >= low) & (hashes < high)
-            used += joining.make_keys(hashes, wanted, first, keys[used:])
+            used += union_find.make_keys(hashes, wanted, first, keys[used:])
         keys = keys[:used]
         keys.sort()
         yield keys

@@ -25,8 +25,8 @@ from trellis_contracts.recipe import Text
 
 from trellis_data.dedup.bands import Bands, choose_bands
 from trellis_data.dedup.clusters import settle_clusters
-from trellis_data.dedup.columns import ColumnWriter, Ragged
 from trellis_data.dedup.deduplicator import Deduplicator
+from trellis_data.dedup.number_columns import ColumnWriter, Ragged
 from trellis_data.dedup.sources import DuplicateParams, TextBuffers
 from trellis_data.layout import Batch
 from trellis_data.operator import Context, knob
@@ -94,7 +94,7 @@ class MinHashDuplicates(Deduplicator):
         return Sketcher(self.params.shingle, self.bands, self.context.seed)
 
     def settle(self, surveys: Sequence[Path], folder: Path) -> dict[str, Any]:
-        from trellis_data.dedup.banding import NearDuplicates
+        from trellis_data.dedup.lsh import NearDuplicates
 
         near = NearDuplicates(surveys, self.params.threshold, self.bands)
         parents = near.join()

@@ -19,14 +19,14 @@ from trellis_contracts.recipe import Text
 
 from trellis_data.dedup import encoder
 from trellis_data.dedup.clusters import settle_clusters
-from trellis_data.dedup.columns import ColumnWriter
 from trellis_data.dedup.deduplicator import Deduplicator
+from trellis_data.dedup.number_columns import ColumnWriter
 from trellis_data.dedup.sources import DuplicateParams
 from trellis_data.layout import Batch, Layout
 from trellis_data.operator import OperatorProblem, knob
 
 if TYPE_CHECKING:
-    from trellis_data.dedup.nearest import Vectors
+    from trellis_data.dedup.nearest_neighbors import Vectors
 
 #: Name under which a run is given the file of vectors.
 RESOURCE = "embeddings"
@@ -164,7 +164,7 @@ class SemanticDuplicates(Deduplicator):
         writer.append("vectors", vectors.astype(np.float16))
 
     def settle(self, surveys: Sequence[Path], folder: Path) -> dict[str, Any]:
-        from trellis_data.dedup.nearest import join_close
+        from trellis_data.dedup.nearest_neighbors import join_close
 
         told = [json.loads((survey / _SURVEY_FILE).read_text()) for survey in surveys]
         by_characters = sum(each["by_characters"] for each in told)
@@ -216,7 +216,7 @@ class SemanticDuplicates(Deduplicator):
     ) -> list["Vectors"]:
         """The vectors to compare: those of the surveys, those of characters, or both."""
         from trellis_data.dedup.embeddings import project_grams
-        from trellis_data.dedup.nearest import Vectors
+        from trellis_data.dedup.nearest_neighbors import Vectors
 
         spaces = [Vectors(surveys, size)] if size else []
         if has_grams or (self.params.source in _OF_TEXT and not size):

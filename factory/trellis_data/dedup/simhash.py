@@ -16,8 +16,8 @@ import polars as pl
 from trellis_contracts.recipe import Text
 
 from trellis_data.dedup.clusters import settle_clusters
-from trellis_data.dedup.columns import Column, ColumnWriter
 from trellis_data.dedup.deduplicator import Deduplicator
+from trellis_data.dedup.number_columns import Column, ColumnWriter
 from trellis_data.dedup.sources import DuplicateParams, TextBuffers
 from trellis_data.layout import Batch
 from trellis_data.operator import knob
@@ -76,7 +76,7 @@ class SimHashDuplicates(Deduplicator):
         writer.append("hash", simhashes(buffers.data, buffers.offsets, *tables(), self.params.shingle))
 
     def settle(self, surveys: Sequence[Path], folder: Path) -> dict[str, Any]:
-        from trellis_data.dedup import joining
+        from trellis_data.dedup import union_find
         from trellis_data.dedup.keys import join_equal, sorted_keys
 
         column = Column(surveys, "hash", np.uint64)
@@ -86,11 +86,13 @@ class SimHashDuplicates(Deduplicator):
         left_out = 0
         for low, high in blocks(self.params.distance):
             for keys in sorted_keys(column, taken, shift=low, bits=min(32, high - low)):
-                left_out += joining.join_near_hashes(keys, values, parents, self.params.distance, WINDOW)
-        joining.flatten(parents)
+                left_out += union_find.join_near_hashes(keys, values, parents, self.params.distance, WINDOW)
+        union_find.flatten(parents)
 
         def similarity(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-            return np.asarray(1.0 - joining.hamming(values[rows], values[others]) / _BITS, dtype=np.float32)
+            return np.asarray(
+                1.0 - union_find.hamming(values[rows], values[others]) / _BITS, dtype=np.float32
+            )
 
         findings = settle_clusters(surveys, folder, parents, self.params.keep, similarity)
         return findings | {"comparisons_left_out": int(left_out)}

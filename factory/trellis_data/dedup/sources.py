@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 from trellis_contracts.recipe import Text
 
-from trellis_data.dedup.columns import ColumnWriter, Ragged
+from trellis_data.dedup.number_columns import ColumnWriter, Ragged
 from trellis_data.layout import Batch
 from trellis_data.operator import OperatorProblem, TextParams, knob
 from trellis_data.texts import row_texts

@@ -17,7 +17,7 @@ from trellis_recipes.data.reading import BadRow
 from trellis_data.formats.rowwise import TURN_COLUMNS, Extraction, extract_answer
 from trellis_data.formats.shapes import EXTRA, MEANS, Reading, Shape
 from trellis_data.formats.turns import Turns, interleave, joined, turns_of
-from trellis_data.speakers import SPEAKERS, TURN_NAMES
+from trellis_data.sharegpt_roles import SPEAKERS, TURN_NAMES
 from trellis_data.texts import is_messages, is_text, is_turns
 
 #: A text that says something to every reader: Python and Arrow differ in what else is blank.

@@ -8,7 +8,7 @@ from trellis_contracts.rows import ROLES
 from trellis_recipes.data.reading import BadRow, Cell
 
 from trellis_data.formats.shapes import MESSAGE_FIELDS
-from trellis_data.speakers import CALL_TURN, SPEAKERS, TURN_NAMES
+from trellis_data.sharegpt_roles import CALL_TURN, SPEAKERS, TURN_NAMES
 
 RichMessage = dict[str, Any]
 

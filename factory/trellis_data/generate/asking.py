@@ -15,8 +15,8 @@ from trellis_contracts.ledger import BudgetSpent
 
 from trellis_data.chat_client import ChatClient, Message, NoReply, Reply, open_ledger
 from trellis_data.operator import OperatorProblem
-from trellis_data.paid_replies import PaidReplies
 from trellis_data.pipeline.problem import RunCancelled
+from trellis_data.response_cache import PaidReplies
 
 #: Why a question has no reply, where the bound was reached.
 OVER_BUDGET = "over_budget"

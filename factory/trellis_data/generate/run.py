@@ -16,6 +16,7 @@ import yaml
 from trellis_contracts.generation import Generation, MatchCheck, SelfInstruct
 from trellis_contracts.ledger import read_spent
 
+from trellis_data.atomic_files import publishing, write_atomically
 from trellis_data.generate.asking import Asker
 from trellis_data.generate.rejection_sampling import RejectionSampled
 from trellis_data.generate.report import GenerationProgress, GenerationReport, Stopped
@@ -25,9 +26,8 @@ from trellis_data.generate.self_instruct import SelfInstructing
 from trellis_data.layout import Layout
 from trellis_data.operator import Context
 from trellis_data.pipeline.document import load_document, read_document
-from trellis_data.pipeline.journal import WorkFolder
 from trellis_data.pipeline.problem import PipelineProblem
-from trellis_data.whole_files import publishing, write_whole
+from trellis_data.pipeline.run_directory import RunDirectory
 
 REPORT_FILE = "generation.json"
 SETTINGS_FILE = "generation.yaml"
@@ -66,7 +66,7 @@ def generate(
     """
     if not seeds:
         raise PipelineProblem("no_input", "There is no file with seed rows.")
-    work = WorkFolder(folder)
+    work = RunDirectory(folder)
     with work.locked():
         work.enter(_identity(settings, seeds, layout), fresh=fresh)
         report_file = folder / REPORT_FILE
@@ -74,13 +74,13 @@ def generate(
             done = GenerationReport.model_validate_json(report_file.read_text(encoding="utf-8"))
             if done.is_complete:
                 return done
-        write_whole(folder / SETTINGS_FILE, _as_yaml(settings))
+        write_atomically(folder / SETTINGS_FILE, _as_yaml(settings))
         paid, stops = folder / PAID_FOLDER, should_stop or (lambda: False)
         with Asker(settings, paid, stops, address=address) as asker:
             run = _Run(settings, seeds, layout, context or Context(), asker, on_progress or (lambda _: None))
             report = run.write(work.output)
             report.judge_cost = read_spent(folder / JUDGES_FOLDER)
-        write_whole(report_file, report.model_dump_json(indent=1))
+        write_atomically(report_file, report.model_dump_json(indent=1))
     return report
 
 

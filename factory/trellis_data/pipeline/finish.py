@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 from trellis_contracts.pipeline import Pipeline
 
+from trellis_data.atomic_files import publishing, whole_folders
 from trellis_data.batching import read_tables
 from trellis_data.layout import Layout
 from trellis_data.outcome import StepReport
 from trellis_data.pipeline.document import pipeline_hash
-from trellis_data.pipeline.journal import WorkFolder
 from trellis_data.pipeline.ledger import Limits, merge
 from trellis_data.pipeline.report import FunnelBar, Output, RunReport
+from trellis_data.pipeline.run_directory import RunDirectory
 from trellis_data.pipeline.shards import ParquetAppender, conform, one_schema
 from trellis_data.pipeline.tasks import FINDINGS, dropped_file, read_seconds
-from trellis_data.whole_files import publishing, whole_folders
 
 if TYPE_CHECKING:
     from trellis_data.pipeline.runner import Stage
@@ -29,7 +29,7 @@ _GATHERED_ROWS = 8192
 
 
 def finish(
-    pipeline: Pipeline, stages: Sequence["Stage"], folder: WorkFolder, limits: Limits, layout: Layout
+    pipeline: Pipeline, stages: Sequence["Stage"], folder: RunDirectory, limits: Limits, layout: Layout
 ) -> RunReport:
     """Publish the outputs and say what was done."""
     steps: list[StepReport] = []
@@ -87,7 +87,7 @@ def _gather(parts: list[Path], target: Path, limits: Limits) -> int:
     return file.rows
 
 
-def _publish(units: list[Path], folder: WorkFolder) -> dict[str, Output]:
+def _publish(units: list[Path], folder: RunDirectory) -> dict[str, Output]:
     """The last stage's files as outputs; a split has at least one, with or without rows."""
     rows: dict[str, list[tuple[Path, int]]] = {}
     for unit in units:

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 from trellis_contracts.pipeline import Pipeline
 
+from trellis_data.atomic_files import whole_folders, write_atomically
 from trellis_data.catalogue import find_operator
 from trellis_data.layout import Layout
 from trellis_data.operator import Context, GlobalOperator
@@ -24,14 +25,13 @@ from trellis_data.pipeline.check import check
 from trellis_data.pipeline.document import dump_pipeline, pipeline_hash
 from trellis_data.pipeline.executors import Executor, ExecutorName, InlineExecutor, ProcessExecutor
 from trellis_data.pipeline.finish import finish
-from trellis_data.pipeline.journal import WorkFolder
 from trellis_data.pipeline.ledger import Limits
 from trellis_data.pipeline.problem import PipelineProblem, RunCancelled
 from trellis_data.pipeline.report import Progress, RunReport
+from trellis_data.pipeline.run_directory import RunDirectory
 from trellis_data.pipeline.tasks import ApplyTask, SettleTask, StepPlan, SurveyTask, Task, Unit, Work
 from trellis_data.pipeline.units import cut, schema_of
 from trellis_data.pipeline.worker import peak_memory_bytes
-from trellis_data.whole_files import whole_folders, write_whole
 
 
 @dataclass(frozen=True)
@@ -92,13 +92,13 @@ def run(
     if problems := check(pipeline, schema, layout, context):
         lines = [f"{each.field}: {each.message}" for each in problems]
         raise PipelineProblem(problems[0].code, "\n".join(lines), step=problems[0].step)
-    folder = WorkFolder(work)
+    folder = RunDirectory(work)
     with folder.locked():
         folder.enter(_identity(pipeline, inputs, layout, context, options), fresh=options.fresh)
         if folder.report.exists():
             shutil.rmtree(folder.root / "stages", ignore_errors=True)
             return RunReport.model_validate_json(folder.report.read_text(encoding="utf-8"))
-        write_whole(folder.root / "pipeline.yaml", dump_pipeline(pipeline))
+        write_atomically(folder.root / "pipeline.yaml", dump_pipeline(pipeline))
         runner = _Runner(folder, options, context, on_progress or (lambda _: None), should_stop)
         stages, layout = plan(pipeline, layout)
         try:
@@ -110,7 +110,7 @@ def run(
         report = finish(pipeline, stages, folder, runner.limits, layout)
         report.seconds = time.monotonic() - started
         report.peak_memory_bytes = runner.executor.peak_bytes + peak_memory_bytes()
-        write_whole(folder.report, report.model_dump_json(indent=1))
+        write_atomically(folder.report, report.model_dump_json(indent=1))
         shutil.rmtree(folder.root / "stages")
     return report
 
@@ -142,7 +142,7 @@ class _Runner:
 
     def __init__(
         self,
-        folder: WorkFolder,
+        folder: RunDirectory,
         options: Options,
         context: Context,
         on_progress: Callable[[Progress], None],
@@ -182,7 +182,7 @@ class _Runner:
             for number, unit in enumerate(units)
         ]
         self._run(tasks, stage, stages, "apply")
-        write_whole(whole, "")
+        write_atomically(whole, "")
         if stage.number:
             for rows in inputs:
                 rows.unlink()

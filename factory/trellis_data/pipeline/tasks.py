@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from trellis_data.atomic_files import publishing
 from trellis_data.batching import read_tables
 from trellis_data.layout import Batch, Layout
 from trellis_data.operator import Context, GlobalOperator, Operator, OperatorProblem, RowOperator
@@ -23,7 +24,6 @@ from trellis_data.outcome import Outcome
 from trellis_data.pipeline.ledger import Ledger, Limits
 from trellis_data.pipeline.problem import PipelineProblem, RunCancelled
 from trellis_data.pipeline.shards import ORIGIN, ShardWriter, conform
-from trellis_data.whole_files import publishing
 
 #: Called between batches with the rows done since the last call; may raise to end the work.
 Tick = Callable[[int], None]

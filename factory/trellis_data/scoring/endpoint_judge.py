@@ -14,7 +14,7 @@ from trellis_contracts.grades import BadReply, ask_for_grade, parse_grade
 from trellis_contracts.ledger import BudgetSpent, Ledger
 
 from trellis_data.chat_client import ChatClient, Message, NoReply, as_file_name, open_ledger
-from trellis_data.paid_replies import PaidReplies
+from trellis_data.response_cache import PaidReplies
 from trellis_data.scoring.scorer import Pair, Verdict
 
 DEFAULT_TEMPLATE = (

@@ -27,7 +27,7 @@ from trellis_contracts.recipe import Text
 
 from trellis_data.dedup import encoder
 from trellis_data.dedup.bands import choose_bands
-from trellis_data.dedup.columns import Column, ColumnWriter
+from trellis_data.dedup.number_columns import Column, ColumnWriter
 from trellis_data.dedup.sources import TextBuffers
 from trellis_data.layout import Batch, Layout
 from trellis_data.operator import GlobalOperator, OperatorProblem
@@ -190,9 +190,9 @@ class Split(GlobalOperator):
         return assigning.by_time(times, [1 - sum(numbers) / total, *(number / total for number in numbers)])
 
     def _clusters(self, surveys: Sequence[Path]) -> np.ndarray:
-        from trellis_data.dedup.banding import NearDuplicates
-        from trellis_data.dedup.joining import flatten, join_pairs
-        from trellis_data.dedup.nearest import Vectors, join_close
+        from trellis_data.dedup.lsh import NearDuplicates
+        from trellis_data.dedup.nearest_neighbors import Vectors, join_close
+        from trellis_data.dedup.union_find import flatten, join_pairs
 
         parents = NearDuplicates(surveys, self.params.similarity, self._bands).join()
         if self._compares_meaning:

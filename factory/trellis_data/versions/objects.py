@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from trellis_data.atomic_files import sync
 from trellis_data.versions.chunking import Chunk
 from trellis_data.versions.hashing import DIGEST
 from trellis_data.versions.records import StoreProblem
-from trellis_data.whole_files import sync
 
 #: Few enough that a page of rows is read without decoding much else.
 _GROUP_ROWS = 1024

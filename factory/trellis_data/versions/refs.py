@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
+from trellis_data.atomic_files import UNFINISHED, sync, write_atomically
 from trellis_data.versions.records import StoreProblem
-from trellis_data.whole_files import UNFINISHED, sync, write_whole
 
 RefKind = Literal["branches", "tags"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -59,7 +59,7 @@ class Refs:
                 path.unlink(missing_ok=True)
                 sync(path.parent)
             else:
-                write_whole(path, to + "\n")
+                write_atomically(path, to + "\n")
 
     def check_free(self, kind: RefKind, name: str) -> None:
         """Raise ``StoreProblem`` where the other kind has a name."""

@@ -120,6 +120,6 @@ def test_a_disk_without_room_for_the_index_keeps_no_page_back(
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(quarantine_index, "write_whole", refuse)
+    monkeypatch.setattr(quarantine_index, "write_atomically", refuse)
 
     assert lines(page(client, dataset, offset=STEP, limit=1)) == [STEP + 2]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from trellis_cli.chaos.accounts import read_own
 from trellis_contracts.events import LogEvent, MetricsEvent, ProgressEvent
-from trellis_train.hooks.spool import Spool
+from trellis_train.hooks.event_spool import Spool
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

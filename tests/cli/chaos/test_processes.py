@@ -45,7 +45,7 @@ def spec(root: Path, job: str) -> str:
 def test_the_runs_of_this_data_root_are_found_and_no_others(start: Start, tmp_path: Path) -> None:
     run = start(ENTRYPOINT, spec(tmp_path, "job_a"))
     start(ENTRYPOINT, spec(tmp_path / "other", "job_b"))
-    start("leash.py", "1", ENTRYPOINT, spec(tmp_path, "job_c"))
+    start("subreaper.py", "1", ENTRYPOINT, spec(tmp_path, "job_c"))
 
     finder = RunFinder(tmp_path)
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trellis_cli.bench.data.corpus import chunks
 from trellis_contracts.recipe import DataFormat
-from trellis_data.dedup import banding, keys
+from trellis_data.dedup import keys, lsh
 from trellis_data.dedup.bands import RECALL_AT_THRESHOLD, choose_bands
 from trellis_data.dedup.minhash import MinHashDuplicates, MinHashParams
 from trellis_data.layout import Layout
@@ -143,8 +143,8 @@ def test_sorting_and_comparing_in_small_parts_changes_nothing(
     table = pa.table({"text": documents})
     at_once = dedupe(table, tmp_path / "at once")
     monkeypatch.setattr(keys, "PART_ROWS", 700)
-    monkeypatch.setattr(banding, "PENDING_PAIRS", 50)
-    monkeypatch.setattr(banding, "SHINGLES_AT_ONCE", 1000)
+    monkeypatch.setattr(lsh, "PENDING_PAIRS", 50)
+    monkeypatch.setattr(lsh, "SHINGLES_AT_ONCE", 1000)
 
     in_parts = dedupe(table, tmp_path / "parts")
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 from trellis_cli.bench.data.corpus import chunks
-from trellis_data.dedup import embeddings, encoder, nearest
+from trellis_data.dedup import embeddings, encoder, nearest_neighbors
 from trellis_data.dedup.semantic import SemanticDuplicates, SemanticParams
 from trellis_data.operator import Context, OperatorProblem
 from trellis_testing.global_operators import run_global
@@ -129,8 +129,8 @@ def test_buckets_find_what_comparing_all_finds(tmp_path: Path, monkeypatch: pyte
     table = pa.table({"text": ["x"] * len(vectors), "vector": list(vectors)})
     how = {"source": "column", "vector_column": "vector", "threshold": 0.95}
     exact = dedupe(table, tmp_path / "exact", **how)
-    monkeypatch.setattr(nearest, "ALL_WITH_ALL", 100)
-    monkeypatch.setattr(nearest, "_ROWS_PER_CENTRE", 200)
+    monkeypatch.setattr(nearest_neighbors, "ALL_WITH_ALL", 100)
+    monkeypatch.setattr(nearest_neighbors, "_ROWS_PER_CENTRE", 200)
 
     bucketed = dedupe(table, tmp_path / "buckets", **how)
 

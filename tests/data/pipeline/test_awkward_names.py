@@ -11,7 +11,7 @@ import pytest
 from trellis_contracts.pipeline import Pipeline
 from trellis_contracts.recipe import DataFormat
 from trellis_data.layout import Layout
-from trellis_data.pipeline.journal import WorkFolder
+from trellis_data.pipeline.run_directory import RunDirectory
 from trellis_data.pipeline.runner import Options, run
 
 pytestmark = pytest.mark.usefixtures("small_operators")
@@ -64,8 +64,8 @@ def test_a_fresh_start_that_is_cut_short_is_no_finished_run(
 
     with monkeypatch.context() as patch:
         patch.setattr(shutil, "rmtree", remove_and_end)
-        with pytest.raises(KeyboardInterrupt), WorkFolder(work).locked():
-            WorkFolder(work).enter({}, fresh=True)
+        with pytest.raises(KeyboardInterrupt), RunDirectory(work).locked():
+            RunDirectory(work).enter({}, fresh=True)
 
     report = run(pipeline(DROP_SHORT), files, work, layout=TEXT, options=INLINE)
 

@@ -27,7 +27,7 @@ from trellis_contracts.recipe import Engine
 from trellis_contracts.spec import EXIT_STOPPED, EXIT_SUCCEEDED, JobSpec, ModelSource
 from trellis_evaluation.samples.store import open_store
 from trellis_recipes.platform_defaults import environment as default_environment
-from trellis_train.hooks.spool import Spool
+from trellis_train.hooks.event_spool import Spool
 
 
 @dataclass

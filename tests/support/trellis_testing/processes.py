@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psutil
 from trellis_cli.chaos.processes import is_running
-from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE
+from trellis_train.hooks.event_spool import ATTEMPT_DIR_VARIABLE
 
 
 def list_children(module: str) -> list[int]:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from omegaconf import OmegaConf
-from trellis_train.rollout.answers import Answer, answer_many
+from trellis_train.rollout.shared_requests import Answer, answer_many
 from verl.workers.rollout.llm_server import LLMServerClient
 from verl.workers.rollout.replica import TokenOutput
 from verl.workers.rollout.router import GlobalRequestLoadBalancer

@@ -22,7 +22,7 @@ from trellis_train.agents.tooluse.retrieval.ranking import measure_ranks, rank_o
 from trellis_train.agents.tooluse.retrieval.run import RetrievalRun, RunSettings
 from trellis_train.agents.tooluse.retrieval.training import STATE_FILE, BadCheckpoint
 from trellis_train.engines.retrieval import run_rank
-from trellis_train.hooks.spool import Spool
+from trellis_train.hooks.event_spool import Spool
 
 #: What a query over all tools may take; measured are some 0.1 ms.
 SEARCH_LIMIT_S = 0.010

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tensordict import TensorDict
 from transfer_queue import metadata
 from trellis_train.compat.queue_schema import describing_by_lengths
-from trellis_train.rollout.columns import to_columns
+from trellis_train.rollout.rollout_columns import to_columns
 
 lengths = st.lists(st.integers(0, 9), min_size=1, max_size=6)
 

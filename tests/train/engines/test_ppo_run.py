@@ -110,7 +110,7 @@ def wait_until_gone(run: Run, timeout_s: float = 40) -> list[int]:
     """The processes of ``run`` that are alive after at most ``timeout_s``.
 
     The agents of the private Ray node notice late that it is gone; a job on the platform has none
-    of its own, and its leash ends whatever it started (tests/e2e/test_runs_that_die.py).
+    of its own, and its subreaper ends whatever it started (tests/e2e/test_runs_that_die.py).
     """
     deadline = time.monotonic() + timeout_s
     while (left := [pid for pid in run.processes() if not is_ray_agent(pid)]) and time.monotonic() < deadline:

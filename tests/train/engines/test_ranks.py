@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from trellis_contracts.recipe import DataFormat
 from trellis_contracts.spec import EXIT_STOPPED, DataSource, JobSpec, ModelSource
-from trellis_train.supervise.causes import judge
+from trellis_train.supervise.failure_causes import judge
 
 # Two ranks import torch and verl.
 pytestmark = pytest.mark.slow

@@ -26,7 +26,7 @@ from trellis_train.evaluate.benchmark import BenchmarkUnusable, Problem, Scored
 from trellis_train.evaluate.custom.agreement import cohens_kappa
 from trellis_train.evaluate.custom.benchmark import Custom
 from trellis_train.evaluate.custom.judge_prompts import ask_by_rubric, list_points, read_prompt
-from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE
+from trellis_train.hooks.event_spool import ATTEMPT_DIR_VARIABLE
 
 ROWS = [
     {"prompt": "How much is 2 + 3?", "answer": "5", "person": True},

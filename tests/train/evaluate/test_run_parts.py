@@ -39,7 +39,7 @@ from trellis_train.evaluate.rendering import NoChatTemplate, Renderer
 from trellis_train.evaluate.reporting import Reporter
 from trellis_train.evaluate.weights import provide_weights
 from trellis_train.evaluate.writing import SampleLog
-from trellis_train.hooks.spool import Spool
+from trellis_train.hooks.event_spool import Spool
 from trellis_train.starter.model import make_tokenizer
 
 PROBLEMS = [Problem(str(place), "2", {}, text=f"Question {place}") for place in range(20)]

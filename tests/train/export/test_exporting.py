@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from trellis_contracts.spec import EXIT_STOPPED, EXIT_SUCCEEDED
-from trellis_train.supervise.causes import judge
+from trellis_train.supervise.failure_causes import judge
 
 pytestmark = [pytest.mark.training, pytest.mark.timeout(600)]
 TOKENS = torch.arange(3, 35).reshape(2, 16)

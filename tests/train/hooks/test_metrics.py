@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from trellis_contracts.events import MetricsEvent
 from trellis_train.compat import trainer
+from trellis_train.hooks.event_spool import Spool
 from trellis_train.hooks.metrics import report_metrics, to_scalars
-from trellis_train.hooks.spool import Spool
 
 
 @pytest.fixture

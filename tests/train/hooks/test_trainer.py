@@ -9,7 +9,7 @@ import pytest
 from omegaconf import OmegaConf
 from trellis_contracts.attempt import STOP_FILE
 from trellis_train.hooks import trainer as hooks
-from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE, Spool
+from trellis_train.hooks.event_spool import ATTEMPT_DIR_VARIABLE, Spool
 from trellis_train.hooks.stop import StoppedByRequest
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from trellis_testing.rollout_client import RolloutServer, connect_client
-from trellis_train.rollout.order import PromptNames, sort_samples
+from trellis_train.rollout.sample_ids import PromptNames, sort_samples
 from trellis_train.rollout.seeding import derive_seed, is_seeded, seed_session, seed_turns
 
 TRAIN = {"step": 3, "validate": False}

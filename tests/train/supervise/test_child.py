@@ -1,4 +1,4 @@
-"""The leash: how an engine ends is how its parent sees it end, and nothing of it stays behind."""
+"""The subreaper: how an engine ends is how its parent sees it end, and nothing of it stays behind."""
 
 import os
 import signal

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from trellis_contracts.spool import SpoolReader
-from trellis_train.hooks.spool import Spool
+from trellis_train.hooks.event_spool import Spool
 from trellis_train.supervise.output import MAX_LINE_CHARS, LineAssembler, OutputPump
 from trellis_train.supervise.redaction import Redactor
 

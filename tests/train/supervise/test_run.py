@@ -46,7 +46,7 @@ STEPPING_ENGINE = """
 import sys, time
 from datetime import UTC, datetime
 from trellis_contracts.events import MetricsEvent
-from trellis_train.hooks.spool import Spool, is_stop_requested
+from trellis_train.hooks.event_spool import Spool, is_stop_requested
 spool = Spool.from_environment("trainer")
 for step in range(1, 3000):
     spool.write(MetricsEvent(time=datetime.now(UTC), step=step, values={"loss": 1 / step}))

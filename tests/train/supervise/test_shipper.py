@@ -15,7 +15,7 @@ from trellis_contracts.attempt import CURSOR_FILE, EVENTS_FOLDER
 from trellis_contracts.events import LogEvent, MetricsEvent, OutcomeEvent
 from trellis_contracts.spool import MAX_BATCH_EVENTS
 from trellis_testing.waiting import wait_until
-from trellis_train.hooks.spool import Spool
+from trellis_train.hooks.event_spool import Spool
 from trellis_train.supervise.platform_client import PlatformAwayError, PlatformClient, RefusedError
 from trellis_train.supervise.shipper import Shipper
 

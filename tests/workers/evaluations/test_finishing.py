@@ -229,7 +229,7 @@ def test_the_files_of_a_deleted_one_are_removed_and_a_full_disk_of_errors_is_wai
     assert list(folder.parent.iterdir()) == []
     with platform.read() as session:
         assert list(repository.list_leftovers(session)) == []
-        assert benchmarks.list_coming(session) == ["gsm8k"]
+        assert benchmarks.list_installing(session) == ["gsm8k"]
 
 
 @pytest.mark.slow

@@ -21,8 +21,8 @@ from typing import Any, Protocol, cast
 from pydantic import ValidationError
 from trellis_contracts.agents import EnvironmentManifest, ToolSchema
 from trellis_contracts.environments import EXIT_BAD_REQUEST, MANIFEST_FILE, CallAnswer
+from trellis_data.atomic_files import write_atomically
 from trellis_data.hashing import hash_file
-from trellis_data.whole_files import write_whole
 from trellis_recipes.environments import check_parameters
 
 #: By kind, the module that makes it. They load without torch.
@@ -92,7 +92,7 @@ def make(
         datasets=made.datasets,
         sha256={path.relative_to(folder).as_posix(): hash_file(path) for path in written},
     )
-    write_whole(folder / MANIFEST_FILE, manifest.model_dump_json(indent=2) + "\n")
+    write_atomically(folder / MANIFEST_FILE, manifest.model_dump_json(indent=2) + "\n")
     return manifest
 
 

@@ -15,7 +15,7 @@ MODULES = (
     "trellis_train.compat.jagged_rows",
     "trellis_train.compat.ratios",
     "trellis_train.compat.queue_schema",
-    "trellis_train.compat.frames",
+    "trellis_train.compat.column_serialization",
     "trellis_train.compat.balance",
     "trellis_train.compat.trainer",
     "trellis_train.compat.trainer_methods",

@@ -28,7 +28,7 @@ _TESTS = "tests/train/compat/test_queue_schema.py"
 def describing_by_lengths(describe: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
     """``extract_field_schema``, which reads the rows' lengths of plain jagged columns."""
 
-    from trellis_train.rollout.columns import Columns
+    from trellis_train.rollout.rollout_columns import Columns
 
     @wraps(describe)
     def describe_columns(data: Any) -> dict[str, Any]:

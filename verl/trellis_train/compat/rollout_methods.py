@@ -17,7 +17,7 @@ note_method(
     "Two round trips for each response.",
     kind="speed",
     reads=(f"{_LOOP}.AgentLoopWorkerTQ._run_prompt", f"{_LOOP}.AgentLoopWorkerTQ._agent_loop_postprocess"),
-    tests=("tests/train/rollout/test_grouping.py::*",),
+    tests=("tests/train/rollout/test_batched_puts.py::*",),
     group=GROUP,
 )
 note_method(
@@ -26,7 +26,7 @@ note_method(
     "Leaves columns as the queue stores them.",
     "Values are wrapped in objects, and taken out again, a column at a time.",
     kind="speed",
-    tests=("tests/train/rollout/test_columns.py::*",),
+    tests=("tests/train/rollout/test_rollout_columns.py::*",),
     group=GROUP,
 )
 note_method(
@@ -63,7 +63,7 @@ note_method(
     "Gathers the responses to a prompt.",
     "Each response is put by itself.",
     kind="speed",
-    tests=("tests/train/rollout/test_grouping.py::*",),
+    tests=("tests/train/rollout/test_batched_puts.py::*",),
     group=GROUP,
 )
 note_method(
@@ -72,7 +72,7 @@ note_method(
     "Uses workers that were started ahead.",
     "Workers import while cores idle.",
     kind="speed",
-    tests=("tests/train/cpu/test_early.py::*",),
+    tests=("tests/train/cpu/test_prestarted_actors.py::*",),
     group=GROUP,
 )
 for _manager in ("naive.NaiveRewardManager", "dapo.DAPORewardManager"):

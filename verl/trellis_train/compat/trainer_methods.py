@@ -29,7 +29,7 @@ note_method(
     "Returns as soon as prompts are answered.",
     "The trainer looks every 2 s.",
     kind="speed",
-    tests=("tests/train/rollout/test_news.py::*",),
+    tests=("tests/train/rollout/test_completion_signals.py::*",),
     group=GROUP,
 )
 note_method(

@@ -219,11 +219,11 @@ def sample_by_inversion(original: Any) -> Any:
     kind="speed",
     does="Sends up to 16 tokens of a response at a time, where nobody reads it before its end.",
     without="Each token of each response is packed by itself: 4 ms of a step of 27 ms.",
-    tests=(f"{_TESTS}/test_vllm_answers.py::*",),
+    tests=(f"{_TESTS}/test_vllm_outputs.py::*",),
 )
 def hold_tokens(original: Any) -> Any:
     """What the scheduler says of each step."""
-    from trellis_train.cpu.vllm_answers import holding
+    from trellis_train.cpu.vllm_outputs import holding
 
     return holding(original)
 

@@ -10,8 +10,8 @@ from trellis_train.cpu.trainer_process import THREADS
 from trellis_train.platform.layer import Layer
 
 if TYPE_CHECKING:
-    from trellis_train.cpu.early import EarlyActors
     from trellis_train.cpu.forkserver.server import ForkServer
+    from trellis_train.cpu.prestarted_actors import PrestartedActors
 
 
 class CpuLayer(Layer):
@@ -19,7 +19,7 @@ class CpuLayer(Layer):
 
     def __init__(self) -> None:
         self._fork_server: ForkServer | None = None
-        self._early: EarlyActors | None = None
+        self._early: PrestartedActors | None = None
 
     def change_trainer(self) -> None:
         apply(changes.GLOO)
@@ -47,21 +47,21 @@ class CpuLayer(Layer):
         return None if self._fork_server is None else self._fork_server.shell_command()
 
     def start_servers(self, config: Any) -> None:
-        from trellis_train.cpu.early import EarlyActors
+        from trellis_train.cpu.prestarted_actors import PrestartedActors
 
-        self._early = EarlyActors(config)
+        self._early = PrestartedActors(config)
 
     def start_workers(self) -> None:
         if self._early is not None:
             self._early.start_workers()
 
     def server_class(self, cls: Any) -> Any:
-        from trellis_train.cpu.early import EarlyServerClass
+        from trellis_train.cpu.prestarted_actors import PrestartedServerClass
 
-        return cls if self._early is None else EarlyServerClass(cls, self._early)
+        return cls if self._early is None else PrestartedServerClass(cls, self._early)
 
     def take_workers(self, count: int) -> list[Any] | None:
-        from trellis_train.cpu.early import AGENT_LOOP
+        from trellis_train.cpu.prestarted_actors import AGENT_LOOP
 
         if self._early is None:
             return None

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from trellis_train.cpu.entropy import entropy
-from trellis_train.cpu.prompt_passes import can_share_prompts, response_logits
 from trellis_train.cpu.prompts import SharedPrompts
+from trellis_train.cpu.shared_prefix_forward import can_share_prompts, response_logits
 from trellis_train.cpu.token_log_probs import token_log_probs
 
 #: The engine of language models; that of critics inherits from it.

@@ -87,28 +87,28 @@ def gather_together(state: Mapping[str, Any]) -> dict[str, Any]:
     Every rank of the group calls it with the same names.
     """
     whole: dict[str, Any] = dict(state)
-    for bunch in _bunches(state):
-        whole.update(_gather(bunch))
+    for batch in _batches(state):
+        whole.update(_gather(batch))
     return whole
 
 
-def _bunches(state: Mapping[str, Any]) -> Iterator[dict[str, DTensor]]:
+def _batches(state: Mapping[str, Any]) -> Iterator[dict[str, DTensor]]:
     """Weights that travel together: of one group and type, up to ``MOST_ELEMENTS``."""
     groups: dict[Any, dict[str, DTensor]] = {}
     for name, weight in state.items():
         if isinstance(weight, DTensor) and weight.placements == (Shard(0),) and weight.device_mesh.size() > 1:
             groups.setdefault((weight.device_mesh, weight.dtype), {})[name] = weight
     for weights in groups.values():
-        bunch: dict[str, DTensor] = {}
+        batch: dict[str, DTensor] = {}
         size = 0
         for name, weight in weights.items():
             part = _part(weight)
-            if bunch and size + part > MOST_ELEMENTS:
-                yield bunch
-                bunch, size = {}, 0
-            bunch[name] = weight
+            if batch and size + part > MOST_ELEMENTS:
+                yield batch
+                batch, size = {}, 0
+            batch[name] = weight
             size += part
-        yield bunch
+        yield batch
 
 
 def _rows(weight: DTensor) -> int:

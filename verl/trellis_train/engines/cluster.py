@@ -8,7 +8,7 @@ from trellis_recipes.placement import MIN_HEAD_CPUS, process_demand
 
 from trellis_train.compat import isolation, job
 from trellis_train.compat.checking import ACCEPT_VARIABLE
-from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE
+from trellis_train.hooks.event_spool import ATTEMPT_DIR_VARIABLE
 from trellis_train.platform.activation import THREADS_VARIABLE, is_cpu_platform, threads_of_slot
 from trellis_train.platform.layer import SWITCH_VARIABLE, Layer, load_layer
 

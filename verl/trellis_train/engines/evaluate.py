@@ -11,7 +11,7 @@ from pathlib import Path
 
 from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_STOPPED, EXIT_SUCCEEDED, JobSpec
 
-from trellis_train.hooks.spool import Spool
+from trellis_train.hooks.event_spool import Spool
 from trellis_train.hooks.stop import StoppedByRequest
 
 PRODUCER = "evaluator"

@@ -14,7 +14,7 @@ from trellis_contracts.events import Phase, ProgressEvent
 from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_STOPPED, EXIT_SUCCEEDED, ExportTask, JobSpec
 
 from trellis_train.hooks.clock import now
-from trellis_train.hooks.spool import Spool, is_stop_requested
+from trellis_train.hooks.event_spool import Spool, is_stop_requested
 from trellis_train.hooks.stop import StoppedByRequest
 
 PRODUCER = "exporter"

@@ -18,8 +18,8 @@ from trellis_train.compat.applying import require_group
 from trellis_train.engines.cluster import connect, job_environment
 from trellis_train.engines.hydra_config import compose_config
 from trellis_train.hooks.clock import now
+from trellis_train.hooks.event_spool import Spool
 from trellis_train.hooks.resuming import check_resumable
-from trellis_train.hooks.spool import Spool
 from trellis_train.hooks.stop import StoppedByRequest
 from trellis_train.platform.activation import assert_cpu_platform
 from trellis_train.platform.layer import Layer, load_layer

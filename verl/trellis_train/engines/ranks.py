@@ -11,7 +11,7 @@ from pathlib import Path
 
 from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_STOPPED, EXIT_SUCCEEDED, JobSpec
 
-from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE, Spool
+from trellis_train.hooks.event_spool import ATTEMPT_DIR_VARIABLE, Spool
 from trellis_train.platform.activation import THREADS_VARIABLE, threads_of_slot
 
 PRODUCER = "trainer"

@@ -27,7 +27,7 @@ from trellis_contracts.events import ProgressEvent, ServingEvent
 from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_STOPPED, JobSpec, ServeTask
 
 from trellis_train.hooks.clock import now
-from trellis_train.hooks.spool import Spool, is_stop_requested
+from trellis_train.hooks.event_spool import Spool, is_stop_requested
 from trellis_train.hooks.stop import StoppedByRequest
 from trellis_train.serve import KEY_VARIABLE
 

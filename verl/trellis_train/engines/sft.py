@@ -13,7 +13,7 @@ from trellis_train.compat.applying import require_group
 from trellis_train.engines.hydra_config import compose_schema
 from trellis_train.engines.ranks import RANK_VARIABLE, run_ranks
 from trellis_train.hooks.clock import now
-from trellis_train.hooks.spool import Spool, is_stop_requested
+from trellis_train.hooks.event_spool import Spool, is_stop_requested
 from trellis_train.platform.activation import assert_cpu_platform
 from trellis_train.platform.layer import load_layer
 

@@ -11,7 +11,7 @@ from verl.trainer.sft_trainer import SFTTrainer
 
 from trellis_train.hooks.checkpoints import describe_checkpoint, locate_step
 from trellis_train.hooks.clock import now
-from trellis_train.hooks.spool import Spool, is_stop_requested
+from trellis_train.hooks.event_spool import Spool, is_stop_requested
 
 
 def perplexity_of(values: dict[str, float]) -> dict[str, float]:

@@ -11,7 +11,7 @@ from trellis_train.compat.applying import require_group
 from trellis_train.engines.ranks import RANK_VARIABLE, run_ranks
 from trellis_train.hooks.checkpoints import find_step
 from trellis_train.hooks.clock import now
-from trellis_train.hooks.spool import Spool, is_stop_requested
+from trellis_train.hooks.event_spool import Spool, is_stop_requested
 
 
 def main(arguments: list[str]) -> int:

@@ -7,7 +7,7 @@ from trellis_contracts.evaluation import Sample
 from trellis_contracts.events import MetricsEvent, Phase, ProgressEvent
 
 from trellis_train.hooks.clock import now
-from trellis_train.hooks.spool import Spool
+from trellis_train.hooks.event_spool import Spool
 
 #: Between two reports of partial scores.
 INTERVAL_S = 2.0

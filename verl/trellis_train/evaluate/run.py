@@ -14,7 +14,7 @@ from trellis_contracts.evaluation import (
     HarnessOrder,
 )
 from trellis_contracts.spec import JobSpec
-from trellis_data.whole_files import write_whole
+from trellis_data.atomic_files import write_atomically
 
 from trellis_train.evaluate.harness.measuring import HarnessMeasurement
 from trellis_train.evaluate.inference import Generation, Inference, RequestRefused
@@ -23,7 +23,7 @@ from trellis_train.evaluate.manifest import describe_evaluation, identify_run
 from trellis_train.evaluate.measuring import Measurement
 from trellis_train.evaluate.reporting import Reporter
 from trellis_train.evaluate.weights import provide_weights
-from trellis_train.hooks.spool import Spool, is_stop_requested
+from trellis_train.hooks.event_spool import Spool, is_stop_requested
 from trellis_train.hooks.stop import StoppedByRequest
 
 #: Between two looks for a request to stop.
@@ -195,7 +195,7 @@ class EvaluationRun:
             benchmarks=[found[task.label] for task in self._task.benchmarks],
             manifest=describe_evaluation(self._spec, self._task, self._engine_facts, template, benchmarks),
         )
-        write_whole(self._output / RESULT_FILE, result.model_dump_json(indent=1))
+        write_atomically(self._output / RESULT_FILE, result.model_dump_json(indent=1))
         return result
 
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from trellis_data.whole_files import write_whole
+from trellis_data.atomic_files import write_atomically
 
 from trellis_train.agents.linksearch.checkpoints import link_or_copy, write_checkpoint
 from trellis_train.hooks.agent_metrics import derive_agent_metrics
@@ -59,7 +59,7 @@ def read_standing(folder: Path, *, until: int) -> Standing:
     for each in kept:
         standing.take(each)
     if path.exists():
-        write_whole(path, "".join(json.dumps(asdict(each)) + "\n" for each in kept))
+        write_atomically(path, "".join(json.dumps(asdict(each)) + "\n" for each in kept))
     return standing
 
 
@@ -142,7 +142,7 @@ class _EndingByAccuracy:
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(source, target, copy_function=link_or_copy)
         note = {**asdict(evaluation), "path": str(target)}
-        write_whole(self._checkpoints / BEST_FILE, json.dumps(note, indent=2) + "\n")
+        write_atomically(self._checkpoints / BEST_FILE, json.dumps(note, indent=2) + "\n")
         for other in folder.iterdir():
             if other != target:
                 shutil.rmtree(other)

@@ -12,7 +12,7 @@ from trellis_contracts.events import Split
 
 from trellis_train.hooks.metrics import to_scalars
 from trellis_train.hooks.session_failures import SessionsFailing, SessionWatch, read_sessions
-from trellis_train.rollout.order import last_outputs, real_keys
+from trellis_train.rollout.sample_ids import last_outputs, real_keys
 
 #: Of what loops report with the reward, by the name of the metric.
 _TRAIN = {"train/accuracy": "acc", "train/avg_score": "answer_score"}

@@ -13,7 +13,7 @@ from typing import Any
 
 from trellis_recipes.mapping import REWARD_ALONE
 
-from trellis_train.rollout.order import SampleKey
+from trellis_train.rollout.sample_ids import SampleKey
 
 #: Whose advantage is one number for a whole response.
 OF_OUTCOMES = frozenset(

@@ -9,7 +9,7 @@ from trellis_contracts.events import MetricsEvent
 from trellis_train.compat import trainer
 from trellis_train.compat.applying import apply_now
 from trellis_train.hooks.clock import now
-from trellis_train.hooks.spool import Spool
+from trellis_train.hooks.event_spool import Spool
 
 
 def to_scalars(data: dict[str, Any]) -> dict[str, float]:

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterable
 from typing import Any
 
-from trellis_train.rollout.order import SampleKey
+from trellis_train.rollout.sample_ids import SampleKey
 
 logger = logging.getLogger(__name__)
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE
+from trellis_train.hooks.event_spool import ATTEMPT_DIR_VARIABLE
 from trellis_train.rewards.error_notes import read_last_note
 from trellis_train.rewards.mixture import ERROR_KEY, UNUSABLE
-from trellis_train.rollout.order import real_keys
+from trellis_train.rollout.sample_ids import real_keys
 
 METRIC = "reward/errors"
 #: Above this share of a step's scores the policy would learn from the errors.

@@ -11,7 +11,7 @@ from trellis_train.agents.episode.shortening import shorten
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.metrics import to_scalars
 from trellis_train.rewards.mixture import ERROR_KEY
-from trellis_train.rollout.order import SampleKey, real_keys
+from trellis_train.rollout.sample_ids import SampleKey, real_keys
 
 #: Prompts whose responses are shown, of each step.
 MAX_GROUPS = 8

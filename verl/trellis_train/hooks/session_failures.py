@@ -16,8 +16,8 @@ from typing import Any
 from trellis_contracts.attempt import SESSIONS_FILE
 from trellis_contracts.events import Split
 
-from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE
-from trellis_train.rollout.order import last_outputs, real_keys
+from trellis_train.hooks.event_spool import ATTEMPT_DIR_VARIABLE
+from trellis_train.rollout.sample_ids import last_outputs, real_keys
 
 logger = logging.getLogger(__name__)
 

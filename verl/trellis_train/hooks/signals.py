@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from trellis_train.rollout.order import SampleKey, real_keys
+from trellis_train.rollout.sample_ids import SampleKey, real_keys
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -11,13 +11,13 @@ from trellis_contracts.events import Phase, ProgressEvent, Split
 from trellis_train.compat.ratios import RATIO_MEAN
 from trellis_train.hooks.checkpoints import describe_checkpoint, locate_step
 from trellis_train.hooks.clock import now
-from trellis_train.hooks.columns import send_trained_columns
+from trellis_train.hooks.event_spool import Spool, is_stop_requested
 from trellis_train.hooks.reward_errors import check_rewards
 from trellis_train.hooks.rollouts import collect_rollouts
 from trellis_train.hooks.signals import IMPORTANCE_WEIGHT_MEAN, collect_signals
-from trellis_train.hooks.spool import Spool, is_stop_requested
 from trellis_train.hooks.stop import StoppedByRequest
-from trellis_train.rollout.order import PromptNames, sort_samples
+from trellis_train.hooks.trained_columns import send_trained_columns
+from trellis_train.rollout.sample_ids import PromptNames, sort_samples
 
 #: The trainer looks for answered prompts this often where nobody tells it of any; verl does every 2 s.
 POLL_INTERVAL_S = 0.5

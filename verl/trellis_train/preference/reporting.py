@@ -18,8 +18,8 @@ from trellis_contracts.events import MetricsEvent, Phase, ProgressEvent
 
 from trellis_train.hooks.checkpoints import describe_checkpoint, locate_step
 from trellis_train.hooks.clock import now
+from trellis_train.hooks.event_spool import Spool, is_stop_requested
 from trellis_train.hooks.metrics import to_scalars
-from trellis_train.hooks.spool import Spool, is_stop_requested
 
 #: In a checkpoint: a model that can be loaded as it is, or an adapter that needs its base.
 MODEL_FOLDER, ADAPTER_FOLDER = "huggingface", "lora_adapter"

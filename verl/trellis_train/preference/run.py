@@ -8,7 +8,7 @@ from typing import Any
 from trellis_recipes.trl_schema import TRAINERS
 
 from trellis_train.hooks.checkpoints import find_step
-from trellis_train.hooks.spool import Spool
+from trellis_train.hooks.event_spool import Spool
 from trellis_train.preference.datasets import load_datasets, locate_cache
 from trellis_train.preference.model import load_model, load_tokenizer
 from trellis_train.preference.settings import Settings

@@ -8,7 +8,7 @@ from pathlib import Path
 from trellis_contracts.attempt import REWARD_KEYS_FILE, REWARDS_FILE
 from trellis_contracts.rewards import RewardResources
 
-from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE
+from trellis_train.hooks.event_spool import ATTEMPT_DIR_VARIABLE
 
 
 @dataclass(frozen=True)

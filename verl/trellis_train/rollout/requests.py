@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
-from trellis_train.rollout.answers import Answer
+from trellis_train.rollout.shared_requests import Answer
 
 #: A request waits this long for others to travel with.
 GATHER_S = 0.001

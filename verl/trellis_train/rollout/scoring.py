@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from trellis_train.rewards.verl_adapter import PROMPT_KEY, TOKENS_KEY
-from trellis_train.rollout.inline import Inline
+from trellis_train.rollout.synchronous_executor import Inline
 
 #: Stands in the list of reward workers for "score it where it is"; the agent-loop worker reads it.
 SCORE_IN_WORKER = "score-in-agent-loop-worker"

@@ -9,7 +9,7 @@ from typing import Any
 
 from verl.workers.rollout.vllm_rollout.vllm_async_server import vLLMHttpServer
 
-from trellis_train.rollout.answers import Answer, answer_many, answer_once, share_answer
+from trellis_train.rollout.shared_requests import Answer, answer_many, answer_once, share_answer
 
 
 class RolloutServer(vLLMHttpServer):

@@ -9,7 +9,7 @@ from typing import Any
 
 from verl.experimental.agent_loop.single_turn_agent_loop import SingleTurnAgentLoop
 
-from trellis_train.rollout.inline import Inline
+from trellis_train.rollout.synchronous_executor import Inline
 
 #: Prompts whose tokens are kept: more than are ever answered at a time would gain nothing.
 MAX_PROMPTS = 4096

@@ -20,10 +20,10 @@ from verl.experimental.reward_loop.reward_loop import RewardLoopWorker
 from verl.trainer.ppo.v1 import agent_loop_tq
 
 from trellis_train.platform.layer import Layer
-from trellis_train.rollout.columns import to_columns
-from trellis_train.rollout.grouping import Group, GroupingQueue, current_group
-from trellis_train.rollout.news import News, NewsFrom
+from trellis_train.rollout.batched_puts import BatchingQueue, Group, current_group
+from trellis_train.rollout.completion_signals import CompletionSignal, CompletionSignalFrom
 from trellis_train.rollout.requests import batch_requests
+from trellis_train.rollout.rollout_columns import to_columns
 from trellis_train.rollout.routing import FixedServers, route_in_worker
 from trellis_train.rollout.scoring import SCORE_IN_WORKER, LocalRewardWorker, describe_sample
 from trellis_train.rollout.seeding import is_seeded, seed_session, seed_turns
@@ -42,9 +42,9 @@ class AgentLoopWorker(WorkerTQ):
     def __init__(self, config: Any, llm_client: Any, *args: Any, **kwargs: Any) -> None:
         config = llm_client.config = without_references(config)
         super().__init__(config, llm_client, *args, **kwargs)
-        self._news = News()
+        self._news = CompletionSignal()
         # verl's module converts rows and puts them; conversion moves into the grouped put.
-        agent_loop_tq.tq = GroupingQueue(tq, to_columns, self._news.settle)
+        agent_loop_tq.tq = BatchingQueue(tq, to_columns, self._news.settle)
         agent_loop_tq.list_of_dict_to_tensordict = lambda rows: rows
         agent_loop.hydra = SimpleNamespace(utils=SimpleNamespace(instantiate=instantiate_agent_loop))
         if self.reward_loop_worker_handles == [SCORE_IN_WORKER]:
@@ -105,7 +105,7 @@ class AgentLoopManager(agent_loop_tq.AgentLoopManagerTQ):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.agent_loop_workers_class = ray.remote(AgentLoopWorker)
-        self._news = NewsFrom()
+        self._news = CompletionSignalFrom()
         #: Constructors of started workers that were not waited for yet.
         self._constructions: list[Any] = []
 

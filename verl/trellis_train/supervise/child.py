@@ -6,18 +6,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-from trellis_train.supervise import leash
+from trellis_train.supervise import subreaper
 
 
 class EngineProcess:
-    """An engine on its leash, in a session of its own. Start it from the main thread.
+    """An engine on its subreaper, in a session of its own. Start it from the main thread.
 
-    (The kernel ties the leash's death signal to the thread that started it.)
+    (The kernel ties the subreaper's death signal to the thread that started it.)
     """
 
     def __init__(self, command: list[str], *, environment: dict[str, str], folder: Path) -> None:
         self._process = subprocess.Popen(  # noqa: S603 - the command is the platform's own
-            [sys.executable, "-I", "-S", leash.__file__, str(os.getpid()), *command],
+            [sys.executable, "-I", "-S", subreaper.__file__, str(os.getpid()), *command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -28,7 +28,7 @@ class EngineProcess:
 
     @property
     def pid(self) -> int:
-        """The process id of the leash; the engine is its child."""
+        """The process id of the subreaper; the engine is its child."""
         return self._process.pid
 
     def list_streams(self) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from trellis_contracts.events import LogEvent, Stream
 
 from trellis_train.hooks.clock import now
-from trellis_train.hooks.spool import Spool
+from trellis_train.hooks.event_spool import Spool
 from trellis_train.supervise.redaction import Redactor
 
 FLUSH_INTERVAL_S = 0.15

@@ -16,20 +16,20 @@ from trellis_contracts.spec import EXIT_CRASHED, EXIT_STOPPED, EXIT_SUCCEEDED, J
 from trellis_train.agents.unusable import AgentUnusable
 from trellis_train.hooks.checkpoints import find_step
 from trellis_train.hooks.clock import now
-from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE, Spool, is_stop_requested
+from trellis_train.hooks.event_spool import ATTEMPT_DIR_VARIABLE, Spool, is_stop_requested
 from trellis_train.platform.activation import THREADS_VARIABLE, threads_of_slot
 from trellis_train.rewards.resources import read_keys
 from trellis_train.rewards.scorer import RewardUnusable
-from trellis_train.supervise.alone import NoHeartbeat, NoShipper
-from trellis_train.supervise.causes import Verdict, find_known_cause, judge
 from trellis_train.supervise.child import EngineProcess
-from trellis_train.supervise.ending import Ending
+from trellis_train.supervise.failure_causes import Verdict, find_known_cause, judge
 from trellis_train.supervise.heartbeat import HeartbeatSender
 from trellis_train.supervise.manifest import describe_run
 from trellis_train.supervise.output import OutputPump
 from trellis_train.supervise.platform_client import PlatformClient
 from trellis_train.supervise.redaction import Redactor
 from trellis_train.supervise.shipper import Shipper
+from trellis_train.supervise.standalone import NoHeartbeat, NoShipper
+from trellis_train.supervise.termination import Ending
 
 logger = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 from trellis_contracts.pipeline import Pipeline
+from trellis_data.atomic_files import publishing
 from trellis_data.batching import read_tables
-from trellis_data.whole_files import publishing
 
 #: The column by which a run parts its output, and which it takes away again.
 COLUMN = "split"

@@ -9,7 +9,7 @@ import logging
 from trellis_api.endpoints import repository, service
 
 from trellis_workers.core.transaction import get_settings, read, write
-from trellis_workers.jobs.stop import tell_to_stop
+from trellis_workers.jobs.stop import request_stop
 
 logger = logging.getLogger(__name__)
 
@@ -26,4 +26,4 @@ def stop_idle_endpoints() -> None:
             stopped = service.stop_if_idle(session, endpoint_id=endpoint_id, default_s=default_s)
         if stopped is not None:
             logger.info("endpoint %s is stopped: nobody has used it", endpoint_id)
-            tell_to_stop(stopped)
+            request_stop(stopped)

@@ -31,7 +31,7 @@ _BLOCK_BYTES = 1024**2
 def install_benchmarks() -> bool:
     """Bring every benchmark that is waited for, one after the other; whether any was settled."""
     with read() as session:
-        names = repository.list_coming(session)
+        names = repository.list_installing(session)
     if not names:
         return False
     with try_lock(get_settings().data_root / _LOCK_FILE) as has_lock:

@@ -13,7 +13,7 @@ from trellis_api.evaluations import training
 from trellis_api.jobs.evaluating import repository
 
 from trellis_workers.core.transaction import get_settings, read, write
-from trellis_workers.jobs.stop import tell_to_stop
+from trellis_workers.jobs.stop import request_stop
 
 logger = logging.getLogger(__name__)
 #: In one sweep; the next comes in seconds.
@@ -36,7 +36,7 @@ def _close(job_id: str, step: int) -> None:
         has_stopped = training.close(session, get_settings(), job_id=job_id, step=step)
     if has_stopped:
         logger.info("job %s: a score has stopped it at the checkpoint of step %d", job_id, step)
-        tell_to_stop(job_id)
+        request_stop(job_id)
 
 
 def _queue(job_id: str, step: int) -> None:

@@ -26,11 +26,11 @@ from trellis_api.core.settings import Settings
 from trellis_api.datasets.view import DatasetView
 from trellis_api.environments.resources import locate_environment
 from trellis_api.jobs import admission, data_fit, repository, service
-from trellis_api.jobs.composition import Ingredients, build_compose_request
+from trellis_api.jobs.composition import JobInputs, build_compose_request
 from trellis_api.jobs.models import EVALUATE, EXPORT, SERVE, TRAIN, Job
 from trellis_api.jobs.service import Claim
 from trellis_api.jobs.storage import check_storage
-from trellis_api.jobs.submit import find_ingredients
+from trellis_api.jobs.submit import find_job_inputs
 from trellis_contracts.attempt import COMPOSITION_FILE, ENGINE_KEY_FILE, SPEC_FILE, TOKEN_FILE
 from trellis_contracts.spec import DataSource, JobSpec, ModelSource
 from trellis_contracts.states import JobState
@@ -186,12 +186,12 @@ def _write_attempt(settings: Settings, job: Job, token: str) -> JobSpec:
 def _prepare_training(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, Any]]:
     """The spec, and what the manifest shows of its making."""
     with read() as session:
-        ingredients = find_ingredients(session, settings, job=job)
-    composition = compose(build_compose_request(settings, job=job, ingredients=ingredients))
+        job_inputs = find_job_inputs(session, settings, job=job)
+    composition = compose(build_compose_request(settings, job=job, job_inputs=job_inputs))
     if composition.errors:
         reasons = " ".join(issue.message for issue in composition.errors)
         raise CannotLaunchError(reasons, "bad_configuration")
-    spec = build_spec(settings, job, ingredients, composition)
+    spec = build_spec(settings, job, job_inputs, composition)
     return spec, {"config": composition.config, "command": composition.command}
 
 
@@ -224,9 +224,9 @@ _PREPARE = {
 }
 
 
-def build_spec(settings: Settings, job: Job, ingredients: Ingredients, composition: Composition) -> JobSpec:
+def build_spec(settings: Settings, job: Job, job_inputs: JobInputs, composition: Composition) -> JobSpec:
     """All that the training process is told."""
-    model, validation = ingredients.model, ingredients.validation_dataset
+    model, validation = job_inputs.model, job_inputs.validation_dataset
     return JobSpec(
         job_id=job.id,
         attempt=job.attempt,
@@ -246,7 +246,7 @@ def build_spec(settings: Settings, job: Job, ingredients: Ingredients, compositi
             revision=model.revision,
         ),
         trains_on=get_recipe(job.recipe).trains_on,
-        train_data=_describe_data(job, ingredients.dataset),
+        train_data=_describe_data(job, job_inputs.dataset),
         validation_data=_describe_data(job, validation, is_other=True) if validation else None,
         attempt_dir=str(settings.attempt_dir(job.id, job.attempt)),
         checkpoint_dir=str(settings.checkpoint_dir(job.id)),

@@ -19,7 +19,7 @@ from trellis_workers.core.transaction import get_settings, read
 logger = logging.getLogger(__name__)
 
 
-def tell_to_stop(job_id: str) -> None:
+def request_stop(job_id: str) -> None:
     """Tell a run that is to stop, without waiting for its next heartbeat."""
     with read() as session:
         job = repository.find_job(session, job_id=job_id)

@@ -47,7 +47,7 @@ def advance_all_sweeps() -> None:
     """Take sweeps further; what was queued is launched at once, what shall end is told."""
     found = advance_sweeps.advance_sweeps()
     for job_id in found.stopping:
-        stop.tell_to_stop(job_id)
+        stop.request_stop(job_id)
     if found.has_queued:
         launch.launch_queued()
 
@@ -61,7 +61,7 @@ def finish_exports_that_are_over() -> None:
 @app.task(name=tasks.STOP, time_limit=_TIME_LIMIT_S)
 def stop_job(job_id: str) -> None:
     """Tell a run to stop."""
-    stop.tell_to_stop(job_id)
+    stop.request_stop(job_id)
 
 
 @app.task(name=tasks.PRUNE)

@@ -7,7 +7,7 @@ import pytest
 from trellis_contracts.agents import ToolCall
 from trellis_testing.episodes import ScriptedServer, loop_arguments, make_tool_tokenizer
 from trellis_train.agents.episode.transcript import PromptTooLong, Transcript
-from trellis_train.rollout.inline import Inline
+from trellis_train.rollout.synchronous_executor import Inline
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase
 
 TOOLS = [{"type": "function", "function": {"name": "look", "description": "Look.", "parameters": {}}}]

@@ -12,7 +12,7 @@ from trellis_contracts import workflows
 from trellis_contracts.workflows import ModelError
 from trellis_testing.episodes import ScriptedServer, loop_arguments, make_tool_tokenizer
 from trellis_train.agents.tune.model import RecordingChatModel
-from trellis_train.rollout.inline import Inline
+from trellis_train.rollout.synchronous_executor import Inline
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase
 
 EXAMPLES = Path(__file__).parents[4] / "sdk" / "examples"

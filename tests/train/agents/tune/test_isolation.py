@@ -11,7 +11,7 @@ from trellis_testing.episodes import ScriptedServer, loop_arguments, make_tool_t
 from trellis_train.agents.tune.isolation import RunnerLimits, SessionFailed, SessionResult, WorkflowRunner
 from trellis_train.agents.tune.model import RecordingChatModel
 from trellis_train.agents.tune.program import WorkflowSource, WorkflowUnusable, write_pickle
-from trellis_train.rollout.inline import Inline
+from trellis_train.rollout.synchronous_executor import Inline
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase
 
 LIMITS = RunnerLimits(runners=4, step_timeout_s=1.5, session_timeout_s=10.0, memory_mb=512)

@@ -8,7 +8,7 @@ import pytest
 from trellis_contracts.workflows import ContextExceeded, ModelError
 from trellis_testing.episodes import ScriptedServer, loop_arguments, make_tool_tokenizer
 from trellis_train.agents.tune.model import MAX_BRANCHES, RecordingChatModel
-from trellis_train.rollout.inline import Inline
+from trellis_train.rollout.synchronous_executor import Inline
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase
 
 TOOL = {"type": "function", "function": {"name": "look", "description": "Look.", "parameters": {}}}

@@ -11,6 +11,7 @@ from trellis_contracts.attempt import SESSIONS_FILE
 from trellis_testing.episodes import ScriptedServer, loop_arguments, make_tool_tokenizer
 from trellis_train.agents.tune.loop import TuneLoop
 from trellis_train.hooks.agent_metrics import MeasuresEpisodes, average
+from trellis_train.hooks.event_spool import ATTEMPT_DIR_VARIABLE
 from trellis_train.hooks.session_failures import (
     FAILURE_KEY,
     Failure,
@@ -19,8 +20,7 @@ from trellis_train.hooks.session_failures import (
     SessionWatch,
     count_sessions,
 )
-from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE
-from trellis_train.supervise.causes import judge
+from trellis_train.supervise.failure_causes import judge
 
 CODE = """
 from trellis import TunableChatModel

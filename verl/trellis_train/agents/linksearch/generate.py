@@ -8,8 +8,8 @@ import json
 import sys
 from pathlib import Path
 
+from trellis_data.atomic_files import write_atomically
 from trellis_data.hashing import hash_file
-from trellis_data.whole_files import write_whole
 
 from trellis_train.agents.linksearch.database import write_database
 from trellis_train.agents.linksearch.profiles import make_profiles
@@ -80,12 +80,14 @@ def generate(
         "most_constraints": most_constraints,
         "sha256": {file.name: hash_file(file) for file in files},
     }
-    write_whole(folder / MANIFEST_FILE, json.dumps(manifest, indent=2) + "\n")
+    write_atomically(folder / MANIFEST_FILE, json.dumps(manifest, indent=2) + "\n")
     return manifest
 
 
 def _write_queries(path: Path, queries: list[Query]) -> None:
-    write_whole(path, "".join(json.dumps(query.as_row(), ensure_ascii=False) + "\n" for query in queries))
+    write_atomically(
+        path, "".join(json.dumps(query.as_row(), ensure_ascii=False) + "\n" for query in queries)
+    )
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from trellis_contracts.agents import Trajectory
-from trellis_data.whole_files import write_whole
+from trellis_data.atomic_files import write_atomically
 
 from trellis_train.agents.episode.transcript import Transcript
 from trellis_train.agents.linksearch.rubric import Rubric
@@ -69,4 +69,4 @@ def describe_rollout(
 
 def write_log(path: Path, content: dict[str, Any]) -> None:
     """The file appears whole or not at all."""
-    write_whole(path, json.dumps(content, ensure_ascii=False, indent=1))
+    write_atomically(path, json.dumps(content, ensure_ascii=False, indent=1))

@@ -20,7 +20,7 @@ from trellis_train.agents.linksearch.play import Played, play
 from trellis_train.agents.linksearch.rows import parse_handles
 from trellis_train.agents.linksearch.rubric import assess
 from trellis_train.agents.linksearch.scoring import describe_episode, judge, look_at_first_try, report
-from trellis_train.rollout.inline import Inline
+from trellis_train.rollout.synchronous_executor import Inline
 
 #: Characters of an episode that travel with its sample.
 MAX_TRAJECTORY_CHARACTERS = 24_000

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from trellis_data.whole_files import write_whole
+from trellis_data.atomic_files import write_atomically
 
 from trellis_train.agents.environments import Answer, BadRequest, Made
 from trellis_train.agents.linksearch import environment
@@ -41,7 +41,7 @@ def make(folder: Path, parameters: dict[str, Any]) -> Made:
         if len(kept) < len(found):
             counts[f"{split}_queries_dropped"] = len(found) - len(kept)
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept)
-        write_whole(folder / ROWS_FOLDER / f"{split}.jsonl", text)
+        write_atomically(folder / ROWS_FOLDER / f"{split}.jsonl", text)
     return Made(
         counts=counts,
         tools=describe_tools(tool_schemas(read_shape(database))),

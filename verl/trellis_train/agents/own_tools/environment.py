@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from trellis_data.whole_files import write_whole
+from trellis_data.atomic_files import write_atomically
 from trellis_recipes.workflows.archive import unpack
 from trellis_recipes.workflows.package import REQUIREMENTS_FILE, BadPackage, list_files
 
@@ -36,7 +36,7 @@ def make(folder: Path, parameters: dict[str, Any]) -> Made:
             f"{CODE_FILE} has no function {', '.join(missing)}: every tool needs one of its name."
         )
     described = [tool.model_dump(mode="json") for tool in tools]
-    write_whole(folder / SCHEMAS_FILE, json.dumps(described, ensure_ascii=False, indent=2) + "\n")
+    write_atomically(folder / SCHEMAS_FILE, json.dumps(described, ensure_ascii=False, indent=2) + "\n")
     return Made(counts={"tools": len(tools), "files": len(list_files(code))}, tools=tools)
 
 

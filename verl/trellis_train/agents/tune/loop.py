@@ -22,11 +22,11 @@ from trellis_train.agents.tune.options import NO_PARSER, Options
 from trellis_train.agents.tune.program import WorkflowSource
 from trellis_train.agents.tune.services import Services
 from trellis_train.agents.tune.tasks import read_task
+from trellis_train.hooks.event_spool import ATTEMPT_DIR_VARIABLE
 from trellis_train.hooks.session_failures import FAILURE_KEY, Failure
-from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE
 from trellis_train.rewards.error_notes import ErrorNotes
 from trellis_train.rewards.mixture import ERROR_KEY
-from trellis_train.rollout.inline import Inline
+from trellis_train.rollout.synchronous_executor import Inline
 
 #: Characters of a session that travel with its samples.
 MAX_TRAJECTORY_CHARACTERS = 24_000

@@ -16,7 +16,7 @@ import sys
 # Isolated (-I -S) it finds no packages but this one, which is light.
 sys.path.append(os.path.abspath(__file__).rpartition("/trellis_train/")[0])
 from trellis_train.cpu.forkserver.protocol import Request, is_own, send_request
-from trellis_train.platform.process_ends import leave_like
+from trellis_train.platform.proxy_exit import leave_like
 
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 

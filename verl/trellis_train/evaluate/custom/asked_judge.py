@@ -15,10 +15,10 @@ from trellis_contracts.ledger import BudgetSpent, Ledger
 from trellis_contracts.spec import JobSpec
 from trellis_data.chat_client import ChatClient, Message, NoReply, as_file_name, open_ledger
 from trellis_data.operator import OperatorProblem
-from trellis_data.paid_replies import PaidReplies
+from trellis_data.response_cache import PaidReplies
 
 from trellis_train.evaluate.benchmark import BenchmarkUnusable
-from trellis_train.hooks.spool import ATTEMPT_DIR_VARIABLE
+from trellis_train.hooks.event_spool import ATTEMPT_DIR_VARIABLE
 from trellis_train.rewards.resources import read_keys
 
 #: Bounds what a call may cost; the reason is a sentence or two.

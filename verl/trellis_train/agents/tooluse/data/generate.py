@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from trellis_data.atomic_files import write_atomically
 from trellis_data.hashing import hash_file
-from trellis_data.whole_files import write_whole
 
 from trellis_train.agents.tooluse.data.benchmark import make_benchmark
 from trellis_train.agents.tooluse.data.dialogs import make_dialogs
@@ -80,7 +80,7 @@ def generate(
         "rows": files,
         "sha256": {name: hash_file(folder / name) for name in files},
     }
-    write_whole(folder / MANIFEST_FILE, json.dumps(manifest, indent=2) + "\n")
+    write_atomically(folder / MANIFEST_FILE, json.dumps(manifest, indent=2) + "\n")
     return manifest
 
 
@@ -119,7 +119,7 @@ def _read_rows(folder: Path, seed: int) -> dict[str, int]:
 
 def write_lines(path: Path, rows: Iterable[dict[str, Any]]) -> None:
     """JSON lines; the file appears whole or not at all."""
-    write_whole(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    write_atomically(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 def _tell(kind: Kind, done: int) -> None:

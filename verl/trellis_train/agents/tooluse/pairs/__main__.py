@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from trellis_data.whole_files import write_whole
+from trellis_data.atomic_files import write_atomically
 
 from trellis_train.agents.tooluse.command import add_sampling_options, prepare_process, read_sampling
 from trellis_train.agents.tooluse.pairs.making import MIN_MARGIN, SAMPLES_PER_PROMPT, PairReport, make_pairs
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str], sampler: Sampler | None = None) -> int:
 def write_pairs(report: PairReport, output: Path) -> None:
     """JSON lines, one a pair; the file appears complete or not at all."""
     lines = (json.dumps(pair.as_row(), ensure_ascii=False) for pair in report.pairs)
-    write_whole(output, "".join(f"{line}\n" for line in lines))
+    write_atomically(output, "".join(f"{line}\n" for line in lines))
 
 
 def _read_options(arguments: Sequence[str]) -> argparse.Namespace:

@@ -21,7 +21,7 @@ from trellis_train.agents.tooluse.retrieval.training import (
 )
 from trellis_train.hooks.checkpoints import describe_checkpoint
 from trellis_train.hooks.clock import now
-from trellis_train.hooks.spool import Spool, is_stop_requested
+from trellis_train.hooks.event_spool import Spool, is_stop_requested
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from trellis_data.whole_files import write_whole
+from trellis_data.atomic_files import write_atomically
 
 from trellis_train.agents.tooluse.selection.coreset import Strategy, select
 from trellis_train.agents.tooluse.selection.rows import item_of, measure_row
@@ -94,7 +94,7 @@ class ReplayBuffer:
         }
         body = json.dumps(state, ensure_ascii=False, sort_keys=True)
         head = json.dumps({"format": FORMAT, "sha256": _hash(body)})
-        write_whole(path, f"{head}\n{body}\n")
+        write_atomically(path, f"{head}\n{body}\n")
 
     def _keep(self, rows: list[Row]) -> list[Row]:
         if len(rows) <= self.size:

@@ -1,0 +1,34 @@
+"""Convert rows of responses to the columns that the TransferQueue stores.
+
+verl makes a TensorDict of them, which wraps each value that is no tensor in an object; the queue unwraps
+them, once for each column, before they travel. For 256 responses that was most of what came after their last
+token.
+The queue reads a batch's names, values and size, and lists of values as they are.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+
+class Columns(dict[str, Any]):
+    """Values of a batch by column: tensors whose first dimension is the batch, jagged tensors, or lists."""
+
+    def __init__(self, values: dict[str, Any], batch_size: int) -> None:
+        super().__init__(values)
+        self.batch_size = torch.Size([batch_size])
+
+
+def to_columns(rows: Sequence[dict[str, Any]]) -> Columns:
+    """What verl's ``list_of_dict_to_tensordict`` makes of rows: of one or more, the first one's columns."""
+    return Columns({name: _pack([row[name] for row in rows]) for name in rows[0]}, len(rows))
+
+
+def _pack(values: list[Any]) -> Any:
+    """A stack of tensors of one shape, a jagged tensor of others, and anything else as it is."""
+    if not all(isinstance(value, torch.Tensor) for value in values):
+        return values
+    if all(value.shape == values[0].shape for value in values):
+        return torch.stack(values)
+    return torch.nested.as_nested_tensor(values, layout=torch.jagged)

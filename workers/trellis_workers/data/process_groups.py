@@ -1,0 +1,19 @@
+"""End a process and its whole process group."""
+
+import contextlib
+import os
+import signal
+import subprocess
+from typing import Any
+
+
+def end_group(process: "subprocess.Popen[Any]") -> None:
+    """End a process that leads its session, with everything that it started; harmless where it is over."""
+    # The group outlives its leader where that left something behind.
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()

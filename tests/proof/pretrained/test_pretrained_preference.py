@@ -22,7 +22,7 @@ ADAPTER: dict[str, Any] = {"lora_rank": 16, "lora_alpha": 32, "learning_rate": 5
 
 #: ORPO has no reference: its loss is that of the chosen answers, with the log odds at this weight beside it
 #: (equation 6 of https://arxiv.org/abs/2403.07691), so it takes the learning rate of fine-tuning.
-ODDS: dict[str, Any] = {"learning_rate": 5e-5, "beta": 1.0}
+ODDS: dict[str, Any] = {"learning_rate": 5e-5, "lambda": 1.0}
 
 
 def train(

@@ -38,11 +38,22 @@ class LogEvent(Strict):
     lines: list[str]
 
 
+class PromptMessage(Strict):
+    """One message of the conversation that a prompt is made of."""
+
+    role: str
+    content: str
+
+
 class Rollout(Strict):
     """One sampled response of the policy."""
 
     group: str
+    #: Same for the same prompt at every step; derived from the text of the prompt where it is missing.
+    prompt_key: str | None = Field(default=None, max_length=64)
     prompt: str
+    #: The prompt as a conversation, said by one response of each group.
+    messages: list[PromptMessage] | None = None
     response: str
     ground_truth: str | None = None
     score: float

@@ -447,12 +447,96 @@ class RolloutRead(BaseModel):
     )
 
 
+class PromptMessageRead(BaseModel):
+    """One message of a prompt."""
+
+    role: str
+    content: str
+
+
+class RolloutGroupRead(BaseModel):
+    """All sampled responses to one prompt at one step in numbers, whatever the filter."""
+
+    step: int
+    group: str
+    prompt_key: str = Field(description="Same for the same prompt at every step.")
+    messages: list[PromptMessageRead] | None = Field(
+        description="The prompt as a conversation; null where the run did not say so."
+    )
+    count: int
+    mean: float | None
+    lowest: float | None
+    highest: float | None
+    correct: int | None = Field(description="Right responses; null where the rewards do not say.")
+    is_uniform: bool = Field(description="Several responses, all with the same score.")
+    tokens: int
+
+
 class RolloutPage(Page[RolloutRead]):
     """Responses of one step, those of one prompt together: split only where they alone fill a page."""
 
     step: int
     split: Split
     total: int = Field(description="Of the step that fit the filter, on all pages.")
+    groups: list[RolloutGroupRead] = Field(description="Of the prompts on this page.")
+
+
+class PromptRolloutPage(Page[RolloutRead]):
+    """Responses to one prompt, the newest step first; a page ends with a whole step."""
+
+    split: Split
+    prompt_key: str
+    total: int = Field(description="Responses to the prompt at all steps.")
+    groups: list[RolloutGroupRead] = Field(description="Of the steps on this page.")
+
+
+class RolloutGroupTotals(BaseModel):
+    """Prompts with several sampled responses, and those of which all scored the same."""
+
+    groups: int
+    uniform: int = Field(description="A group-relative advantage learns nothing from these.")
+    all_correct: int | None = Field(description="Of the uniform ones; null where the rewards do not say.")
+    all_wrong: int | None = Field(description="Of the uniform ones; null where the rewards do not say.")
+    tokens: int = Field(description="Of all responses.")
+    uniform_tokens: int = Field(description="Of the responses of uniform groups.")
+
+
+class MapColumn(BaseModel):
+    """One column of the map of prompts: a step, or several next to each other in a long run."""
+
+    from_step: int
+    to_step: int
+
+
+class MapCell(BaseModel):
+    """The responses to a prompt in one column."""
+
+    column: int = Field(description="Place among the columns, from 0.")
+    step: int = Field(description="The newest step of the column at which the prompt was answered.")
+    count: int
+    mean: float | None
+    tokens: int
+    is_uniform: bool = Field(description="At each of its steps, all responses scored the same.")
+
+
+class MapRow(BaseModel):
+    """One prompt over all steps."""
+
+    prompt_key: str
+    excerpt: str = Field(description="Beginning of the prompt.")
+    steps: int = Field(description="At so many steps it was sampled.")
+    mean: float | None
+    cells: list[MapCell]
+
+
+class PromptMap(BaseModel):
+    """Mean scores by prompt and step: the prompts that were sampled most often, hardest first."""
+
+    split: Split
+    columns: list[MapColumn]
+    rows: list[MapRow]
+    prompt_count: int = Field(description="Prompts of all sampled responses; the map may leave some out.")
+    totals: RolloutGroupTotals = Field(description="Of all steps.")
 
 
 class RolloutSummary(BaseModel):
@@ -465,6 +549,8 @@ class RolloutSummary(BaseModel):
     stop_reasons: dict[str, int] = Field(
         description="How many of the step's episodes ended why, the most frequent first."
     )
+    reward_parts: list[str] = Field(description="Names of the parts of the reward.")
+    groups: RolloutGroupTotals
 
 
 class RolloutStep(BaseModel):

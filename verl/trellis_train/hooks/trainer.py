@@ -12,10 +12,12 @@ from trellis_train.compat.ratios import RATIO_MEAN
 from trellis_train.hooks.checkpoints import describe_checkpoint, locate_step
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.columns import send_trained_columns
+from trellis_train.hooks.group_metrics import measure_groups
 from trellis_train.hooks.reward_errors import check_rewards
 from trellis_train.hooks.rollouts import collect_rollouts
 from trellis_train.hooks.signals import IMPORTANCE_WEIGHT_MEAN, collect_signals
 from trellis_train.hooks.spool import Spool, is_stop_requested
+from trellis_train.hooks.step_responses import read_step
 from trellis_train.hooks.stop import StoppedByRequest
 from trellis_train.rollout.order import PromptNames, sort_samples
 
@@ -140,7 +142,9 @@ class _ReportingTrainer:
             # Nothing of it while a critic learns alone.
             found = {name: metrics.get(source) for name, source in MEASURED_IN_UPDATES.items()}
             metrics.update({name: value for name, value in found.items() if value is not None})
-        metrics.update(check_rewards(batch, step=self.global_steps))
+        responses = read_step(batch)
+        metrics.update(measure_groups(responses))
+        metrics.update(check_rewards(responses.infos, step=self.global_steps))
         self._report_rollouts(batch, "train")
         self.report_progress("training", step=self.global_steps)
 

@@ -59,6 +59,7 @@ class AlarmRead(TypedDict):
     attempt: int
     cleared_at: str | None
     code: str
+    example_id: int | None
     first_step: int
     is_active: bool
     last_step: int
@@ -1733,6 +1734,17 @@ class RewardTerm(TypedDict):
     weight: float
 
 
+class RolloutGroupTotals(TypedDict):
+    """Prompts with several sampled responses, and those of which all scored the same."""
+
+    all_correct: int | None
+    all_wrong: int | None
+    groups: int
+    tokens: int
+    uniform: int
+    uniform_tokens: int
+
+
 class RolloutRead(TypedDict):
     """One sampled response."""
 
@@ -1766,6 +1778,8 @@ class RolloutStep(TypedDict):
 class RolloutSummary(TypedDict):
     """All sampled responses of one step in numbers."""
 
+    groups: RolloutGroupTotals
+    reward_parts: list[str]
     scores: list[float]
     split: Literal["train", "validation"]
     step: int

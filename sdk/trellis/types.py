@@ -1276,6 +1276,34 @@ class ManifestWritten(TypedDict):
     attempt: int
 
 
+class MapCell(TypedDict):
+    """The responses to a prompt in one column."""
+
+    column: int
+    count: int
+    is_uniform: bool
+    mean: float | None
+    step: int
+    tokens: int
+
+
+class MapColumn(TypedDict):
+    """One column of the map of prompts: a step, or several next to each other in a long run."""
+
+    from_step: int
+    to_step: int
+
+
+class MapRow(TypedDict):
+    """One prompt over all steps."""
+
+    cells: list[MapCell]
+    excerpt: str
+    mean: float | None
+    prompt_key: str
+    steps: int
+
+
 class MathOrder(TypedDict):
     """Competition mathematics (Hendrycks et al. 2021), whole or the 500 of Lightman et al. (2023)."""
 
@@ -1574,6 +1602,16 @@ class ProgressMade(TypedDict):
     phase: str | None
     step: int
     total_steps: int | None
+
+
+class PromptMap(TypedDict):
+    """Mean scores by prompt and step: the prompts that were sampled most often, hardest first."""
+
+    columns: list[MapColumn]
+    prompt_count: int
+    rows: list[MapRow]
+    split: Literal["train", "validation"]
+    totals: RolloutGroupTotals
 
 
 class QuarantineRead(TypedDict):
@@ -2215,6 +2253,19 @@ class TimeForecast(TypedDict):
     step_s: float
 
 
+class TokenTraceRead(TypedDict):
+    """Some tokens of a response, and what was measured of each before the update. Lists have one entry a…"""
+
+    advantage: list[float | None] | None
+    difference: list[float | None] | None
+    entropy: list[float | None] | None
+    first: int
+    kl: list[float | None] | None
+    log_prob: list[float | None] | None
+    not_finite: list[int]
+    texts: list[str]
+
+
 class ToolCall(TypedDict):
     """One call of a tool by the model."""
 
@@ -2239,6 +2290,21 @@ class ToolUseScorer(TypedDict):
     """Tool calls against the row's reference, run in the simulator: five metrics and their weighted mean.…"""
 
     kind: Literal["tool_use"]
+
+
+class TracedRollout(TypedDict):
+    """A response with its tokens."""
+
+    rollout: RolloutRead
+    trace: TokenTraceRead
+
+
+class TracedStep(TypedDict):
+    """The responses of one step whose tokens were kept."""
+
+    items: list[TracedRollout]
+    split: Literal["train", "validation"]
+    step: int | None
 
 
 class Training(TypedDict):

@@ -30,7 +30,7 @@ from trellis_api.jobs import (
 from trellis_api.jobs.best import is_validation, list_headline, suit_mode
 from trellis_api.jobs.errors import JobNotFound
 from trellis_api.jobs.models import Job, RolloutSample
-from trellis_api.jobs.schemas import RolloutRead, Split
+from trellis_api.jobs.rollout_schemas import RolloutRead, Split
 
 MAX_JOBS = 20
 #: Metrics in the table where none are named.

@@ -252,6 +252,26 @@ class RolloutGroup(SQLModel, table=True):
     tokens: int = Field(sa_type=BigInteger)
 
 
+class RolloutTokens(SQLModel, table=True):
+    """What was measured of the tokens of one sampled response; few responses have it."""
+
+    __tablename__ = "rollout_tokens"
+    __table_args__ = (Index("ix_rollout_tokens_step", "job_id", "split", "step"),)
+
+    rollout_id: int = Field(
+        primary_key=True,
+        foreign_key="rollouts.id",
+        ondelete="CASCADE",
+        sa_type=BigInteger().with_variant(Integer, "sqlite"),
+        sa_column_kwargs={"autoincrement": False},
+    )
+    job_id: str
+    split: str
+    step: int = Field(sa_type=BigInteger)
+    #: A ``TokenTrace``.
+    trace: dict[str, Any] = Field(sa_type=JSON)
+
+
 class RolloutSample(SQLModel, table=True):
     """One sampled response of the policy at one step."""
 

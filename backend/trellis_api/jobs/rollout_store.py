@@ -11,7 +11,7 @@ from sqlmodel import Session, col, select
 from trellis_contracts.events import Rollout, RolloutsEvent
 
 from trellis_api.core.texts import shorten, storable
-from trellis_api.jobs import rollout_groups, trajectory_store
+from trellis_api.jobs import rollout_groups, token_store, trajectory_store
 from trellis_api.jobs.models import RolloutSample
 from trellis_api.jobs.rollout_pages import Mark
 
@@ -36,6 +36,7 @@ def write(session: Session, *, job_id: str, attempt: int, event: RolloutsEvent) 
     ]
     if rows:
         session.connection().execute(insert(RolloutSample), rows)
+        token_store.write(session, job_id=job_id, event=event)
     rollout_groups.summarise(session, job_id=job_id, event=event)
 
 

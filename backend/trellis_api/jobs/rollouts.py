@@ -8,7 +8,7 @@ from typing import cast
 from sqlmodel import Session
 
 from trellis_api.core.pagination import InvalidCursor, decode_cursor, encode_cursor
-from trellis_api.jobs import rollout_groups, rollout_store, service
+from trellis_api.jobs import rollout_groups, rollout_store, service, token_store
 from trellis_api.jobs.errors import RolloutNotFound
 from trellis_api.jobs.models import RolloutGroup, RolloutSample
 from trellis_api.jobs.rollout_pages import (
@@ -20,7 +20,7 @@ from trellis_api.jobs.rollout_pages import (
     arrange,
     cut,
 )
-from trellis_api.jobs.schemas import (
+from trellis_api.jobs.rollout_schemas import (
     MapCell,
     MapColumn,
     MapRow,
@@ -32,7 +32,11 @@ from trellis_api.jobs.schemas import (
     RolloutRead,
     RolloutStep,
     RolloutSummary,
+    RolloutTokensRead,
     Split,
+    TokenTraceRead,
+    TracedRollout,
+    TracedStep,
 )
 
 #: Steps of one prompt that are read at a time.
@@ -127,6 +131,31 @@ def read_prompt(
         groups=[_present_group(group) for group in shown],
         next_cursor=encode_cursor(shown[-1].step) if len(shown) < len(groups) else None,
     )
+
+
+def read_traces(session: Session, *, job_id: str, step: int | None, split: Split) -> TracedStep:
+    """The responses whose tokens were kept, of the step that is nearest."""
+    service.get_job(session, job_id=job_id)
+    found = token_store.find_step(session, job_id=job_id, split=split, step=step)
+    if found is None:
+        return TracedStep(step=None, split=split, items=[])
+    traces = token_store.list_of_step(session, job_id=job_id, split=split, step=found)
+    numbers = _number(rollout_store.list_marks(session, job_id=job_id, step=found, split=split))
+    rows = rollout_store.read(session, ids=[trace.rollout_id for trace in traces])
+    items = [
+        TracedRollout(rollout=present_rollout(row, numbers), trace=TokenTraceRead.model_validate(each.trace))
+        for row, each in zip(rows, traces, strict=True)
+    ]
+    return TracedStep(step=found, split=split, items=items)
+
+
+def read_tokens(session: Session, *, job_id: str, rollout_id: int) -> RolloutTokensRead:
+    """What was measured of the tokens of one response, where it was kept."""
+    service.get_job(session, job_id=job_id)
+    if rollout_store.find(session, job_id=job_id, rollout_id=rollout_id) is None:
+        raise RolloutNotFound(f"The job has no sampled response {rollout_id} (any more).")
+    row = token_store.find(session, rollout_id=rollout_id)
+    return RolloutTokensRead(trace=None if row is None else TokenTraceRead.model_validate(row.trace))
 
 
 def _take_steps(groups: Sequence[RolloutGroup], *, limit: int) -> list[RolloutGroup]:

@@ -12,14 +12,16 @@ from trellis_api.core.texts import NO_NUL
 from trellis_api.jobs import rollouts
 from trellis_api.jobs.dependencies import JOB_RESPONSES, JobId
 from trellis_api.jobs.rollout_pages import MAX_STEP, RolloutFilter, RolloutOrder
-from trellis_api.jobs.schemas import (
+from trellis_api.jobs.rollout_schemas import (
     PromptMap,
     PromptRolloutPage,
     RolloutPage,
     RolloutRead,
     RolloutStep,
     RolloutSummary,
+    RolloutTokensRead,
     Split,
+    TracedStep,
 )
 
 router = APIRouter(prefix="/jobs/{job_id}", tags=["results"], responses=JOB_RESPONSES)
@@ -141,3 +143,17 @@ def read_prompt(
         cursor=cursor,
         limit=limit,
     )
+
+
+@router.get("/rollout-tokens", summary="Responses of a step, token by token")
+def read_traces(job_id: JobId, session: ReadSession, step: Step = None, split: Split = "train") -> TracedStep:
+    """A few responses of some steps are kept so: those of the step nearest to the one that is asked for."""
+    return rollouts.read_traces(session, job_id=job_id, step=step, split=split)
+
+
+@router.get("/rollouts/{rollout_id}/tokens", summary="One sampled response, token by token")
+def read_tokens(
+    job_id: JobId, rollout_id: Annotated[int, PathParameter(ge=0, le=MAX_STEP)], session: ReadSession
+) -> RolloutTokensRead:
+    """Log-probability, entropy, advantage, KL and mismatch of each token, where they were kept."""
+    return rollouts.read_tokens(session, job_id=job_id, rollout_id=rollout_id)

@@ -1846,6 +1846,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/{job_id}/rollout-tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Responses of a step, token by token
+         * @description A few responses of some steps are kept so: those of the step nearest to the one that is asked for.
+         */
+        get: operations["read_traces_api_v1_jobs__job_id__rollout_tokens_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/{job_id}/rollouts": {
         parameters: {
             query?: never;
@@ -1881,6 +1901,26 @@ export interface paths {
          * @description With the trajectory of an agent's episode.
          */
         get: operations["read_rollout_api_v1_jobs__job_id__rollouts__rollout_id__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{job_id}/rollouts/{rollout_id}/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One sampled response, token by token
+         * @description Log-probability, entropy, advantage, KL and mismatch of each token, where they were kept.
+         */
+        get: operations["read_tokens_api_v1_jobs__job_id__rollouts__rollout_id__tokens_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -10725,6 +10765,8 @@ export interface components {
             /** Score */
             score: number;
             /** @default null */
+            tokens: components["schemas"]["TokenTrace"] | null;
+            /** @default null */
             trajectory: components["schemas"]["Trajectory"] | null;
         };
         /**
@@ -10943,6 +10985,14 @@ export interface components {
             };
             /** Total */
             total: number;
+        };
+        /**
+         * RolloutTokensRead
+         * @description What was measured of one response's tokens.
+         */
+        RolloutTokensRead: {
+            /** @description Null where nothing was kept of this response. */
+            trace: components["schemas"]["TokenTraceRead"] | null;
         };
         /**
          * RolloutsEvent
@@ -12592,6 +12642,92 @@ export interface components {
             token_count: number;
         };
         /**
+         * TokenTrace
+         * @description Some tokens of a response, one after the other, and what was measured of each before the update.
+         *
+         *     Lists have one entry a token: null where the policy did not write it, or the value is no finite number. A
+         *     list is null where the run does not measure it.
+         */
+        TokenTrace: {
+            /**
+             * Advantage
+             * @default null
+             */
+            advantage: (number | null)[] | null;
+            /**
+             * Difference
+             * @default null
+             */
+            difference: (number | null)[] | null;
+            /**
+             * Entropy
+             * @default null
+             */
+            entropy: (number | null)[] | null;
+            /** First */
+            first: number;
+            /**
+             * Kl
+             * @default null
+             */
+            kl: (number | null)[] | null;
+            /**
+             * Log Prob
+             * @default null
+             */
+            log_prob: (number | null)[] | null;
+            /** Not Finite */
+            not_finite?: number[];
+            /** Texts */
+            texts: string[];
+        };
+        /**
+         * TokenTraceRead
+         * @description Some tokens of a response, and what was measured of each before the update.
+         *
+         *     Lists have one entry a token: null where the policy did not write it, or the value is no finite number. A
+         *     list is null where the run does not measure it.
+         */
+        TokenTraceRead: {
+            /** Advantage */
+            advantage: (number | null)[] | null;
+            /**
+             * Difference
+             * @description Log-probability of the trainer less that of the rollout engine.
+             */
+            difference: (number | null)[] | null;
+            /**
+             * Entropy
+             * @description In nats.
+             */
+            entropy: (number | null)[] | null;
+            /**
+             * First
+             * @description Place of the first token in the response, from 0.
+             */
+            first: number;
+            /**
+             * Kl
+             * @description From the reference policy, in nats.
+             */
+            kl: (number | null)[] | null;
+            /**
+             * Log Prob
+             * @description Under the policy, in nats.
+             */
+            log_prob: (number | null)[] | null;
+            /**
+             * Not Finite
+             * @description Places of tokens with a value that is NaN or infinite.
+             */
+            not_finite: number[];
+            /**
+             * Texts
+             * @description Empty where a character goes on in the next token.
+             */
+            texts: string[];
+        };
+        /**
          * TokenView
          * @description The result of a task of kind ``tokens``.
          */
@@ -12784,6 +12920,32 @@ export interface components {
              * @enum {string}
              */
             kind: "tool_use";
+        };
+        /**
+         * TracedRollout
+         * @description A response with its tokens.
+         */
+        TracedRollout: {
+            rollout: components["schemas"]["RolloutRead"];
+            trace: components["schemas"]["TokenTraceRead"];
+        };
+        /**
+         * TracedStep
+         * @description The responses of one step whose tokens were kept.
+         */
+        TracedStep: {
+            /** Items */
+            items: components["schemas"]["TracedRollout"][];
+            /**
+             * Split
+             * @enum {string}
+             */
+            split: "train" | "validation";
+            /**
+             * Step
+             * @description Nearest to the one that was asked for; null where there is none.
+             */
+            step: number | null;
         };
         /**
          * Training
@@ -20761,6 +20923,69 @@ export interface operations {
             };
         };
     };
+    read_traces_api_v1_jobs__job_id__rollout_tokens_get: {
+        parameters: {
+            query?: {
+                /** @description Default the newest one. */
+                step?: number | null;
+                split?: "train" | "validation";
+            };
+            header?: never;
+            path: {
+                /** @description Id of the job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TracedStep"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     list_rollouts_api_v1_jobs__job_id__rollouts_get: {
         parameters: {
             query?: {
@@ -20870,6 +21095,66 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RolloutRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_tokens_api_v1_jobs__job_id__rollouts__rollout_id__tokens_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the job. */
+                job_id: string;
+                rollout_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RolloutTokensRead"];
                 };
             };
             /** @description Not logged in */

@@ -2,15 +2,16 @@
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from trellis_contracts.agents import Trajectory
-from trellis_contracts.events import PromptMessage, Rollout, RolloutsEvent, Split
+from trellis_contracts.events import PromptMessage, Rollout, RolloutsEvent, Split, TokenTrace
 
 from trellis_train.agents.episode.shortening import shorten
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.metrics import to_scalars
+from trellis_train.hooks.token_traces import TokenTracing, choose_traced, trace_tokens
 from trellis_train.rewards.mixture import ERROR_KEY
 from trellis_train.rollout.order import SampleKey, real_keys
 
@@ -92,11 +93,18 @@ def is_clipped(text: str) -> bool:
 
 
 def collect_rollouts(
-    *, batch: Any, tokenizer: Any, step: int, split: Split, max_response_tokens: int
+    *,
+    batch: Any,
+    tokenizer: Any,
+    step: int,
+    split: Split,
+    max_response_tokens: int,
+    tracing: TokenTracing | None = None,
 ) -> RolloutsEvent:
     """Read a sample of ``batch`` (verl's ``KVBatchMeta``) and make it an event.
 
-    ``max_response_tokens`` is the configured bound: a response that reached it was cut.
+    ``max_response_tokens`` is the configured bound: a response that reached it was cut. With ``tracing``, a
+    few responses have what was measured of their tokens.
     """
     import transfer_queue as tq
 
@@ -106,7 +114,10 @@ def collect_rollouts(
     if split == "validation":
         # verl names validation prompts at random; so the same ones are chosen at every step.
         keys = sorted(keys, key=lambda key: hashes[SampleKey.parse(key).uid])
-    samples = choose_keys(keys, wanted=() if split == "validation" else by_hash[:FOLLOWED_GROUPS])
+    wanted = [] if split == "validation" else by_hash[:FOLLOWED_GROUPS]
+    if tracing is not None and tracing.extreme is not None:
+        wanted.append(SampleKey.parse(tracing.extreme.key).uid)
+    samples = choose_keys(keys, wanted=wanted)
     data = tq.kv_batch_get(
         keys=[sample.key for sample in samples], partition_id=batch.partition_id, select_fields=FIELDS
     )
@@ -115,12 +126,14 @@ def collect_rollouts(
     extra_fields = columns.get("extra_fields", [None] * len(samples))
     shown = _choose_episodes(samples, extra_fields)
     conversations = _collect_messages(samples, columns.get("raw_prompt", [None] * len(samples)))
+    traces = _trace(samples, columns, batch.partition_id, tracing)
     rollouts = [
         _to_rollout(
             sample,
             {name: column[row] for name, column in columns.items()},
             prompt_key=hashes[sample.uid],
             messages=conversations.get(row),
+            tokens=traces.get(sample.key),
             trajectory=_trajectory_of(extra_fields[row]) if row in shown else None,
             tokenizer=tokenizer,
             text_limit=limit,
@@ -146,6 +159,20 @@ def _choose_episodes(samples: Sequence[SampleKey], extra_fields: Sequence[Any]) 
             by_prompt.setdefault(sample.uid, []).append(place)
     each = max(1, MAX_EPISODES // max(1, len(by_prompt)))
     return {place for places in by_prompt.values() for place in places[:each]}
+
+
+def _trace(
+    samples: Sequence[SampleKey], columns: Mapping[str, Any], partition_id: str, tracing: TokenTracing | None
+) -> dict[str, TokenTrace]:
+    if tracing is None:
+        return {}
+    scores = {
+        sample.key: float(score.sum()) for sample, score in zip(samples, columns["rm_scores"], strict=True)
+    }
+    keys = choose_traced(list(scores), scores, tracing.extreme)
+    return trace_tokens(
+        keys, partition_id, tracing.texts, has_trainer_log_probs=tracing.has_trainer_log_probs
+    )
 
 
 def _collect_messages(samples: Sequence[SampleKey], prompts: Sequence[Any]) -> dict[int, list[PromptMessage]]:
@@ -182,6 +209,7 @@ def _to_rollout(
     *,
     prompt_key: str,
     messages: list[PromptMessage] | None,
+    tokens: TokenTrace | None,
     trajectory: Trajectory | None,
     tokenizer: Any,
     text_limit: int,
@@ -202,6 +230,7 @@ def _to_rollout(
         response_tokens=int(response.numel()),
         advantage=_mean_over_mask(row.get("advantages"), row.get("response_mask")),
         is_truncated=int(response.numel()) >= max_response_tokens,
+        tokens=tokens,
         trajectory=trajectory,
     )
 

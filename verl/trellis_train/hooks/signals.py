@@ -1,8 +1,9 @@
 """Metrics of a step that tell of trouble before the reward does, and that verl does not log."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from trellis_train.hooks.token_traces import Extreme, find_extreme
 from trellis_train.rollout.order import real_keys
 
 if TYPE_CHECKING:
@@ -14,19 +15,29 @@ IMPORTANCE_WEIGHT_MEAN = "training/rollout_importance_weight_mean"
 LOG_PROBS = ("old_log_probs", "rollout_log_probs")
 
 
-def collect_signals(batch: Any, *, has_trainer_log_probs: bool) -> dict[str, float]:
+class Signals(NamedTuple):
+    """Metrics of a step, and the response behind the largest of them."""
+
+    metrics: dict[str, float]
+    #: None where the trainer has no log-probabilities of its own.
+    extreme: Extreme | None = None
+
+
+def collect_signals(batch: Any, *, has_trainer_log_probs: bool) -> Signals:
     """The signals of ``batch`` (verl's ``KVBatchMeta``), read before it is cleared."""
     import transfer_queue as tq
 
     keys = real_keys(batch)
     if not keys or not has_trainer_log_probs:
-        return {}
+        return Signals({})
     fields = [*LOG_PROBS, "response_mask"]
     data = tq.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=fields)
     if not set(LOG_PROBS) <= set(data.keys()):
-        return {}
-    weight = mean_importance_weight(*(data[name].unbind() for name in fields))
-    return {} if weight is None else {IMPORTANCE_WEIGHT_MEAN: weight}
+        return Signals({})
+    columns = [data[name].unbind() for name in fields]
+    weight = mean_importance_weight(*columns)
+    found = {} if weight is None else {IMPORTANCE_WEIGHT_MEAN: weight}
+    return Signals(found, find_extreme(keys, *columns))
 
 
 def mean_importance_weight(

@@ -22,6 +22,7 @@ from trellis_train.hooks.signals import IMPORTANCE_WEIGHT_MEAN, collect_signals
 from trellis_train.hooks.spool import Spool, is_stop_requested
 from trellis_train.hooks.step_responses import read_step
 from trellis_train.hooks.stop import StoppedByRequest
+from trellis_train.hooks.token_traces import TokenTracer, TokenTracing
 from trellis_train.rollout.order import PromptNames, sort_samples
 
 #: The trainer looks for answered prompts this often where nobody tells it of any; verl does every 2 s.
@@ -65,6 +66,7 @@ class _ReportingTrainer:
     #: Names of the mixture's rewards, the one that decides what is right first.
     _terms: tuple[str, ...] = ()
     _probes: LiveProbes | None = None
+    _tracer: TokenTracer | None = None
     #: What was planned, once a stop has lowered ``total_training_steps``.
     _planned_steps: int | None = None
 
@@ -75,13 +77,14 @@ class _ReportingTrainer:
         total = None if planned is None else int(planned)
         self.spool.write(ProgressEvent(time=now(), phase=phase, step=step, total_steps=total))
 
-    def _report_rollouts(self, batch: Any, split: Split) -> None:
+    def _report_rollouts(self, batch: Any, split: Split, tracing: TokenTracing | None = None) -> None:
         event = collect_rollouts(
             batch=batch,
             tokenizer=self.tokenizer,
             step=self.global_steps,
             split=split,
             max_response_tokens=self.config.data.max_response_length,
+            tracing=tracing,
         )
         self.spool.write(event)
         if split == "train" and self._probes is not None:
@@ -156,7 +159,8 @@ class _ReportingTrainer:
         super()._compute_metrics(batch, metrics, *args, **kwargs)  # type: ignore[misc]
         correction = self.config.algorithm.get("rollout_correction") or {}
         has_trainer_log_probs = not correction.get("bypass_mode", False)
-        metrics.update(collect_signals(batch, has_trainer_log_probs=has_trainer_log_probs))
+        signals = collect_signals(batch, has_trainer_log_probs=has_trainer_log_probs)
+        metrics.update(signals.metrics)
         if not has_trainer_log_probs:
             # Nothing of it while a critic learns alone.
             found = {name: metrics.get(source) for name, source in MEASURED_IN_UPDATES.items()}
@@ -164,7 +168,14 @@ class _ReportingTrainer:
         responses = read_step(batch)
         metrics.update(measure_groups(responses) | measure_hacking(responses, terms=self._terms))
         metrics.update(check_rewards(responses.infos, step=self.global_steps))
-        self._report_rollouts(batch, "train")
+        self._tracer = self._tracer or TokenTracer(self.tokenizer)
+        tracing = self._tracer.plan(
+            self.global_steps,
+            self.total_training_steps,
+            signals.extreme,
+            has_trainer_log_probs=has_trainer_log_probs,
+        )
+        self._report_rollouts(batch, "train", tracing)
         self.report_progress("training", step=self.global_steps)
 
     def _save_checkpoint(self) -> None:

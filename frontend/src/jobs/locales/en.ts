@@ -8,12 +8,14 @@ import reading from './parts/reading.en'
 import recipes from './parts/recipes.en'
 import revision from './parts/revision.en'
 import sweep from './parts/sweep.en'
+import tokens from './parts/tokens.en'
 import work from './parts/work.en'
 
 export default {
   recipes,
   episodes,
   reading,
+  tokens,
   ...agents,
   ...evaluating,
   ...sweep,

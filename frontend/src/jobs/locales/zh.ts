@@ -8,12 +8,14 @@ import reading from './parts/reading.zh'
 import recipes from './parts/recipes.zh'
 import revision from './parts/revision.zh'
 import sweep from './parts/sweep.zh'
+import tokens from './parts/tokens.zh'
 import work from './parts/work.zh'
 
 export default {
   recipes,
   episodes,
   reading,
+  tokens,
   ...agents,
   ...evaluating,
   ...sweep,

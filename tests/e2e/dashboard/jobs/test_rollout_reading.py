@@ -86,3 +86,59 @@ def test_responses_are_filtered_and_read_as_chat(logged_in: Page, dashboard, lau
     expect(group.locator("summary")).to_have_text("Thinking (14 characters)")
     logged_in.get_by_role("button", name="Clear filter").click()
     expect(logged_in.locator("section.group")).to_have_count(3)
+
+
+def traced(step: int) -> dict[str, Any]:
+    """A step with the tokens of one response."""
+    texts = ["It", " is", " 6", "."]
+    trace = {
+        "first": 0,
+        "texts": texts,
+        "log_prob": [-0.1, -0.2, -3.0, -0.01],
+        "entropy": [0.1, 0.3, 1.5, None],
+        "advantage": [0.5] * 4,
+        "kl": None,
+        "difference": [0.0, 0.001, -0.9, 0.0],
+        "not_finite": [3],
+    }
+    one = response(step, 3, 1.0, "".join(texts), response_tokens=4, tokens=trace)
+    return {"kind": "rollouts", "time": TIME, "step": step, "split": "train", "rollouts": [one]}
+
+
+def test_a_spike_in_a_curve_leads_to_the_tokens_behind_it(logged_in: Page, dashboard, launch) -> None:  # type: ignore[no-untyped-def]
+    job = launch("with a spike")
+    for step in range(1, 10):
+        spike = 0.9 if step == 5 else 0.01
+        job.send(
+            traced(step) if step in (1, 5) else sample(step),
+            {
+                "kind": "metrics",
+                "time": TIME,
+                "step": step,
+                "values": {"training/rollout_probs_diff_mean": spike},
+            },
+        )
+    logged_in.goto(f"{dashboard.url}/jobs/{job.id}")
+    chart = logged_in.locator("[data-metric='training/rollout_probs_diff_mean'] canvas").first
+    expect(chart).to_be_visible()
+    box = chart.bounding_box()
+    assert box is not None
+    logged_in.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    link = logged_in.locator("[data-test=behind]")
+    expect(link).to_have_text("Tokens behind step 5")
+    link.click()
+
+    tokens = logged_in.locator("[data-test=tokens]")
+    expect(tokens).to_have_text("It is 6.")
+    expect(logged_in.get_by_role("radio", name="Trainer − rollout")).to_be_checked()
+    tokens.focus()
+    for _ in range(3):
+        logged_in.keyboard.press("ArrowRight")
+    detail = logged_in.locator("[data-test=token-detail]")
+    expect(detail).to_contain_text('Token 3 " 6"')
+    expect(detail).to_contain_text("Trainer − rollout -0.9")
+    logged_in.get_by_text("Log-probability", exact=True).click()
+    expect(logged_in).to_have_url(re.compile("tokens=log_prob"))
+
+    logged_in.get_by_role("slider").press("ArrowRight")
+    expect(logged_in.get_by_text("These are of step 5, the nearest one.")).to_be_visible()

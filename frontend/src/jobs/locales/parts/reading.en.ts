@@ -1,6 +1,6 @@
 /** Texts of reading responses: prompts, groups, and the map of both. */
 export default {
-  views: { episodes: 'Episodes', prompts: 'By prompt', map: 'All steps' },
+  views: { episodes: 'Episodes', prompts: 'By prompt', tokens: 'Tokens', map: 'All steps' },
   as: 'Show text as',
   reading: { chat: 'Chat', raw: 'Raw' },
   thinking: 'Thinking ({count} characters)',

@@ -1,6 +1,6 @@
 /** 阅读回答的文字：提示、分组，以及两者的总览。 */
 export default {
-  views: { episodes: '回合', prompts: '按提示', map: '全部步' },
+  views: { episodes: '回合', prompts: '按提示', tokens: '词元', map: '全部步' },
   as: '文本显示方式',
   reading: { chat: '对话', raw: '原文' },
   thinking: '思考（{count} 个字符）',

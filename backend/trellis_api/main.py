@@ -43,6 +43,7 @@ from trellis_api.job_comparison.router import router as job_comparison_router
 from trellis_api.job_pipelines.router import router as job_pipelines_router
 from trellis_api.jobs.checkpoints_router import router as checkpoints_router
 from trellis_api.jobs.results_router import router as results_router
+from trellis_api.jobs.rollouts_router import router as rollouts_router
 from trellis_api.jobs.router import router as jobs_router
 from trellis_api.jobs.script_router import router as job_scripts_router
 from trellis_api.jobs.stream import EventHub
@@ -74,6 +75,7 @@ ROUTERS: list[APIRouter] = [
     jobs_router,
     checkpoints_router,
     results_router,
+    rollouts_router,
     recipes_router,
     rewards_router,
     workflows_router,

@@ -16,11 +16,11 @@ ROOTS = (
     "BenchmarkRead", "CheckpointRead", "Clusters", "ComparedCurves", "ComparedEvaluations", "ComparisonRead",
     "DataTaskRead", "DatasetRead", "DatasetRows", "DiffRead", "DryRunRead", "EndpointRead", "EnvironmentRead",
     "EvaluationEstimate", "EvaluationRead", "FoundRows", "JobComparison", "JobPipelineRead", "JobPreview",
-    "JobRead", "LineageRead", "LogLineRead", "ManifestRead",
+    "JobRead", "LineageRead", "LogLineRead", "ManifestRead", "PromptMap",
     "MetricKey", "MetricsRead", "ModelRead", "PipelineChecked", "PipelineRead", "QuarantineRead", "Recipe",
     "RefRead", "RefsRead", "ReportRead", "RewardFileRead", "RewardKind", "RolloutRead", "RolloutStep",
     "RolloutSummary", "RunRead", "SampleRead", "StatisticsRead", "StreamEvents", "SweepPreview", "SweepRead",
-    "SweepSummary", "UserRead", "VersionRead",
+    "SweepSummary", "TracedStep", "UserRead", "VersionRead",
     "WorkflowDetail", "WorkflowListed", "WorkflowRead",
 )  # fmt: skip
 HEADER = '''"""What the API answers, as typed dictionaries.

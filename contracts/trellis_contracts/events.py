@@ -18,6 +18,8 @@ Stream = Literal["stdout", "stderr", "platform"]
 Split = Literal["train", "validation"]
 #: How an attempt ends.
 Outcome = Literal["succeeded", "stopped", "failed", "crashed"]
+#: Tokens of one response that are told at most.
+MAX_TRACED_TOKENS = 256
 
 
 class MetricsEvent(Strict):
@@ -38,11 +40,45 @@ class LogEvent(Strict):
     lines: list[str]
 
 
+class PromptMessage(Strict):
+    """One message of the conversation that a prompt is made of."""
+
+    role: str
+    content: str
+
+
+class TokenTrace(Strict):
+    """Some tokens of a response, one after the other, and what was measured of each before the update.
+
+    Lists have one entry a token: null where the policy did not write it, or the value is no finite number. A
+    list is null where the run does not measure it.
+    """
+
+    #: Place of the first token in the response, from 0.
+    first: int = Field(ge=0)
+    #: Joined, they are the text; empty where a character goes on in the next token.
+    texts: list[str] = Field(max_length=MAX_TRACED_TOKENS)
+    #: Log-probability under the policy, and the entropy of its distribution, in nats.
+    log_prob: list[float | None] | None = None
+    entropy: list[float | None] | None = None
+    advantage: list[float | None] | None = None
+    #: Estimate of the KL divergence from the reference (k3 of Schulman, 2020), in nats.
+    kl: list[float | None] | None = None
+    #: Log-probability of the trainer less that of the rollout engine.
+    difference: list[float | None] | None = None
+    #: Places in the lists at which a value is NaN or infinite.
+    not_finite: list[int] = Field(default_factory=list, max_length=MAX_TRACED_TOKENS)
+
+
 class Rollout(Strict):
     """One sampled response of the policy."""
 
     group: str
+    #: Same for the same prompt at every step; derived from the text of the prompt where it is missing.
+    prompt_key: str | None = Field(default=None, max_length=64)
     prompt: str
+    #: The prompt as a conversation, said by one response of each group.
+    messages: list[PromptMessage] | None = None
     response: str
     ground_truth: str | None = None
     score: float
@@ -51,6 +87,8 @@ class Rollout(Strict):
     #: Mean over the response's tokens; None where it was not collected.
     advantage: float | None = None
     is_truncated: bool = False
+    #: What was measured token by token, of a few responses.
+    tokens: TokenTrace | None = None
     #: Turn by turn, where the response is an episode of an agent.
     trajectory: Trajectory | None = None
 

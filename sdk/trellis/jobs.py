@@ -19,9 +19,11 @@ from trellis.types import (
     ManifestRead,
     MetricKey,
     MetricsRead,
+    PromptMap,
     RolloutRead,
     RolloutStep,
     RolloutSummary,
+    TracedStep,
 )
 
 Split = Literal["train", "validation"]
@@ -173,6 +175,28 @@ class Jobs(Resource[JobRead, JobRead]):
         """All scores of a step, and why its episodes ended."""
         path = f"{self.path}/{job_id}/rollout-summary"
         return cast(RolloutSummary, self._api.request("GET", path, params=given(step=step, split=split)))
+
+    def rollout_map(
+        self, job_id: str, *, split: Split | None = None, max_prompts: int | None = None
+    ) -> PromptMap:
+        """Mean scores by prompt and step, and the prompts of which all responses scored the same."""
+        path = f"{self.path}/{job_id}/rollout-map"
+        asked = given(split=split, max_prompts=max_prompts)
+        return cast(PromptMap, self._api.request("GET", path, params=asked))
+
+    def prompt_rollouts(
+        self, job_id: str, prompt_key: str, *, split: Split | None = None, to_step: int | None = None
+    ) -> Iterator[RolloutRead]:
+        """Responses to one prompt over all steps, the newest step first; keys stand in ``rollout_map``."""
+        path = f"{self.path}/{job_id}/prompts/{prompt_key}/rollouts"
+        return self._api.pages(path, split=split, to_step=to_step)
+
+    def rollout_tokens(
+        self, job_id: str, *, step: int | None = None, split: Split | None = None
+    ) -> TracedStep:
+        """A few responses token by token, of the step with such that is nearest to ``step``."""
+        path = f"{self.path}/{job_id}/rollout-tokens"
+        return cast(TracedStep, self._api.request("GET", path, params=given(step=step, split=split)))
 
     def manifest(self, job_id: str, *, attempt: int | None = None) -> ManifestRead:
         """What an attempt ran with: versions, machine, configuration, data."""

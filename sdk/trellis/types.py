@@ -59,6 +59,7 @@ class AlarmRead(TypedDict):
     attempt: int
     cleared_at: str | None
     code: str
+    example_id: int | None
     first_step: int
     is_active: bool
     last_step: int
@@ -1275,6 +1276,34 @@ class ManifestWritten(TypedDict):
     attempt: int
 
 
+class MapCell(TypedDict):
+    """The responses to a prompt in one column."""
+
+    column: int
+    count: int
+    is_uniform: bool
+    mean: float | None
+    step: int
+    tokens: int
+
+
+class MapColumn(TypedDict):
+    """One column of the map of prompts: a step, or several next to each other in a long run."""
+
+    from_step: int
+    to_step: int
+
+
+class MapRow(TypedDict):
+    """One prompt over all steps."""
+
+    cells: list[MapCell]
+    excerpt: str
+    mean: float | None
+    prompt_key: str
+    steps: int
+
+
 class MathOrder(TypedDict):
     """Competition mathematics (Hendrycks et al. 2021), whole or the 500 of Lightman et al. (2023)."""
 
@@ -1575,6 +1604,16 @@ class ProgressMade(TypedDict):
     total_steps: int | None
 
 
+class PromptMap(TypedDict):
+    """Mean scores by prompt and step: the prompts that were sampled most often, hardest first."""
+
+    columns: list[MapColumn]
+    prompt_count: int
+    rows: list[MapRow]
+    split: Literal["train", "validation"]
+    totals: RolloutGroupTotals
+
+
 class QuarantineRead(TypedDict):
     """A window of the rows that imports did not take."""
 
@@ -1733,6 +1772,17 @@ class RewardTerm(TypedDict):
     weight: float
 
 
+class RolloutGroupTotals(TypedDict):
+    """Prompts with several sampled responses, and those of which all scored the same."""
+
+    all_correct: int | None
+    all_wrong: int | None
+    groups: int
+    tokens: int
+    uniform: int
+    uniform_tokens: int
+
+
 class RolloutRead(TypedDict):
     """One sampled response."""
 
@@ -1766,6 +1816,8 @@ class RolloutStep(TypedDict):
 class RolloutSummary(TypedDict):
     """All sampled responses of one step in numbers."""
 
+    groups: RolloutGroupTotals
+    reward_parts: list[str]
     scores: list[float]
     split: Literal["train", "validation"]
     step: int
@@ -2201,6 +2253,19 @@ class TimeForecast(TypedDict):
     step_s: float
 
 
+class TokenTraceRead(TypedDict):
+    """Some tokens of a response, and what was measured of each before the update. Lists have one entry a…"""
+
+    advantage: list[float | None] | None
+    difference: list[float | None] | None
+    entropy: list[float | None] | None
+    first: int
+    kl: list[float | None] | None
+    log_prob: list[float | None] | None
+    not_finite: list[int]
+    texts: list[str]
+
+
 class ToolCall(TypedDict):
     """One call of a tool by the model."""
 
@@ -2225,6 +2290,21 @@ class ToolUseScorer(TypedDict):
     """Tool calls against the row's reference, run in the simulator: five metrics and their weighted mean.…"""
 
     kind: Literal["tool_use"]
+
+
+class TracedRollout(TypedDict):
+    """A response with its tokens."""
+
+    rollout: RolloutRead
+    trace: TokenTraceRead
+
+
+class TracedStep(TypedDict):
+    """The responses of one step whose tokens were kept."""
+
+    items: list[TracedRollout]
+    split: Literal["train", "validation"]
+    step: int | None
 
 
 class Training(TypedDict):

@@ -32,8 +32,9 @@ from trellis_api.evaluations.create import create as create_evaluations
 from trellis_api.evaluations.recording import record_result
 from trellis_api.evaluations.schemas import EvaluationCreate
 from trellis_api.job_pipelines.models import JobPipeline, PipelineStage
-from trellis_api.jobs import repository
-from trellis_api.jobs.models import Attempt, Checkpoint, Job, RolloutSample
+from trellis_api.jobs import repository, rollout_store
+from trellis_api.jobs.models import Attempt, Checkpoint, Job
+from trellis_api.jobs.rollout_groups import hash_prompt
 from trellis_api.jobs.service import claim_for_launch, settle
 from trellis_api.main import API_PREFIX, create_app
 from trellis_api.models.models import Model
@@ -44,6 +45,7 @@ from trellis_api.reports.schemas import ReportProblem
 from trellis_api.sweeps.models import Sweep, SweepRun
 from trellis_contracts.attempt import locate_checkpoints
 from trellis_contracts.data_tasks import DataTaskState, ImportTask, PathSource
+from trellis_contracts.events import Rollout, RolloutsEvent
 from trellis_contracts.states import JobState
 from trellis_recipes.schemas import load_schemas
 from trellis_testing.data_tasks import finish_data_tasks
@@ -178,6 +180,7 @@ def _make_known_things(platform: TestClient, finished_run: str) -> dict[str, str
         **_named_model(platform, model["id"]),
         "workflow_id": workflow["id"],
         "rollout_id": _rollout(platform, job_id),
+        "prompt_key": hash_prompt("p"),
         "dataset_id": dataset_id,
         "version_id": version_id,
         "upload_id": _begun_upload(platform),
@@ -302,16 +305,19 @@ def _stopped_sweep(platform: TestClient, dataset_id: str, model_id: str) -> str:
 
 def _rollout(platform: TestClient, job_id: str) -> int:
     turn = {"role": "assistant", "text": "hello", "tokens": 1, "is_trained": True}
-    sample = RolloutSample(
-        job_id=job_id, attempt=1, step=1, split="train", group="g", prompt="p", response="r",
-        response_tokens=1, stop_reason="answered", turn_count=1,
-        trajectory={"turns": [turn], "stop_reason": "answered", "duration_s": 0.1},
+    tokens = {"first": 0, "texts": ["r"], "log_prob": [-0.5], "not_finite": []}
+    sample = Rollout.model_validate(
+        {
+            "group": "g", "prompt": "p", "response": "r", "score": 1.0, "response_tokens": 1,
+            "messages": [{"role": "user", "content": "p"}], "tokens": tokens,
+            "trajectory": {"turns": [turn], "stop_reason": "answered", "duration_s": 0.1},
+        }
     )  # fmt: skip
+    event = RolloutsEvent(time=utc_now(), step=1, rollouts=[sample])
     with platform.app.state.database.write() as session:  # type: ignore[attr-defined]
-        session.add(sample)
-        session.flush()
-        assert sample.id is not None
-        return sample.id
+        rollout_store.write(session, job_id=job_id, attempt=1, event=event)
+        (mark,) = rollout_store.list_marks(session, job_id=job_id, step=1, split="train")
+        return mark.id
 
 
 def _finished_evaluation(platform: TestClient) -> dict[str, str | int]:
@@ -457,7 +463,7 @@ def test_nothing_but_health_and_login_answers_without_a_login(
         task_id=new_id("dtk"), pipeline_id=new_id("ppl"), version_id="0" * 64, name=BRANCH,
         evaluation_id=new_id("ev"), benchmark_name="gsm8k", label="gsm8k", position=0, number=0,
         report_id=new_id("rep"), workflow_id=new_id("wfl"), environment_id=new_id("env"),
-        call_id=new_id("ecl"), rollout_id=1,
+        call_id=new_id("ecl"), rollout_id=1, prompt_key="0a1b",
         endpoint_id=new_id("ep"), job_pipeline_id=new_id("jpl"), stage_id="only",
         fine_tuning_job_id=new_id("ftjob"), registry_name="bot", alias="production",
         sweep_id=new_id("swp"),

@@ -15,7 +15,8 @@ from trellis_api.job_comparison.schemas import (
     JobComparison,
 )
 from trellis_api.jobs.rollout_pages import MAX_STEP
-from trellis_api.jobs.schemas import MetricKeyText, Split
+from trellis_api.jobs.rollout_schemas import Split
+from trellis_api.jobs.schemas import MetricKeyText
 
 router = APIRouter(
     prefix="/jobs/compare",

@@ -5,7 +5,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from trellis_api.evaluations.schemas import ComparedBenchmark
-from trellis_api.jobs.schemas import HeadlineMetric, JobRead, MetricSeries, Mode, RolloutRead, Split
+from trellis_api.jobs.rollout_schemas import RolloutRead, Split
+from trellis_api.jobs.schemas import HeadlineMetric, JobRead, MetricSeries, Mode
 
 ParameterGroup = Literal["run", "model", "data", "params", "overrides"]
 

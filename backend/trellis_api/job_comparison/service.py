@@ -18,11 +18,19 @@ from trellis_api.job_comparison.schemas import (
     PromptResponses,
     RunCurves,
 )
-from trellis_api.jobs import headline, metric_query, presentation, repository, results, rollout_store
+from trellis_api.jobs import (
+    headline,
+    metric_query,
+    presentation,
+    repository,
+    results,
+    rollout_store,
+    rollouts,
+)
 from trellis_api.jobs.best import is_validation, list_headline, suit_mode
 from trellis_api.jobs.errors import JobNotFound
 from trellis_api.jobs.models import Job, RolloutSample
-from trellis_api.jobs.schemas import RolloutRead, Split
+from trellis_api.jobs.rollout_schemas import RolloutRead, Split
 
 MAX_JOBS = 20
 #: Metrics in the table where none are named.
@@ -141,7 +149,7 @@ def _read_prompt(
     for row in rollout_store.read(session, ids=chosen):
         # Numbered among the responses to this prompt: the step's own order says nothing beside another job.
         number = ids[row.job_id].index(row.id or 0) + 1
-        responses[row.job_id].append(results.present_rollout(row, {row.id or 0: number}))
+        responses[row.job_id].append(rollouts.present_rollout(row, {row.id or 0: number}))
     return PromptResponses(prompt=prompt, responses=responses)
 
 

@@ -222,6 +222,56 @@ class LogLine(SQLModel, table=True):
     text: str
 
 
+class RolloutGroup(SQLModel, table=True):
+    """The sampled responses to one prompt at one step in numbers: what is read of many steps at once."""
+
+    __tablename__ = "rollout_groups"
+    __table_args__ = (Index("ix_rollout_groups_prompt", "job_id", "split", "prompt_key", "step"),)
+
+    job_id: str = Field(primary_key=True, foreign_key="jobs.id", ondelete="CASCADE")
+    split: str = Field(primary_key=True)
+    step: int = Field(primary_key=True, sa_type=BigInteger)
+    group: str = Field(primary_key=True)
+    attempt: int
+    #: Same for the same prompt at every step.
+    prompt_key: str = Field(max_length=64)
+    #: Beginning of the prompt.
+    excerpt: str
+    #: The prompt as a conversation, where the run said so.
+    messages: list[dict[str, str]] | None = Field(default=None, sa_type=JSON)
+    count: int
+    scored: int
+    #: Mean, lowest and highest score; None without a score.
+    mean: float | None = None
+    lowest: float | None = None
+    highest: float | None = None
+    #: Responses that are right; None where the rewards do not say.
+    correct: int | None = None
+    #: Whether several responses all have the same score.
+    is_uniform: bool
+    tokens: int = Field(sa_type=BigInteger)
+
+
+class RolloutTokens(SQLModel, table=True):
+    """What was measured of the tokens of one sampled response; few responses have it."""
+
+    __tablename__ = "rollout_tokens"
+    __table_args__ = (Index("ix_rollout_tokens_step", "job_id", "split", "step"),)
+
+    rollout_id: int = Field(
+        primary_key=True,
+        foreign_key="rollouts.id",
+        ondelete="CASCADE",
+        sa_type=BigInteger().with_variant(Integer, "sqlite"),
+        sa_column_kwargs={"autoincrement": False},
+    )
+    job_id: str
+    split: str
+    step: int = Field(sa_type=BigInteger)
+    #: A ``TokenTrace``.
+    trace: dict[str, Any] = Field(sa_type=JSON)
+
+
 class RolloutSample(SQLModel, table=True):
     """One sampled response of the policy at one step."""
 

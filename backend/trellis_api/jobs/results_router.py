@@ -1,37 +1,28 @@
-"""What a job reported: metrics, logs, checkpoints, rollouts, manifest, and the live stream of it all."""
+"""What a job reported: metrics, logs, checkpoints, manifest, and the live stream of it all."""
 
 from collections.abc import AsyncIterator
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request
-from fastapi import Path as PathParameter
 from fastapi.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from trellis_api.core.dependencies import ReadSession
 from trellis_api.core.errors import ERROR_RESPONSES
-from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE
-from trellis_api.core.texts import NO_NUL
 from trellis_api.jobs import results
 from trellis_api.jobs.dependencies import JOB_RESPONSES, JobId
-from trellis_api.jobs.rollout_pages import MAX_STEP, RolloutFilter, RolloutOrder
+from trellis_api.jobs.rollout_pages import MAX_STEP
 from trellis_api.jobs.schemas import (
     LogPage,
     ManifestRead,
     MetricKey,
     MetricsRead,
-    RolloutPage,
-    RolloutRead,
-    RolloutStep,
-    RolloutSummary,
-    Split,
 )
 from trellis_api.jobs.stream import EventHub, stream_events
 from trellis_api.jobs.stream_schemas import StreamEvents
 from trellis_api.monitoring import prometheus
 
 router = APIRouter(prefix="/jobs/{job_id}", tags=["results"], responses=JOB_RESPONSES)
-Step = Annotated[int | None, Query(ge=0, le=MAX_STEP, description="Default the newest one.")]
 
 
 class EventStreamResponse(StreamingResponse):
@@ -75,68 +66,6 @@ def read_logs(
 ) -> LogPage:
     """Line numbers run through all attempts of a job, from 1."""
     return results.read_logs(session, job_id=job_id, after=after, limit=limit)
-
-
-@router.get("/rollouts", summary="Sampled responses of one step")
-def list_rollouts(
-    job_id: JobId,
-    session: ReadSession,
-    step: Step = None,
-    split: Split = "train",
-    stop_reason: Annotated[
-        str | None, Query(max_length=64, pattern=NO_NUL, description="Episodes that ended so.")
-    ] = None,
-    min_score: Annotated[float | None, Query(allow_inf_nan=False, description="Included.")] = None,
-    max_score: Annotated[float | None, Query(allow_inf_nan=False, description="Included.")] = None,
-    order: Annotated[
-        RolloutOrder, Query(description="Of the prompts: as sampled, or by their responses' scores.")
-    ] = RolloutOrder.SAMPLED,
-    trajectories: Annotated[
-        bool, Query(description="With every turn of episodes; otherwise read them one by one.")
-    ] = False,
-    cursor: Annotated[str | None, Query(max_length=400)] = None,
-    limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
-) -> RolloutPage:
-    """Responses to one prompt stand together. A cursor is good for the filter and order that gave it.
-
-    While responses of the step still come, pages by score may leave a prompt out or bring it again: a late
-    response moves its prompt. In the order of sampling nothing moves.
-    """
-    return results.read_rollouts(
-        session,
-        job_id=job_id,
-        step=step,
-        split=split,
-        wanted=RolloutFilter(stop_reason, min_score, max_score),
-        order=order,
-        cursor=cursor,
-        limit=limit,
-        has_trajectories=trajectories,
-    )
-
-
-@router.get("/rollout-summary", summary="All sampled responses of one step in numbers")
-def summarise_rollouts(
-    job_id: JobId, session: ReadSession, step: Step = None, split: Split = "train"
-) -> RolloutSummary:
-    """Every score, and why episodes ended."""
-    return results.summarise_rollouts(session, job_id=job_id, step=step, split=split)
-
-
-@router.get("/rollouts/{rollout_id}", summary="One sampled response, turn by turn")
-def read_rollout(
-    job_id: JobId, rollout_id: Annotated[int, PathParameter(ge=0, le=MAX_STEP)], session: ReadSession
-) -> RolloutRead:
-    """With the trajectory of an agent's episode."""
-    return results.read_rollout(session, job_id=job_id, rollout_id=rollout_id)
-
-
-@router.get("/rollout-steps", summary="Steps that have sampled responses")
-def list_rollout_steps(
-    job_id: JobId, session: ReadSession, split: Annotated[Split | None, Query()] = None
-) -> list[RolloutStep]:
-    """With the mean score of the samples."""
-    return results.list_rollout_steps(session, job_id=job_id, split=split)
 
 
 @router.get("/manifest", summary="All that is needed to run it again")

@@ -5,11 +5,12 @@ those that are shown are read whole.
 """
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 from statistics import fmean
+from typing import NamedTuple
 
 from trellis_api.core.pagination import InvalidCursor, decode_cursor, encode_cursor
 
@@ -29,34 +30,58 @@ class RolloutOrder(StrEnum):
     SPREAD = "spread"
 
 
-@dataclass(frozen=True)
-class Mark:
-    """What is short of a response."""
+class Mark(NamedTuple):
+    """What is short of a response, under the names of its columns."""
 
     id: int
     group: str
     score: float | None
     stop_reason: str | None
+    response_tokens: int = 0
+    reward_parts: Mapping[str, float | None] = {}
 
 
 @dataclass(frozen=True)
 class RolloutFilter:
-    """Which responses to list; a response without a score is in no range."""
+    """Which responses to list; a response without the number is in no range of it."""
 
     stop_reason: str | None = None
     min_score: float | None = None
     max_score: float | None = None
+    #: Responses to this prompt only.
+    group: str | None = None
+    #: Length of the response.
+    min_tokens: int | None = None
+    max_tokens: int | None = None
+    #: A part of the reward, and its range.
+    part: str | None = None
+    min_part: float | None = None
+    max_part: float | None = None
+    #: The responses in which a text was found; None where none was searched for.
+    ids: frozenset[int] | None = None
 
     def fits(self, mark: Mark) -> bool:
         """Whether every condition that is given holds."""
-        if self.stop_reason is not None and mark.stop_reason != self.stop_reason:
-            return False
-        if self.min_score is None and self.max_score is None:
-            return True
-        if mark.score is None:
-            return False
-        low, high = self.min_score, self.max_score
-        return (low is None or mark.score >= low) and (high is None or mark.score <= high)
+        return (
+            self.stop_reason in (None, mark.stop_reason)
+            and self.group in (None, mark.group)
+            and (self.ids is None or mark.id in self.ids)
+            and _is_within(mark.score, self.min_score, self.max_score)
+            and _is_within(mark.response_tokens, self.min_tokens, self.max_tokens)
+            and (
+                self.part is None
+                or (
+                    (self.part in mark.reward_parts)
+                    and _is_within(mark.reward_parts[self.part], self.min_part, self.max_part)
+                )
+            )
+        )
+
+
+def _is_within(value: float | None, low: float | None, high: float | None) -> bool:
+    if low is None and high is None:
+        return True
+    return value is not None and (low is None or value >= low) and (high is None or value <= high)
 
 
 #: Rank of the prompt, its first response, the response. In the order of sampling what comes later does not

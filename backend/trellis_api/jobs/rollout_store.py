@@ -4,13 +4,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import delete, func, insert
+from sqlalchemy import and_, delete, func, insert, or_
+from sqlalchemy import select as sa_select
 from sqlalchemy.orm import defer
 from sqlmodel import Session, col, select
 from trellis_contracts.events import Rollout, RolloutsEvent
 
 from trellis_api.core.texts import shorten, storable
-from trellis_api.jobs import trajectory_store
+from trellis_api.jobs import rollout_groups, token_store, trajectory_store
 from trellis_api.jobs.models import RolloutSample
 from trellis_api.jobs.rollout_pages import Mark
 
@@ -35,15 +36,38 @@ def write(session: Session, *, job_id: str, attempt: int, event: RolloutsEvent) 
     ]
     if rows:
         session.connection().execute(insert(RolloutSample), rows)
+        token_store.write(session, job_id=job_id, event=event)
+    rollout_groups.summarise(session, job_id=job_id, event=event)
 
 
 def list_marks(session: Session, *, job_id: str, step: int, split: str) -> list[Mark]:
     """What is short of each response of a step, in the order in which they came."""
-    columns = select(
-        RolloutSample.id, RolloutSample.group, RolloutSample.score, RolloutSample.stop_reason
-    ).where(RolloutSample.job_id == job_id, RolloutSample.split == split, RolloutSample.step == step)
-    rows = session.exec(columns.order_by(col(RolloutSample.id)))
-    return [Mark(number or 0, group, score, stop_reason) for number, group, score, stop_reason in rows]
+    columns = sa_select(
+        *(getattr(RolloutSample, name) for name in Mark._fields),
+    ).where(_is_of(job_id=job_id, step=step, split=split))
+    rows = session.connection().execute(columns.order_by(col(RolloutSample.id)))
+    return [Mark(*row) for row in rows]
+
+
+def find_texts(session: Session, *, job_id: str, step: int, split: str, text: str) -> frozenset[int]:
+    """Ids of the responses of a step in which, or in whose prompt, a text stands; case is ignored."""
+    is_found = or_(
+        col(RolloutSample.response).icontains(text, autoescape=True),
+        col(RolloutSample.prompt).icontains(text, autoescape=True),
+    )
+    statement = sa_select(col(RolloutSample.id)).where(
+        _is_of(job_id=job_id, step=step, split=split), is_found
+    )
+    found = session.connection().execute(statement).scalars()
+    return frozenset(number for number in found if number is not None)
+
+
+def _is_of(*, job_id: str, step: int, split: str) -> Any:
+    return and_(
+        col(RolloutSample.job_id) == job_id,
+        col(RolloutSample.split) == split,
+        col(RolloutSample.step) == step,
+    )
 
 
 def read(session: Session, *, ids: Sequence[int], has_trajectories: bool = False) -> Sequence[RolloutSample]:
@@ -103,6 +127,7 @@ def truncate(session: Session, *, job_id: str, last_step: int) -> None:
     session.exec(
         delete(RolloutSample).where(col(RolloutSample.job_id) == job_id, col(RolloutSample.step) > last_step)
     )
+    rollout_groups.truncate(session, job_id=job_id, last_step=last_step)
 
 
 def _as_row(rollout: Rollout) -> dict[str, Any]:

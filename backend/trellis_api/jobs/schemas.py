@@ -4,7 +4,6 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
-from trellis_contracts.agents import Trajectory
 from trellis_contracts.recipe import DataFormat, Text
 from trellis_contracts.rewards import RewardTerm
 from trellis_contracts.spec import ExportForm
@@ -12,7 +11,6 @@ from trellis_contracts.states import JobState
 from trellis_recipes.issues import Issue
 from trellis_recipes.memory.schemas import MemoryEstimate
 
-from trellis_api.core.pagination import Page
 from trellis_api.core.redaction import has_secret
 from trellis_api.core.texts import NO_NUL, Description, Name, storable_tree
 from trellis_api.evaluations.orders import EvaluateWhileTraining
@@ -421,59 +419,6 @@ class LogPage(BaseModel):
 
 
 #: Which samples: of what is trained on, or of what is measured with.
-Split = Literal["train", "validation"]
-
-
-class RolloutRead(BaseModel):
-    """One sampled response."""
-
-    id: int = Field(description="Of the response, among all of the job.")
-    step: int
-    split: Split
-    number: int = Field(description="Place among the responses of its step as they were sampled, from 1.")
-    group: str = Field(description="Responses to one prompt share it.")
-    prompt: str
-    response: str
-    ground_truth: str | None
-    score: float | None
-    reward_parts: dict[str, float | None]
-    response_tokens: int
-    advantage: float | None
-    is_truncated: bool
-    turn_count: int | None = Field(description="Messages of the episode; null where it is none of an agent.")
-    stop_reason: str | None = Field(description="Why the episode ended: answered, turns, context ...")
-    trajectory: Trajectory | None = Field(
-        description="Turn by turn; null where it is no agent's, and in lists that did not ask for it."
-    )
-
-
-class RolloutPage(Page[RolloutRead]):
-    """Responses of one step, those of one prompt together: split only where they alone fill a page."""
-
-    step: int
-    split: Split
-    total: int = Field(description="Of the step that fit the filter, on all pages.")
-
-
-class RolloutSummary(BaseModel):
-    """All sampled responses of one step in numbers."""
-
-    step: int
-    split: Split
-    total: int
-    scores: list[float] = Field(description="Of those that have one.")
-    stop_reasons: dict[str, int] = Field(
-        description="How many of the step's episodes ended why, the most frequent first."
-    )
-
-
-class RolloutStep(BaseModel):
-    """A step of which responses were kept."""
-
-    step: int
-    split: Split
-    count: int
-    mean_score: float | None
 
 
 class ManifestRead(BaseModel):

@@ -1746,6 +1746,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/{job_id}/prompts/{prompt_key}/rollouts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Responses to one prompt, over all steps
+         * @description Newest step first. A page holds whole steps: one alone may exceed the limit.
+         */
+        get: operations["read_prompt_api_v1_jobs__job_id__prompts__prompt_key__rollouts_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/{job_id}/resume": {
         parameters: {
             query?: never;
@@ -1760,6 +1780,26 @@ export interface paths {
          * @description The same job gets a new attempt; its step numbers continue.
          */
         post: operations["resume_job_api_v1_jobs__job_id__resume_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{job_id}/rollout-map": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Mean scores by prompt and step
+         * @description The prompts that were sampled at most steps. Of more steps than columns, a column spans several.
+         */
+        get: operations["read_map_api_v1_jobs__job_id__rollout_map_get"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1806,6 +1846,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/{job_id}/rollout-tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Responses of a step, token by token
+         * @description A few responses of some steps are kept so: those of the step nearest to the one that is asked for.
+         */
+        get: operations["read_traces_api_v1_jobs__job_id__rollout_tokens_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/{job_id}/rollouts": {
         parameters: {
             query?: never;
@@ -1841,6 +1901,26 @@ export interface paths {
          * @description With the trajectory of an agent's episode.
          */
         get: operations["read_rollout_api_v1_jobs__job_id__rollouts__rollout_id__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{job_id}/rollouts/{rollout_id}/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One sampled response, token by token
+         * @description Log-probability, entropy, advantage, KL and mismatch of each token, where they were kept.
+         */
+        get: operations["read_tokens_api_v1_jobs__job_id__rollouts__rollout_id__tokens_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -3368,6 +3448,11 @@ export interface components {
              * @description loss_not_finite, kl_exploding, stalled ...
              */
             code: string;
+            /**
+             * Example Id
+             * @description Id of a sampled response that shows it, for alarms about what is written.
+             */
+            example_id: number | null;
             /**
              * First Step
              * @description Step at which it was seen first.
@@ -8483,6 +8568,65 @@ export interface components {
             attempt: number;
         };
         /**
+         * MapCell
+         * @description The responses to a prompt in one column.
+         */
+        MapCell: {
+            /**
+             * Column
+             * @description Place among the columns, from 0.
+             */
+            column: number;
+            /** Count */
+            count: number;
+            /**
+             * Is Uniform
+             * @description At each of its steps, all responses scored the same.
+             */
+            is_uniform: boolean;
+            /** Mean */
+            mean: number | null;
+            /**
+             * Step
+             * @description The newest step of the column at which the prompt was answered.
+             */
+            step: number;
+            /** Tokens */
+            tokens: number;
+        };
+        /**
+         * MapColumn
+         * @description One column of the map of prompts: a step, or several next to each other in a long run.
+         */
+        MapColumn: {
+            /** From Step */
+            from_step: number;
+            /** To Step */
+            to_step: number;
+        };
+        /**
+         * MapRow
+         * @description One prompt over all steps.
+         */
+        MapRow: {
+            /** Cells */
+            cells: components["schemas"]["MapCell"][];
+            /**
+             * Excerpt
+             * @description Beginning of the prompt.
+             */
+            excerpt: string;
+            /** Mean */
+            mean: number | null;
+            /** Prompt Key */
+            prompt_key: string;
+            /**
+             * Steps
+             * @description At so many steps it was sampled.
+             */
+            steps: number;
+        };
+        /**
          * MatchCheck
          * @description An answer passes where it agrees with the seed row's own.
          */
@@ -9904,6 +10048,48 @@ export interface components {
             to_version: number;
         };
         /**
+         * PromptMap
+         * @description Mean scores by prompt and step: the prompts that were sampled most often, hardest first.
+         */
+        PromptMap: {
+            /** Columns */
+            columns: components["schemas"]["MapColumn"][];
+            /**
+             * Prompt Count
+             * @description Prompts of all sampled responses; the map may leave some out.
+             */
+            prompt_count: number;
+            /** Rows */
+            rows: components["schemas"]["MapRow"][];
+            /**
+             * Split
+             * @enum {string}
+             */
+            split: "train" | "validation";
+            /** @description Of all steps. */
+            totals: components["schemas"]["RolloutGroupTotals"];
+        };
+        /**
+         * PromptMessage
+         * @description One message of the conversation that a prompt is made of.
+         */
+        PromptMessage: {
+            /** Content */
+            content: string;
+            /** Role */
+            role: string;
+        };
+        /**
+         * PromptMessageRead
+         * @description One message of a prompt.
+         */
+        PromptMessageRead: {
+            /** Content */
+            content: string;
+            /** Role */
+            role: string;
+        };
+        /**
          * PromptResponses
          * @description What the jobs answered to one prompt.
          */
@@ -9914,6 +10100,36 @@ export interface components {
             responses: {
                 [key: string]: components["schemas"]["RolloutRead"][];
             };
+        };
+        /**
+         * PromptRolloutPage
+         * @description Responses to one prompt, the newest step first; a page ends with a whole step.
+         */
+        PromptRolloutPage: {
+            /**
+             * Groups
+             * @description Of the steps on this page.
+             */
+            groups: components["schemas"]["RolloutGroupRead"][];
+            /** Items */
+            items: components["schemas"]["RolloutRead"][];
+            /**
+             * Next Cursor
+             * @description Give as `cursor` for the next page; null at the end.
+             */
+            next_cursor?: string | null;
+            /** Prompt Key */
+            prompt_key: string;
+            /**
+             * Split
+             * @enum {string}
+             */
+            split: "train" | "validation";
+            /**
+             * Total
+             * @description Responses to the prompt at all steps.
+             */
+            total: number;
         };
         /**
          * PythonGrader
@@ -10526,8 +10742,18 @@ export interface components {
              * @default false
              */
             is_truncated: boolean;
+            /**
+             * Messages
+             * @default null
+             */
+            messages: components["schemas"]["PromptMessage"][] | null;
             /** Prompt */
             prompt: string;
+            /**
+             * Prompt Key
+             * @default null
+             */
+            prompt_key: string | null;
             /** Response */
             response: string;
             /** Response Tokens */
@@ -10539,7 +10765,82 @@ export interface components {
             /** Score */
             score: number;
             /** @default null */
+            tokens: components["schemas"]["TokenTrace"] | null;
+            /** @default null */
             trajectory: components["schemas"]["Trajectory"] | null;
+        };
+        /**
+         * RolloutGroupRead
+         * @description All sampled responses to one prompt at one step in numbers, whatever the filter.
+         */
+        RolloutGroupRead: {
+            /**
+             * Correct
+             * @description Right responses; null where the rewards do not say.
+             */
+            correct: number | null;
+            /** Count */
+            count: number;
+            /** Group */
+            group: string;
+            /** Highest */
+            highest: number | null;
+            /**
+             * Is Uniform
+             * @description Several responses, all with the same score.
+             */
+            is_uniform: boolean;
+            /** Lowest */
+            lowest: number | null;
+            /** Mean */
+            mean: number | null;
+            /**
+             * Messages
+             * @description The prompt as a conversation; null where the run did not say so.
+             */
+            messages: components["schemas"]["PromptMessageRead"][] | null;
+            /**
+             * Prompt Key
+             * @description Same for the same prompt at every step.
+             */
+            prompt_key: string;
+            /** Step */
+            step: number;
+            /** Tokens */
+            tokens: number;
+        };
+        /**
+         * RolloutGroupTotals
+         * @description Prompts with several sampled responses, and those of which all scored the same.
+         */
+        RolloutGroupTotals: {
+            /**
+             * All Correct
+             * @description Of the uniform ones; null where the rewards do not say.
+             */
+            all_correct: number | null;
+            /**
+             * All Wrong
+             * @description Of the uniform ones; null where the rewards do not say.
+             */
+            all_wrong: number | null;
+            /** Groups */
+            groups: number;
+            /**
+             * Tokens
+             * @description Of all responses.
+             */
+            tokens: number;
+            /**
+             * Uniform
+             * @description A group-relative advantage learns nothing from these.
+             */
+            uniform: number;
+            /**
+             * Uniform Tokens
+             * @description Of the responses of uniform groups.
+             */
+            uniform_tokens: number;
         };
         /**
          * RolloutOrder
@@ -10552,6 +10853,11 @@ export interface components {
          * @description Responses of one step, those of one prompt together: split only where they alone fill a page.
          */
         RolloutPage: {
+            /**
+             * Groups
+             * @description Of the prompts on this page.
+             */
+            groups: components["schemas"]["RolloutGroupRead"][];
             /** Items */
             items: components["schemas"]["RolloutRead"][];
             /**
@@ -10652,6 +10958,12 @@ export interface components {
          * @description All sampled responses of one step in numbers.
          */
         RolloutSummary: {
+            groups: components["schemas"]["RolloutGroupTotals"];
+            /**
+             * Reward Parts
+             * @description Names of the parts of the reward.
+             */
+            reward_parts: string[];
             /**
              * Scores
              * @description Of those that have one.
@@ -10673,6 +10985,14 @@ export interface components {
             };
             /** Total */
             total: number;
+        };
+        /**
+         * RolloutTokensRead
+         * @description What was measured of one response's tokens.
+         */
+        RolloutTokensRead: {
+            /** @description Null where nothing was kept of this response. */
+            trace: components["schemas"]["TokenTraceRead"] | null;
         };
         /**
          * RolloutsEvent
@@ -12322,6 +12642,92 @@ export interface components {
             token_count: number;
         };
         /**
+         * TokenTrace
+         * @description Some tokens of a response, one after the other, and what was measured of each before the update.
+         *
+         *     Lists have one entry a token: null where the policy did not write it, or the value is no finite number. A
+         *     list is null where the run does not measure it.
+         */
+        TokenTrace: {
+            /**
+             * Advantage
+             * @default null
+             */
+            advantage: (number | null)[] | null;
+            /**
+             * Difference
+             * @default null
+             */
+            difference: (number | null)[] | null;
+            /**
+             * Entropy
+             * @default null
+             */
+            entropy: (number | null)[] | null;
+            /** First */
+            first: number;
+            /**
+             * Kl
+             * @default null
+             */
+            kl: (number | null)[] | null;
+            /**
+             * Log Prob
+             * @default null
+             */
+            log_prob: (number | null)[] | null;
+            /** Not Finite */
+            not_finite?: number[];
+            /** Texts */
+            texts: string[];
+        };
+        /**
+         * TokenTraceRead
+         * @description Some tokens of a response, and what was measured of each before the update.
+         *
+         *     Lists have one entry a token: null where the policy did not write it, or the value is no finite number. A
+         *     list is null where the run does not measure it.
+         */
+        TokenTraceRead: {
+            /** Advantage */
+            advantage: (number | null)[] | null;
+            /**
+             * Difference
+             * @description Log-probability of the trainer less that of the rollout engine.
+             */
+            difference: (number | null)[] | null;
+            /**
+             * Entropy
+             * @description In nats.
+             */
+            entropy: (number | null)[] | null;
+            /**
+             * First
+             * @description Place of the first token in the response, from 0.
+             */
+            first: number;
+            /**
+             * Kl
+             * @description From the reference policy, in nats.
+             */
+            kl: (number | null)[] | null;
+            /**
+             * Log Prob
+             * @description Under the policy, in nats.
+             */
+            log_prob: (number | null)[] | null;
+            /**
+             * Not Finite
+             * @description Places of tokens with a value that is NaN or infinite.
+             */
+            not_finite: number[];
+            /**
+             * Texts
+             * @description Empty where a character goes on in the next token.
+             */
+            texts: string[];
+        };
+        /**
          * TokenView
          * @description The result of a task of kind ``tokens``.
          */
@@ -12514,6 +12920,32 @@ export interface components {
              * @enum {string}
              */
             kind: "tool_use";
+        };
+        /**
+         * TracedRollout
+         * @description A response with its tokens.
+         */
+        TracedRollout: {
+            rollout: components["schemas"]["RolloutRead"];
+            trace: components["schemas"]["TokenTraceRead"];
+        };
+        /**
+         * TracedStep
+         * @description The responses of one step whose tokens were kept.
+         */
+        TracedStep: {
+            /** Items */
+            items: components["schemas"]["TracedRollout"][];
+            /**
+             * Split
+             * @enum {string}
+             */
+            split: "train" | "validation";
+            /**
+             * Step
+             * @description Nearest to the one that was asked for; null where there is none.
+             */
+            step: number | null;
         };
         /**
          * Training
@@ -20166,6 +20598,72 @@ export interface operations {
             };
         };
     };
+    read_prompt_api_v1_jobs__job_id__prompts__prompt_key__rollouts_get: {
+        parameters: {
+            query?: {
+                split?: "train" | "validation";
+                /** @description Up to this step. */
+                to_step?: number | null;
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the job. */
+                job_id: string;
+                prompt_key: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PromptRolloutPage"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     resume_job_api_v1_jobs__job_id__resume_post: {
         parameters: {
             query?: never;
@@ -20220,6 +20718,69 @@ export interface operations {
             };
             /** @description Not possible in this state */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_map_api_v1_jobs__job_id__rollout_map_get: {
+        parameters: {
+            query?: {
+                split?: "train" | "validation";
+                max_prompts?: number;
+                max_columns?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PromptMap"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -20362,6 +20923,69 @@ export interface operations {
             };
         };
     };
+    read_traces_api_v1_jobs__job_id__rollout_tokens_get: {
+        parameters: {
+            query?: {
+                /** @description Default the newest one. */
+                step?: number | null;
+                split?: "train" | "validation";
+            };
+            header?: never;
+            path: {
+                /** @description Id of the job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TracedStep"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     list_rollouts_api_v1_jobs__job_id__rollouts_get: {
         parameters: {
             query?: {
@@ -20374,6 +20998,20 @@ export interface operations {
                 min_score?: number | null;
                 /** @description Included. */
                 max_score?: number | null;
+                /** @description Of the response. */
+                min_tokens?: number | null;
+                /** @description Of the response. */
+                max_tokens?: number | null;
+                /** @description In the prompt or the response; case is ignored. */
+                text?: string | null;
+                /** @description Part of the reward that they have. */
+                part?: string | null;
+                /** @description Of the part. */
+                min_part?: number | null;
+                /** @description Of the part. */
+                max_part?: number | null;
+                /** @description Responses to one prompt. */
+                group?: string | null;
                 /** @description Of the prompts: as sampled, or by their responses' scores. */
                 order?: components["schemas"]["RolloutOrder"];
                 /** @description With every turn of episodes; otherwise read them one by one. */
@@ -20457,6 +21095,66 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RolloutRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_tokens_api_v1_jobs__job_id__rollouts__rollout_id__tokens_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the job. */
+                job_id: string;
+                rollout_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RolloutTokensRead"];
                 };
             };
             /** @description Not logged in */

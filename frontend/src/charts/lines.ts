@@ -71,6 +71,18 @@ function gapsOf(steps: readonly number[]): number[] {
   return steps.map((step, index) => (index === 0 ? 1 : (step - (steps[index - 1] ?? step)) / unit))
 }
 
+/** The step of all points whose place is nearest to x; null without a point. */
+export function nearestStep(lines: readonly ChartLine[], axis: XAxis, x: number): number | null {
+  let nearest: { step: number; distance: number } | null = null
+  for (const line of lines) {
+    for (const [index, place] of abscissae(line, axis).entries()) {
+      const distance = Math.abs(place - x)
+      if (nearest === null || distance < nearest.distance) nearest = { step: line.curve.steps[index] ?? 0, distance }
+    }
+  }
+  return nearest?.step ?? null
+}
+
 export function drawLine(line: ChartLine, axis: XAxis, smoothing: number, isLog: boolean): DrawnLine {
   const x = abscissae(line, axis)
   const values = line.curve.values

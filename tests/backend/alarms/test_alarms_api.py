@@ -29,7 +29,6 @@ class Run:
         return str(self.launched.job_id)
 
     def report(self, *steps: tuple[int, dict[str, Any]], again: bool = False) -> None:
-        self.sequence += not again
         found = [
             {
                 "kind": "metrics",
@@ -39,7 +38,11 @@ class Run:
             }
             for step, values in steps
         ]
-        batch = {"attempt": self.launched.attempt, "sequence": self.sequence, "events": found}
+        self.send(*found, again=again)
+
+    def send(self, *found: dict[str, Any], again: bool = False) -> None:
+        self.sequence += not again
+        batch = {"attempt": self.launched.attempt, "sequence": self.sequence, "events": list(found)}
         path = f"/api/v1/ingest/jobs/{self.job_id}/batches"
         answer = self.client.post(path, json=batch, headers=self.launched.headers)
         assert answer.status_code == 200, answer.text
@@ -286,3 +289,29 @@ def test_a_run_that_has_ended_does_not_stand_still(run: Run, database: Database)
 
     active = [alarm["code"] for alarm in run.read()["alarms"] if alarm["is_active"]]
     assert active == ["loss_not_finite"]
+
+
+def test_an_alarm_about_what_is_written_has_an_example(run: Run) -> None:
+    looping = "so it goes and " * 20
+    rollouts = [
+        {"group": "a", "prompt": "q", "response": text, "score": 1.0, "response_tokens": 80}
+        for text in ("a plain answer with no word said before", looping, "another plain one")
+    ]
+    event = {"kind": "rollouts", "time": "2026-01-02T03:04:05Z", "step": 11, "rollouts": rollouts}
+    run.send(event)
+
+    run.report(
+        *((step, {"training/repeated_ngram_fraction": 0.1 if step < 9 else 0.9}) for step in range(1, 12))
+    )
+
+    (alarm,) = run.read()["alarms"]
+    assert alarm["code"] == "responses_repeat"
+    shown = run.client.get(f"/api/v1/jobs/{run.job_id}/rollouts/{alarm['example_id']}").json()
+    assert shown["response"] == looping
+
+
+def test_an_alarm_about_numbers_has_no_example(run: Run) -> None:
+    run.report((1, {"actor/pg_loss": NAN}))
+
+    (alarm,) = run.read()["alarms"]
+    assert alarm["example_id"] is None

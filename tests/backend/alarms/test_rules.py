@@ -296,11 +296,88 @@ def test_a_healthy_run_raises_nothing() -> None:
         "training/rollout_actor_probs_pearson_corr": noisy(0.995, steps, 0.004),
         "training/rollout_probs_diff_mean": noisy(0.004, steps),
         "response_length/clip_ratio": noisy(0.3, steps, 0.9),
+        "response_length/mean": [100.0 + step for step in range(steps)],
+        "training/length_score_correlation": noisy(0.1, steps, 0.9),
+        "training/repeated_ngram_fraction": noisy(0.2, steps, 0.5),
+        "training/format_only_fraction": [max(0.0, 0.9 - 0.03 * step) for step in range(steps)],
         "train/loss": fall,
         "val/loss": fall,
     }
 
     assert run(*curves.items()) == []
+
+
+def test_responses_that_grow_because_length_is_paid_are_seen() -> None:
+    growing = [*[100.0] * 8, *[130.0] * 6]
+    paid = run(("response_length/mean", growing), ("training/length_score_correlation", [0.6] * 14))
+    free = run(("response_length/mean", growing), ("training/length_score_correlation", [0.2] * 14))
+    steady = run(("response_length/mean", [100.0] * 14), ("training/length_score_correlation", [0.9] * 14))
+
+    assert codes(paid) == [("reward_follows_length", 13)]
+    assert (paid[0].metric, paid[0].threshold) == ("response_length/mean", 125.0)
+    assert free == steady == run(("response_length/mean", growing)) == []
+
+
+def test_a_score_that_rises_while_answers_get_worse_is_seen() -> None:
+    score = [*[0.4] * 8, *[0.6] * 12]
+    answers = [*[0.4] * 8, *[0.2] * 12]
+
+    # The score's own recent values tell that it has risen; then five steps in a row.
+    (raised,) = codes(run(("critic/score/mean", score), ("training/answer_reward_mean", answers)))
+    assert raised[0] == "reward_parts_diverging"
+    assert run(("critic/score/mean", [0.4] * 20), ("training/answer_reward_mean", answers)) == []
+    assert run(("critic/score/mean", score), ("training/answer_reward_mean", score)) == []
+
+
+def test_responses_that_begin_to_loop_are_seen() -> None:
+    key = "training/repeated_ngram_fraction"
+
+    assert codes(run((key, [*[0.1] * 8, 0.5, 0.6, 0.7]))) == [("responses_repeat", 11)]
+    assert run((key, noisy(0.3, 40))) == []
+
+
+def held_out(score: Sequence[float], accuracy: Sequence[float]) -> list[Change]:
+    """A run that validates every fifth step."""
+    steps = [
+        (step, {"critic/score/mean": value, **_validated(step, accuracy)}) for step, value in enumerate(score)
+    ]
+    return observe(Watch(), steps)
+
+
+def _validated(step: int, accuracy: Sequence[float]) -> dict[str, float]:
+    return {} if step % 5 else {"val-core/sums/acc/mean@1": accuracy[step // 5]}
+
+
+def test_a_reward_that_rises_without_the_held_out_result_is_seen() -> None:
+    rising = [0.2 + 0.02 * step for step in range(36)]
+
+    assert codes(held_out(rising, [0.2] * 8)) == [("reward_without_progress", 30)]
+    assert held_out(rising, [0.2 + 0.09 * place for place in range(8)]) == []
+    assert held_out([0.5] * 36, [0.2] * 8) == []
+    assert held_out(rising, [0.99] * 8) == []
+
+
+def test_responses_that_are_paid_for_their_format_alone_are_seen() -> None:
+    key = "training/format_only_fraction"
+
+    assert codes(run((key, [0.9] * 8))) == [("format_only", 8)]
+    assert run((key, [0.9] * 7 + [0.3])) == []
+
+
+@pytest.mark.parametrize("trick", ["empty", "format_only", "wrong"])
+def test_a_trick_that_earns_as_much_as_the_policy_is_seen(trick: str) -> None:
+    key, own = f"probe/{trick}/mean", "probe/rollouts/mean"
+
+    assert codes(run((key, [0.4, 0.4]), (own, [0.45, 0.45]))) == [("probe_earns", 2)]
+    assert run((key, [0.1, 0.1]), (own, [0.45, 0.45])) == []
+    assert run((key, [0.0, 0.0]), (own, [0.0, 0.0])) == []
+
+
+def test_a_response_that_earns_more_three_times_over_is_seen() -> None:
+    own = ("probe/rollouts/mean", [0.5, 0.5])
+
+    assert codes(run(("probe/repeated/mean", [0.6, 0.6]), own)) == [("probe_earns", 2)]
+    assert run(("probe/repeated/mean", [0.5, 0.5]), ("probe/truncated/mean", [0.5, 0.5]), own) == []
 
 
 def test_every_alarm_has_texts_and_a_severity_and_nothing_else_has() -> None:

@@ -92,6 +92,39 @@ def test_validation_shows_the_same_prompts_at_every_step_whatever_verl_calls_the
     assert shown[0] == shown[1]
 
 
+def test_prompts_that_are_wanted_are_shown_beside_those_that_are_spread_over_the_batch() -> None:
+    keys = [f"p{number}_0_0" for number in range(32)]
+
+    shown = [sample.uid for sample in choose_keys(keys, max_groups=4, wanted={"p31", "p30"})]
+
+    assert shown == ["p0", "p15", "p30", "p31"]
+
+
+def test_half_of_the_training_prompts_are_the_same_in_every_epoch(queue: dict[str, Any]) -> None:
+    shown = []
+    for epoch in range(2):
+        prompts = range(32) if epoch == 0 else reversed(range(32))
+        keys = [f"{epoch}-{place}_0_0" for place in range(32)]
+        for key, prompt in zip(keys, prompts, strict=True):
+            queue[key] = make_row([5], score=0.0, prompts=torch.tensor([1, prompt]))
+        shown.append({rollout.prompt_key for rollout in collect(keys)})
+
+    assert [len(keys) for keys in shown] == [rollouts.MAX_GROUPS] * 2
+    assert len(shown[0] & shown[1]) >= rollouts.FOLLOWED_GROUPS
+
+
+def test_the_conversation_is_told_once_for_each_prompt(queue: dict[str, Any]) -> None:
+    turns = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "1 + 2?"}]
+    for key in ("a_0_0", "a_1_0", "b_0_0"):
+        queue[key] = make_row([5], score=0.0, raw_prompt=turns)
+    queue["b_0_0"]["raw_prompt"] = [{"role": "user", "content": [{"type": "image"}]}]
+
+    told = collect(["a_0_0", "a_1_0", "b_0_0"])
+
+    assert [message.model_dump() for message in told[0].messages or []] == turns
+    assert [rollout.messages for rollout in told[1:]] == [None, None]
+
+
 def test_a_long_text_keeps_its_beginning_and_its_end() -> None:
     clipped = clip_text("begin" + "x" * 1000 + "end", 20)
 

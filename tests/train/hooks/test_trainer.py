@@ -10,6 +10,8 @@ from omegaconf import OmegaConf
 from trellis_contracts.attempt import STOP_FILE
 from trellis_train.hooks import trainer as hooks
 from trellis_train.hooks.event_spool import ATTEMPT_DIR_VARIABLE, Spool
+from trellis_train.hooks.signals import Signals
+from trellis_train.hooks.step_responses import StepResponses
 from trellis_train.hooks.stop import StoppedByRequest
 
 
@@ -66,8 +68,8 @@ class FakeTrainer:
 def attempt_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(ATTEMPT_DIR_VARIABLE, str(tmp_path))
     monkeypatch.setattr(hooks._ReportingTrainer, "_report_rollouts", lambda *args: None)
-    monkeypatch.setattr(hooks, "collect_signals", lambda batch, **options: {"signal": 1.0})
-    monkeypatch.setattr(hooks, "check_rewards", lambda batch, **options: {})
+    monkeypatch.setattr(hooks, "collect_signals", lambda batch, **options: Signals({"signal": 1.0}))
+    monkeypatch.setattr(hooks, "read_step", lambda batch: StepResponses([], [], [], [], []))
     return tmp_path
 
 

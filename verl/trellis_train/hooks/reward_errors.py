@@ -1,14 +1,12 @@
 """Counts the scores of a step that rewards raised for, and ends a run whose rewards fail."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from trellis_train.hooks.event_spool import ATTEMPT_DIR_VARIABLE
 from trellis_train.rewards.error_notes import read_last_note
 from trellis_train.rewards.mixture import ERROR_KEY, UNUSABLE
-from trellis_train.rollout.sample_ids import real_keys
 
 METRIC = "reward/errors"
 #: Above this share of a step's scores the policy would learn from the errors.
@@ -19,26 +17,9 @@ class RewardsFailing(RuntimeError):
     """Training on these scores would teach nothing that was meant."""
 
 
-def check_rewards(batch: Any, *, step: int) -> dict[str, float]:
-    """The number of failed scores in ``batch`` (verl's ``KVBatchMeta``); raises ``RewardsFailing``."""
-    import transfer_queue as tq
-
-    keys = real_keys(batch)
-    if not keys:
-        return {}
-    data = tq.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=["extra_fields"])
-    if "extra_fields" not in data:
-        return {}
-    column = data["extra_fields"]
-    fields = column.tolist() if hasattr(column, "tolist") else list(column)
-    return judge_errors([read_error(each) for each in fields], step=step)
-
-
-def read_error(fields: Any) -> float:
-    """What the reward adapter noted of one response: 0 is none."""
-    fields = getattr(fields, "data", fields)
-    info = fields.get("reward_extra_info") if isinstance(fields, dict) else None
-    return float((info or {}).get(ERROR_KEY, 0.0))
+def check_rewards(infos: Sequence[Mapping[str, float]], *, step: int) -> dict[str, float]:
+    """The number of failed scores among what rewards reported; raises ``RewardsFailing``."""
+    return judge_errors([info.get(ERROR_KEY, 0.0) for info in infos], step=step) if infos else {}
 
 
 def judge_errors(errors: Sequence[float], *, step: int) -> dict[str, float]:

@@ -1,15 +1,17 @@
 """A bounded sample of each step's rollouts, read from the TransferQueue before it is cleared."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from trellis_contracts.agents import Trajectory
-from trellis_contracts.events import Rollout, RolloutsEvent, Split
+from trellis_contracts.events import PromptMessage, Rollout, RolloutsEvent, Split, TokenTrace
 
 from trellis_train.agents.episode.shortening import shorten
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.metrics import to_scalars
+from trellis_train.hooks.token_traces import TokenTracing, choose_traced, trace_tokens
 from trellis_train.rewards.mixture import ERROR_KEY
 from trellis_train.rollout.sample_ids import SampleKey, real_keys
 
@@ -23,11 +25,31 @@ MIN_TEXT_CHARS = 400
 MAX_EPISODES = 32
 #: Characters of all episodes of an event together, beside the texts.
 MAX_EPISODE_CHARS = 250_000
-FIELDS = ["prompts", "responses", "rm_scores", "advantages", "response_mask", "reward_model", "extra_fields"]
+#: Characters of all conversations of an event together, beside the texts: one of each prompt.
+MAX_MESSAGE_CHARS = 100_000
+#: Of training, so many of the prompts are the first by their hash: they come back in every epoch, and can be
+#: followed. The others are spread over the batch.
+FOLLOWED_GROUPS = MAX_GROUPS // 2
+_CLIPPED = re.compile(r" … \[\d+ characters\] … ")
+FIELDS = [
+    "prompts",
+    "responses",
+    "rm_scores",
+    "advantages",
+    "response_mask",
+    "reward_model",
+    "raw_prompt",
+    "extra_fields",
+]
 
 
-def choose_keys(keys: Iterable[str], *, max_groups: int = MAX_GROUPS) -> list[SampleKey]:
-    """The last output of every session of up to ``max_groups`` prompts, spread evenly over the batch."""
+def choose_keys(
+    keys: Iterable[str], *, max_groups: int = MAX_GROUPS, wanted: Collection[str] = ()
+) -> list[SampleKey]:
+    """The last output of every session of up to ``max_groups`` prompts, spread evenly over the batch.
+
+    The prompts of ``wanted`` (uids) are among them.
+    """
     groups: dict[str, dict[int, SampleKey]] = {}
     for key in keys:
         sample = SampleKey.parse(key)
@@ -35,27 +57,26 @@ def choose_keys(keys: Iterable[str], *, max_groups: int = MAX_GROUPS) -> list[Sa
         if sample.session not in sessions or sessions[sample.session].index < sample.index:
             sessions[sample.session] = sample
     uids = list(groups)
-    stride = max(1, len(uids) // max_groups)
-    chosen = uids[::stride][:max_groups]
+    first = [uid for uid in uids if uid in wanted][:max_groups]
+    others = [uid for uid in uids if uid not in wanted]
+    room = max_groups - len(first)
+    stride = max(1, len(others) // max(1, room))
+    picked = {*first, *others[::stride][:room]}
+    chosen = [uid for uid in uids if uid in picked]
     return [groups[uid][session] for uid in chosen for session in sorted(groups[uid])]
 
 
-def sort_by_prompt(keys: Sequence[str], partition_id: str) -> list[str]:
-    """Sort keys by a hash of their prompt.
-
-    verl names validation prompts at random; sorted so, the same prompts are chosen at every step, and
-    their responses can be compared.
-    """
+def hash_prompts(keys: Sequence[str], partition_id: str) -> dict[str, str]:
+    """A hash of each prompt's tokens, by uid: the same at every step, whatever verl calls the prompt."""
     import transfer_queue as tq
 
     # All outputs of a uid answer the same prompt: one of them tells it.
     by_uid = {SampleKey.parse(key).uid: key for key in keys}
     if not by_uid:
-        return []
+        return {}
     data = tq.kv_batch_get(keys=list(by_uid.values()), partition_id=partition_id, select_fields=["prompts"])
     prompts = zip(by_uid, _rows(data["prompts"]), strict=True)
-    place = {uid: hashlib.sha256(prompt.numpy().tobytes()).digest() for uid, prompt in prompts}
-    return sorted(keys, key=lambda key: place[SampleKey.parse(key).uid])
+    return {uid: hashlib.sha256(prompt.numpy().tobytes()).hexdigest()[:16] for uid, prompt in prompts}
 
 
 def clip_text(text: str, limit: int) -> str:
@@ -66,19 +87,37 @@ def clip_text(text: str, limit: int) -> str:
     return f"{text[:head]} … [{len(text) - limit} characters] … {text[len(text) - (limit - head) :]}"
 
 
+def is_clipped(text: str) -> bool:
+    """Whether ``clip_text`` took something out."""
+    return _CLIPPED.search(text) is not None
+
+
 def collect_rollouts(
-    *, batch: Any, tokenizer: Any, step: int, split: Split, max_response_tokens: int
+    *,
+    batch: Any,
+    tokenizer: Any,
+    step: int,
+    split: Split,
+    max_response_tokens: int,
+    tracing: TokenTracing | None = None,
 ) -> RolloutsEvent:
     """Read a sample of ``batch`` (verl's ``KVBatchMeta``) and make it an event.
 
-    ``max_response_tokens`` is the configured bound: a response that reached it was cut.
+    ``max_response_tokens`` is the configured bound: a response that reached it was cut. With ``tracing``, a
+    few responses have what was measured of their tokens.
     """
     import transfer_queue as tq
 
     keys = real_keys(batch)
+    hashes = hash_prompts(keys, batch.partition_id)
+    by_hash = sorted(hashes, key=lambda uid: hashes[uid])
     if split == "validation":
-        keys = sort_by_prompt(keys, batch.partition_id)
-    samples = choose_keys(keys)
+        # verl names validation prompts at random; so the same ones are chosen at every step.
+        keys = sorted(keys, key=lambda key: hashes[SampleKey.parse(key).uid])
+    wanted = [] if split == "validation" else by_hash[:FOLLOWED_GROUPS]
+    if tracing is not None and tracing.extreme is not None:
+        wanted.append(SampleKey.parse(tracing.extreme.key).uid)
+    samples = choose_keys(keys, wanted=wanted)
     data = tq.kv_batch_get(
         keys=[sample.key for sample in samples], partition_id=batch.partition_id, select_fields=FIELDS
     )
@@ -86,10 +125,15 @@ def collect_rollouts(
     limit = max(MIN_TEXT_CHARS, MAX_EVENT_CHARS // max(1, 2 * len(samples)))
     extra_fields = columns.get("extra_fields", [None] * len(samples))
     shown = _choose_episodes(samples, extra_fields)
+    conversations = _collect_messages(samples, columns.get("raw_prompt", [None] * len(samples)))
+    traces = _trace(samples, columns, batch.partition_id, tracing)
     rollouts = [
         _to_rollout(
             sample,
             {name: column[row] for name, column in columns.items()},
+            prompt_key=hashes[sample.uid],
+            messages=conversations.get(row),
+            tokens=traces.get(sample.key),
             trajectory=_trajectory_of(extra_fields[row]) if row in shown else None,
             tokenizer=tokenizer,
             text_limit=limit,
@@ -117,6 +161,43 @@ def _choose_episodes(samples: Sequence[SampleKey], extra_fields: Sequence[Any]) 
     return {place for places in by_prompt.values() for place in places[:each]}
 
 
+def _trace(
+    samples: Sequence[SampleKey], columns: Mapping[str, Any], partition_id: str, tracing: TokenTracing | None
+) -> dict[str, TokenTrace]:
+    if tracing is None:
+        return {}
+    scores = {
+        sample.key: float(score.sum()) for sample, score in zip(samples, columns["rm_scores"], strict=True)
+    }
+    keys = choose_traced(list(scores), scores, tracing.extreme)
+    return trace_tokens(
+        keys, partition_id, tracing.texts, has_trainer_log_probs=tracing.has_trainer_log_probs
+    )
+
+
+def _collect_messages(samples: Sequence[SampleKey], prompts: Sequence[Any]) -> dict[int, list[PromptMessage]]:
+    """The conversation of each prompt, by the row of its first response; none where it is not plain text."""
+    first: dict[str, int] = {}
+    for row, sample in enumerate(samples):
+        first.setdefault(sample.uid, row)
+    limit = MAX_MESSAGE_CHARS // max(1, len(first))
+    found = {row: _as_messages(prompts[row], limit) for row in first.values()}
+    return {row: messages for row, messages in found.items() if messages}
+
+
+def _as_messages(prompt: Any, limit: int) -> list[PromptMessage]:
+    turns = getattr(prompt, "data", prompt)
+    turns = list(turns) if isinstance(turns, list | tuple) or hasattr(turns, "tolist") else []
+    is_plain = all(isinstance(turn, dict) and isinstance(turn.get("content"), str) for turn in turns)
+    if not turns or not is_plain:
+        return []
+    each = max(MIN_TEXT_CHARS, limit // len(turns))
+    return [
+        PromptMessage(role=str(turn.get("role", "")), content=clip_text(turn["content"], each))
+        for turn in turns[: max(1, limit // each)]
+    ]
+
+
 def _trajectory_of(fields: Any) -> Trajectory:
     whole = Trajectory.model_validate(fields["trajectory"])
     return shorten(whole, MAX_EPISODE_CHARS // MAX_EPISODES)
@@ -126,6 +207,9 @@ def _to_rollout(
     sample: SampleKey,
     row: dict[str, Any],
     *,
+    prompt_key: str,
+    messages: list[PromptMessage] | None,
+    tokens: TokenTrace | None,
     trajectory: Trajectory | None,
     tokenizer: Any,
     text_limit: int,
@@ -136,6 +220,8 @@ def _to_rollout(
     truth = reward_model.get("ground_truth") if isinstance(reward_model, dict) else None
     return Rollout(
         group=sample.uid,
+        prompt_key=prompt_key,
+        messages=messages,
         prompt=clip_text(tokenizer.decode(row["prompts"], skip_special_tokens=True), text_limit),
         response=clip_text(tokenizer.decode(response, skip_special_tokens=True), text_limit),
         ground_truth=None if truth is None else clip_text(str(truth), text_limit),
@@ -144,6 +230,7 @@ def _to_rollout(
         response_tokens=int(response.numel()),
         advantage=_mean_over_mask(row.get("advantages"), row.get("response_mask")),
         is_truncated=int(response.numel()) >= max_response_tokens,
+        tokens=tokens,
         trajectory=trajectory,
     )
 

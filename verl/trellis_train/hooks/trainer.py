@@ -6,16 +6,22 @@ colocated and separate asynchronous) reports alike.
 
 from typing import Any, cast
 
+from omegaconf import OmegaConf
 from trellis_contracts.events import Phase, ProgressEvent, Split
 
 from trellis_train.compat.ratios import RATIO_MEAN
 from trellis_train.hooks.checkpoints import describe_checkpoint, locate_step
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.event_spool import Spool, is_stop_requested
+from trellis_train.hooks.group_metrics import measure_groups
+from trellis_train.hooks.hacking_signals import measure_hacking
+from trellis_train.hooks.live_probes import LiveProbes
 from trellis_train.hooks.reward_errors import check_rewards
 from trellis_train.hooks.rollouts import collect_rollouts
 from trellis_train.hooks.signals import IMPORTANCE_WEIGHT_MEAN, collect_signals
+from trellis_train.hooks.step_responses import read_step
 from trellis_train.hooks.stop import StoppedByRequest
+from trellis_train.hooks.token_traces import TokenTracer, TokenTracing
 from trellis_train.hooks.trained_columns import send_trained_columns
 from trellis_train.rollout.sample_ids import PromptNames, sort_samples
 
@@ -24,6 +30,8 @@ POLL_INTERVAL_S = 0.5
 #: Where the pass before the updates is saved, what it measures is measured in the updates: the policy's
 #: entropy, and the trainer's probabilities over the sampler's, against which the ratio is then taken.
 MEASURED_IN_UPDATES = {"actor/entropy": "actor/entropy_loss", IMPORTANCE_WEIGHT_MEAN: RATIO_MEAN}
+#: Where the configuration has the rewards.
+REWARDS_KEY = "reward.custom_reward_function.reward_kwargs.rewards"
 
 
 def with_hooks(trainer_cls: type[Any], spool: Spool, mixins: tuple[type[Any], ...] = ()) -> type[Any]:
@@ -33,6 +41,13 @@ def with_hooks(trainer_cls: type[Any], spool: Spool, mixins: tuple[type[Any], ..
     """
     bases: tuple[type[Any], ...] = (_ReportingTrainer, *mixins, trainer_cls)
     return cast("type[Any]", type(f"Reporting{trainer_cls.__name__}", bases, {"spool": spool}))
+
+
+def list_rewards(config: Any) -> list[dict[str, Any]]:
+    """The rewards of the mixture; none where a run has others (an agent's own)."""
+    own = OmegaConf.select(config, REWARDS_KEY) or []
+    plain = OmegaConf.to_container(own, resolve=True) if OmegaConf.is_config(own) else own
+    return cast("list[dict[str, Any]]", plain)
 
 
 class _ReportingTrainer:
@@ -48,6 +63,10 @@ class _ReportingTrainer:
     reward_loop_manager: Any
     trainer_mode: str
     _saved_step: int | None = None
+    #: Names of the mixture's rewards, the one that decides what is right first.
+    _terms: tuple[str, ...] = ()
+    _probes: LiveProbes | None = None
+    _tracer: TokenTracer | None = None
     #: What was planned, once a stop has lowered ``total_training_steps``.
     _planned_steps: int | None = None
 
@@ -58,16 +77,18 @@ class _ReportingTrainer:
         total = None if planned is None else int(planned)
         self.spool.write(ProgressEvent(time=now(), phase=phase, step=step, total_steps=total))
 
-    def _report_rollouts(self, batch: Any, split: Split) -> None:
-        self.spool.write(
-            collect_rollouts(
-                batch=batch,
-                tokenizer=self.tokenizer,
-                step=self.global_steps,
-                split=split,
-                max_response_tokens=self.config.data.max_response_length,
-            )
+    def _report_rollouts(self, batch: Any, split: Split, tracing: TokenTracing | None = None) -> None:
+        event = collect_rollouts(
+            batch=batch,
+            tokenizer=self.tokenizer,
+            step=self.global_steps,
+            split=split,
+            max_response_tokens=self.config.data.max_response_length,
+            tracing=tracing,
         )
+        self.spool.write(event)
+        if split == "train" and self._probes is not None:
+            self._probes.start(event)
 
     # -- where verl calls ------------------------------------------------------------------
 
@@ -120,6 +141,9 @@ class _ReportingTrainer:
     def on_init_end(self) -> None:
         super().on_init_end()  # type: ignore[misc]
         send_trained_columns(self)
+        rewards = list_rewards(self.config)
+        self._terms = tuple(reward["name"] for reward in rewards)
+        self._probes = LiveProbes.of_rewards(rewards, self.spool)
         self._leave_if_asked()
 
     def on_train_begin(self) -> None:
@@ -135,13 +159,23 @@ class _ReportingTrainer:
         super()._compute_metrics(batch, metrics, *args, **kwargs)  # type: ignore[misc]
         correction = self.config.algorithm.get("rollout_correction") or {}
         has_trainer_log_probs = not correction.get("bypass_mode", False)
-        metrics.update(collect_signals(batch, has_trainer_log_probs=has_trainer_log_probs))
+        signals = collect_signals(batch, has_trainer_log_probs=has_trainer_log_probs)
+        metrics.update(signals.metrics)
         if not has_trainer_log_probs:
             # Nothing of it while a critic learns alone.
             found = {name: metrics.get(source) for name, source in MEASURED_IN_UPDATES.items()}
             metrics.update({name: value for name, value in found.items() if value is not None})
-        metrics.update(check_rewards(batch, step=self.global_steps))
-        self._report_rollouts(batch, "train")
+        responses = read_step(batch)
+        metrics.update(measure_groups(responses) | measure_hacking(responses, terms=self._terms))
+        metrics.update(check_rewards(responses.infos, step=self.global_steps))
+        self._tracer = self._tracer or TokenTracer(self.tokenizer)
+        tracing = self._tracer.plan(
+            self.global_steps,
+            self.total_training_steps,
+            signals.extreme,
+            has_trainer_log_probs=has_trainer_log_probs,
+        )
+        self._report_rollouts(batch, "train", tracing)
         self.report_progress("training", step=self.global_steps)
 
     def _save_checkpoint(self) -> None:

@@ -1,7 +1,7 @@
 """What a dry run scores: rows drawn from the dataset, and the probes made of them."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,3 +130,42 @@ def _as_sample(rollout: RecordedRollout, rows: Sequence[DrawnRow]) -> Sample:
         messages=[{"role": "user", "content": rollout.prompt}],
         row={"data_source": source},
     )
+
+
+@dataclass(frozen=True)
+class LiveResponse:
+    """A response that the policy wrote in a run, whole."""
+
+    prompt: str
+    response: str
+    answer: str
+
+    def respond(self, response: str) -> Sample:
+        """Another response to the same prompt."""
+        messages = [{"role": "user", "content": self.prompt}]
+        return Sample(response=response, answer=self.answer, messages=messages)
+
+
+def make_live_probes(responses: Sequence[LiveResponse]) -> dict[Probe, list[Sample]]:
+    """Probes made of a policy's own responses, and these as they are (``ROLLOUTS``) to compare with.
+
+    ``WRONG`` is the response to another prompt whose reference answer differs: what still earns its reward
+    there has nothing to do with the prompt.
+    """
+    probes = {
+        Probe.ROLLOUTS: [each.respond(each.response) for each in responses],
+        Probe.EMPTY: [each.respond("") for each in responses],
+        Probe.TRUNCATED: [each.respond(each.response[: len(each.response) // 2]) for each in responses],
+        Probe.REPEATED: [each.respond("\n".join([each.response] * 3)) for each in responses],
+        Probe.FORMAT_ONLY: [each.respond(FORMAT_WITHOUT_ANSWER) for each in responses],
+        Probe.WRONG: list(_swap_responses(responses)),
+    }
+    return {probe: samples for probe, samples in probes.items() if samples}
+
+
+def _swap_responses(responses: Sequence[LiveResponse]) -> Iterator[Sample]:
+    for place, each in enumerate(responses):
+        others = (responses[(place + step) % len(responses)] for step in range(1, len(responses)))
+        other = next((one for one in others if one.answer != each.answer), None)
+        if other is not None:
+            yield each.respond(other.response)

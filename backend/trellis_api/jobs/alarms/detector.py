@@ -52,7 +52,7 @@ def _judge(watch: Watch, rule: Rule, key: str, step: int) -> Sequence[Change]:
     if point is None or point[0] != step or step <= track.step:
         return ()
     value = math.nan if point[1] is None else point[1]
-    verdict = rule.judge(Look(track, key, value, lambda other: _at_step(watch, other, step)))
+    verdict = rule.judge(Look(track, key, value, lambda other: _at_step(watch, other, step), tracks.get))
     if verdict is None:
         return ()
     if is_new:

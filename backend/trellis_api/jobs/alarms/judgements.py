@@ -24,6 +24,8 @@ class Look:
     value: float
     #: Finite value of another key at the same step, or None.
     at_step: Callable[[str], float | None]
+    #: What the same rule remembers of another key, or None.
+    other: Callable[[str], Track | None] = lambda _: None
 
 
 @dataclass(frozen=True)
@@ -194,5 +196,74 @@ def judge_correlation(*, bound: float, differences: str, least_difference: float
         if not math.isfinite(look.value) or difference is None:
             return None
         return Verdict(look.value < bound and difference > least_difference, look.value, bound)
+
+    return judge
+
+
+def judge_growth_paid(*, correlation: str, least: float, factor: float) -> Judge:
+    """Wrong above ``factor`` times the first values while they correlate with the score by ``least``."""
+
+    def judge(look: Look) -> Verdict | None:
+        paid, start = look.at_step(correlation), look.track.early_median
+        if not math.isfinite(look.value):
+            return None
+        if start is None:
+            return Verdict(False, look.value)
+        bound = factor * start
+        return Verdict(look.value > bound and paid is not None and paid >= least, look.value, bound)
+
+    return judge
+
+
+def judge_diverging(*, rising: str, share: float, least: float) -> Judge:
+    """Wrong below the first values while ``rising`` is above its own, each by ``share`` or ``least``."""
+
+    def judge(look: Look) -> Verdict | None:
+        if not math.isfinite(look.value):
+            return None
+        start = look.track.early_median
+        grown = look.other(rising)
+        if look.key == rising or start is None or grown is None:
+            return Verdict(False, look.value)
+        first, now = grown.early_median, grown.recent_median
+        if first is None or now is None:
+            return Verdict(False, look.value)
+        bound = start - max(least, share * abs(start))
+        has_risen = now >= first + max(least, share * abs(first))
+        return Verdict(look.value < bound and has_risen, look.value, bound)
+
+    return judge
+
+
+def judge_without_progress(*, trained: str, least: float, share: float) -> Judge:
+    """Wrong where ``trained`` has gained ``least`` since it began, and the value less than ``share`` of it.
+
+    A value that is not below that of ``trained`` has nothing left to gain on it, and is in order.
+    """
+
+    def judge(look: Look) -> Verdict | None:
+        if not math.isfinite(look.value):
+            return None
+        score, first = look.other(trained), look.track.first_value
+        if look.key == trained or score is None or first is None:
+            return Verdict(False, look.value)
+        before, now = score.early_median, score.recent_median
+        if before is None or now is None or now - before < least or look.value >= now:
+            return Verdict(False, look.value)
+        bound = first + share * (now - before)
+        return Verdict(look.value < bound, look.value, bound)
+
+    return judge
+
+
+def judge_probe(*, baseline: str, share: float, least: float) -> Judge:
+    """Wrong where a trick earns ``share`` of what the policy's own responses earn, if that is ``least``."""
+
+    def judge(look: Look) -> Verdict | None:
+        earned = look.at_step(baseline)
+        if look.key == baseline or earned is None or not math.isfinite(look.value):
+            return None
+        bound = share * earned
+        return Verdict(earned >= least and look.value >= bound, look.value, bound)
 
     return judge

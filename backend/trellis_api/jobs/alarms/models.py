@@ -27,6 +27,8 @@ class Alarm(SQLModel, table=True):
     #: The value seen last; None where it is no finite number.
     value: float | None = Field(default=None, sa_type=Float(53))
     threshold: float | None = Field(default=None, sa_type=Float(53))
+    #: A sampled response that shows it; it may have been removed since.
+    example_id: int | None = Field(default=None, sa_type=BigInteger)
     is_active: bool = True
     raised_at: datetime = Field(default_factory=utc_now, sa_type=UtcDateTime)
     cleared_at: datetime | None = Field(default=None, sa_type=UtcDateTime)

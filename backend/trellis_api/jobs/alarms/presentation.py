@@ -30,6 +30,7 @@ def present_alarm(row: Alarm) -> AlarmRead:
         last_step=row.last_step,
         value=row.value,
         threshold=row.threshold,
+        example_id=row.example_id,
         is_active=row.is_active,
         title=title,
         advice=advice,

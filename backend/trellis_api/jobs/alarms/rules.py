@@ -5,6 +5,7 @@ Keys are the engines' own: verl's RL trainer logs ``actor/``, ``critic/``, ``tra
 still outside this table (``stall.py``): no metric tells of it.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,6 +17,9 @@ from trellis_api.jobs.alarms.schemas import Severity
 _HIGHEST, _LOWEST = "critic/score/max", "critic/score/min"
 _CORRELATION = "training/rollout_actor_probs_pearson_corr"
 _DIFFERENCES = "training/rollout_probs_diff_mean"
+_SCORE, _LENGTH = "critic/score/mean", "response_length/mean"
+_LENGTH_CORRELATION = "training/length_score_correlation"
+_BASELINE = "probe/rollouts/mean"
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,8 @@ class Rule:
     has_history: bool = False
     #: The one name under which the keys are judged together; None where each is judged by itself.
     track: str | None = None
-    #: Whether it is about a key of another name too.
+    #: Whether it is about a key of another name too: of one that depends on the data, or that our own hooks
+    #: report of some mixtures of rewards only.
     also: Callable[[str], bool] | None = None
 
     def follow(self, key: str) -> str | None:
@@ -49,6 +54,17 @@ class Rule:
 def _is_loss_or_norm(key: str) -> bool:
     last = key.rpartition("/")[2]
     return last in {"loss", "grad_norm"} or last.endswith("_loss")
+
+
+_HELD_OUT = re.compile(r"val-core/.+/(acc|reward|score)/mean@\d+")
+
+
+def _is_one_of(*names: str) -> Callable[[str], bool]:
+    return lambda key: key in names
+
+
+def _is_held_out(key: str) -> bool:
+    return _HELD_OUT.fullmatch(key) is not None
 
 
 RULES: tuple[Rule, ...] = (
@@ -228,6 +244,91 @@ RULES: tuple[Rule, ...] = (
         raise_after=3,
         clear_after=1,
         has_history=True,
+    ),
+    Rule(
+        code="reward_follows_length",
+        severity="warning",
+        basis="Responses are 1.25 times as long as in the run's first steps while, within the responses "
+        "to a prompt, length and score correlate by 0.5 and more, for 5 steps. Length is the best "
+        "known proxy that a policy exploits (arXiv:2310.03716).",
+        keys=(_LENGTH,),
+        also=_is_one_of(_LENGTH_CORRELATION),
+        track=_LENGTH,
+        judge=judgements.judge_growth_paid(correlation=_LENGTH_CORRELATION, least=0.5, factor=1.25),
+        raise_after=5,
+        clear_after=5,
+        has_history=True,
+    ),
+    Rule(
+        code="reward_parts_diverging",
+        severity="warning",
+        basis="The score is above its first values and the reward that decides whether a response is "
+        "right is below its own, each by a fifth or 0.05, for 5 steps: the rest of the mixture "
+        "pays for the loss.",
+        keys=(_SCORE,),
+        also=_is_one_of("training/answer_reward_mean"),
+        judge=judgements.judge_diverging(rising=_SCORE, share=0.2, least=0.05),
+        raise_after=5,
+        clear_after=5,
+        has_history=True,
+    ),
+    Rule(
+        code="responses_repeat",
+        severity="warning",
+        basis="The share of 4-grams of tokens that a response had before is above 1.5 times its first "
+        "values plus 0.2, for 3 steps.",
+        keys=("training/repeated_ngram_fraction",),
+        judge=judgements.judge_against_start(factor=1.5, margin=0.2),
+        raise_after=3,
+        clear_after=3,
+        has_history=True,
+    ),
+    Rule(
+        code="reward_without_progress",
+        severity="warning",
+        basis="The training score has gained 0.1 and more since the run began, the value on held-out "
+        "rows less than a fifth of that and is below the score, in 3 validations running (the gap "
+        "of arXiv:2210.10760 between proxy and gold reward).",
+        keys=(_SCORE,),
+        also=_is_held_out,
+        judge=judgements.judge_without_progress(trained=_SCORE, least=0.1, share=0.2),
+        raise_after=3,
+        clear_after=1,
+        has_history=True,
+    ),
+    Rule(
+        code="format_only",
+        severity="warning",
+        basis="80 % of the responses are paid although the reward that decides whether they are right "
+        "is 0, for 8 steps: the format is learned within a few steps, what comes next should be "
+        "answers.",
+        keys=(),
+        also=_is_one_of("training/format_only_fraction"),
+        judge=judgements.judge_above(bound=0.8, release=0.6),
+        raise_after=8,
+        clear_after=3,
+    ),
+    Rule(
+        code="probe_earns",
+        severity="warning",
+        basis="Nothing, the format alone, or the response to another prompt earns 80 % of what the "
+        "policy's best responses earn, if that is 0.05 and more; probes are scored every 10 "
+        "steps, twice in a row.",
+        keys=(),
+        also=_is_one_of("probe/empty/mean", "probe/format_only/mean", "probe/wrong/mean", _BASELINE),
+        judge=judgements.judge_probe(baseline=_BASELINE, share=0.8, least=0.05),
+        raise_after=2,
+        clear_after=2,
+    ),
+    Rule(
+        code="probe_earns",
+        severity="warning",
+        basis="The policy's best responses three times over earn 10 % more than once, twice in a row.",
+        keys=(),
+        also=_is_one_of("probe/repeated/mean", _BASELINE),
+        judge=judgements.judge_probe(baseline=_BASELINE, share=1.1, least=0.05),
+        raise_after=2,
+        clear_after=2,
     ),
 )
 SEVERITIES: dict[str, Severity] = {rule.code: rule.severity for rule in RULES} | {

@@ -21,6 +21,9 @@ class AlarmRead(BaseModel):
     last_step: int = Field(description="Step at which it was seen last.")
     value: float | None = Field(description="What was seen last; null where it is not a finite number.")
     threshold: float | None = Field(description="The bound that it crossed, where there is one number.")
+    example_id: int | None = Field(
+        description="Id of a sampled response that shows it, for alarms about what is written."
+    )
     is_active: bool = Field(description="False when it has cleared, or its attempt was replaced.")
     title: Text
     advice: Text = Field(description="What to try.")

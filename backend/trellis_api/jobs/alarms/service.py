@@ -14,6 +14,7 @@ from trellis_api.core.columns import utc_now
 from trellis_api.jobs import events, log_store
 from trellis_api.jobs.alarms import repository, stall
 from trellis_api.jobs.alarms.detector import Change, StepMetrics, observe
+from trellis_api.jobs.alarms.examples import find_example
 from trellis_api.jobs.alarms.models import Alarm
 from trellis_api.jobs.alarms.placement import NOT_PLACED, Shortage
 from trellis_api.jobs.alarms.presentation import present_alarm
@@ -144,6 +145,8 @@ def _record(session: Session, *, job: Job, attempt: int, changes: Sequence[Chang
         if row is None:
             row = rows[change.code] = _open(job.id, attempt, change)
         _apply(row, change)
+        if change.kind == "raised":
+            row.example_id = find_example(session, job_id=job.id, code=change.code, step=change.step)
         session.add(row)
         if change.kind != "seen":
             published.append(("alarm", present_alarm(row)))

@@ -166,4 +166,80 @@ TEXTS: dict[str, AlarmTexts] = {
             "若不能自行恢复，请停止任务并从最近的检查点继续。",
         ),
     ),
+    "reward_follows_length": AlarmTexts(
+        title=Text(en="The reward follows the length of responses", zh="奖励随回复长度增长"),
+        advice=Text(
+            en="Longer responses earn more than shorter ones to the same prompt, and responses grow. "
+            "Read the example: if the extra text says nothing, set length_penalty (or a length term "
+            "in rewards), lower max_response_length, or have a judge compare answers of equal length. "
+            "If longer reasoning is what you train for, this is progress.",
+            zh="对同一提示，较长的回复得分更高，且回复正在变长。请查看示例：若多出的文字没有内容，"
+            "请设置 length_penalty（或在 rewards 中加入 length 项）、"
+            "减小 max_response_length，或让裁判比较等长的回答。若训练目标就是更长的推理，则属正常进展。",
+        ),
+    ),
+    "reward_parts_diverging": AlarmTexts(
+        title=Text(en="The reward rises while right answers become fewer", zh="奖励上升，但正确答案减少"),
+        advice=Text(
+            en="The policy trades right answers for the other parts of the reward. Compare the charts "
+            "reward_parts/*/mean, lower the weight of the part that rises (format_weight, or its "
+            "weight in rewards), or pay it only to right answers. Resume from a checkpoint before the "
+            "parts diverged.",
+            zh="策略正以正确答案换取奖励的其他部分。请对比 reward_parts/*/mean 各曲线，"
+            "降低上升项的权重（format_weight 或 rewards 中的权重），或只对正确答案给予该项奖励。"
+            "请从各项分化之前的检查点继续。",
+        ),
+    ),
+    "responses_repeat": AlarmTexts(
+        title=Text(en="Responses repeat themselves far more than at the start", zh="回复的重复远多于起始时"),
+        advice=Text(
+            en="The policy has begun to loop. Read the example: if repetition is paid, add the term "
+            "repetition with a weight of 0.1 to 0.5 to rewards; otherwise lower learning_rate, raise "
+            "temperature to 1.0, or hold the policy to its reference with use_kl_loss.",
+            zh="策略开始循环重复。请查看示例：若重复能得分，请在 rewards 中加入 repetition 项，"
+            "权重 0.1–0.5；否则请降低 learning_rate、将 temperature 提高到 1.0，"
+            "或用 use_kl_loss 约束策略。",
+        ),
+    ),
+    "reward_without_progress": AlarmTexts(
+        title=Text(
+            en="The training reward rises, the held-out result does not", zh="训练奖励上升，验证结果没有提升"
+        ),
+        advice=Text(
+            en="What the policy learns pays on the training rows only. Read the example for a trick or "
+            "an answer learned by heart; use more or other rows, fewer epochs, a higher "
+            "kl_coefficient with use_kl_loss, and try the rewards in a dry run with this job's "
+            "responses.",
+            zh="策略学到的内容只在训练数据上得分。请查看示例中是否有取巧或死记答案；请使用更多或不同的数据、"
+            "减少 epochs、用 use_kl_loss 并提高 kl_coefficient，并用本任务的回复对奖励进行试运行。",
+        ),
+    ),
+    "format_only": AlarmTexts(
+        title=Text(
+            en="Responses are paid for their format, not for answers", zh="回复只凭格式得分，答案没有得分"
+        ),
+        advice=Text(
+            en="Nearly every response earns something without a right answer, so little is left to learn "
+            "from. Read the example: if answers are right but unmarked, choose another reward or "
+            "reward_pattern; if they are missing, lower format_weight, use easier rows, or begin with "
+            "supervised training.",
+            zh="几乎所有回复都在答案不正确的情况下得分，已难以继续学习。请查看示例：若答案正确却未被识别，"
+            "请更换 reward 或 reward_pattern；若没有答案，请降低 format_weight、"
+            "使用更容易的数据，或先进行监督训练。",
+        ),
+    ),
+    "probe_earns": AlarmTexts(
+        title=Text(
+            en="A trick earns as much as the policy's best responses", zh="取巧的回复与最佳回复得分相当"
+        ),
+        advice=Text(
+            en="The metric names the trick: an empty response, the format alone, the response to another "
+            "prompt, or the same response three times. A policy that finds it will stop solving the "
+            "task. Give the answer more weight than the rest of rewards, add repetition or "
+            "length_penalty, and check the change in a dry run.",
+            zh="指标名称说明了是哪种取巧：空回复、只有格式、另一提示的回复，或同一回复重复三遍。策略一旦发现，就不再解决任务。"
+            "请让答案的权重高于 rewards 的其他项，加入 repetition 或 length_penalty，"
+            "并用试运行检查修改。",
+        ),
+    ),
 }

@@ -5,7 +5,7 @@ import { activeAlarms, marksFor, pastAlarms } from './alarms'
 
 function alarmOf(code: string, part: Partial<Alarm> = {}): Alarm {
   return {
-    code, severity: 'warning', attempt: 1, metric: null, step: 5, first_step: 5, last_step: 9, value: 1, threshold: null, is_active: true,
+    code, severity: 'warning', attempt: 1, metric: null, step: 5, first_step: 5, last_step: 9, value: 1, threshold: null, example_id: null, is_active: true,
     title: { en: code, zh: code }, advice: { en: '', zh: '' }, raised_at: '2026-01-01T00:00:00Z', cleared_at: null, ...part,
   }
 }

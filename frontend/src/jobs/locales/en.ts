@@ -4,14 +4,18 @@ import episodes from './parts/episodes.en'
 import evaluating from './parts/evaluating.en'
 import fit from './parts/fit.en'
 import life from './parts/life.en'
+import reading from './parts/reading.en'
 import recipes from './parts/recipes.en'
 import revision from './parts/revision.en'
 import sweep from './parts/sweep.en'
+import tokens from './parts/tokens.en'
 import work from './parts/work.en'
 
 export default {
   recipes,
   episodes,
+  reading,
+  tokens,
   ...agents,
   ...evaluating,
   ...sweep,
@@ -349,6 +353,14 @@ export default {
     mismatchMean: 'Rollout–trainer difference (mean)',
     mismatchMax: 'Rollout–trainer difference (max)',
     mismatchCorrelation: 'Rollout–trainer correlation',
+    uniformGroups: 'Groups without spread',
+    allCorrectGroups: 'Groups all right',
+    allWrongGroups: 'Groups all wrong',
+    uniformGroupTokens: 'Tokens of groups without spread',
+    lengthScoreCorrelation: 'Correlation of length and score',
+    repeatedNgrams: 'Repeated n-grams',
+    formatOnly: 'Paid without a right answer',
+    answerReward: 'Reward for the answer',
     advantage: 'Advantage (mean)',
   },
   unit: {

@@ -4,14 +4,18 @@ import episodes from './parts/episodes.zh'
 import evaluating from './parts/evaluating.zh'
 import fit from './parts/fit.zh'
 import life from './parts/life.zh'
+import reading from './parts/reading.zh'
 import recipes from './parts/recipes.zh'
 import revision from './parts/revision.zh'
 import sweep from './parts/sweep.zh'
+import tokens from './parts/tokens.zh'
 import work from './parts/work.zh'
 
 export default {
   recipes,
   episodes,
+  reading,
+  tokens,
   ...agents,
   ...evaluating,
   ...sweep,
@@ -348,6 +352,14 @@ export default {
     mismatchMean: '采样与训练概率差（均值）',
     mismatchMax: '采样与训练概率差（最大）',
     mismatchCorrelation: '采样与训练概率相关性',
+    uniformGroups: '无分差的分组',
+    allCorrectGroups: '全对的分组',
+    allWrongGroups: '全错的分组',
+    uniformGroupTokens: '无分差分组的词元占比',
+    lengthScoreCorrelation: '长度与得分的相关性',
+    repeatedNgrams: '重复的 n-gram',
+    formatOnly: '答案不正确却得分',
+    answerReward: '答案的奖励',
     advantage: '优势（均值）',
   },
   unit: {

@@ -48,7 +48,9 @@ describe('the names of metrics', () => {
       'actor/kl_loss', 'actor/entropy', 'actor/pg_clipfrac', 'actor/grad_norm', 'actor/lr', 'response_length/mean',
       'response_length/clip_ratio', 'prompt_length/mean', 'perf/throughput', 'timing_s/step', 'timing_s/gen', 'rollout_corr/kl',
       'training/rollout_probs_diff_mean', 'training/rollout_probs_diff_max', 'training/rollout_actor_probs_pearson_corr',
-      'critic/advantages/mean',
+      'critic/advantages/mean', 'training/uniform_group_fraction', 'training/all_correct_group_fraction', 'training/all_wrong_group_fraction',
+      'training/uniform_group_token_fraction', 'training/length_score_correlation', 'training/repeated_ngram_fraction', 'training/format_only_fraction',
+      'training/answer_reward_mean',
     ]
 
     expect(keys.map(metricName).sort()).toEqual(Object.keys(en.metric).sort())

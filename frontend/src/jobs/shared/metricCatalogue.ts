@@ -46,6 +46,14 @@ const ENTRIES: readonly MetricEntry[] = [
   { name: 'mismatchMax', unit: null, matches: /^training\/rollout_probs_diff_max$/ },
   { name: 'mismatchCorrelation', unit: null, matches: /^training\/rollout_actor_probs_pearson_corr$/ },
   { name: 'advantage', unit: null, matches: /^critic\/advantages\/mean$/ },
+  { name: 'uniformGroups', unit: null, matches: /^training\/uniform_group_fraction$/ },
+  { name: 'allCorrectGroups', unit: null, matches: /^training\/all_correct_group_fraction$/ },
+  { name: 'allWrongGroups', unit: null, matches: /^training\/all_wrong_group_fraction$/ },
+  { name: 'uniformGroupTokens', unit: null, matches: /^training\/uniform_group_token_fraction$/ },
+  { name: 'lengthScoreCorrelation', unit: null, matches: /^training\/length_score_correlation$/ },
+  { name: 'repeatedNgrams', unit: null, matches: /^training\/repeated_ngram_fraction$/ },
+  { name: 'formatOnly', unit: null, matches: /^training\/format_only_fraction$/ },
+  { name: 'answerReward', unit: null, matches: /^training\/answer_reward_mean$/ },
 ]
 
 /** Units that the key itself tells. */
@@ -75,6 +83,7 @@ const DEFAULT_CHARTS: readonly (readonly RegExp[])[] = [
   [/^train\/lr$/, /^(train\/)?learning_rate$/],
   [/^response_length\/mean$/],
   [/^response_length\/clip_ratio$/],
+  [/^training\/uniform_group_fraction$/],
   [/^perf\/throughput$/],
   [/^timing_s\/step$/, /^perf\/time_per_step$/, /^train\/time\(s\)$/],
   [/^rollout_corr\/kl$/, /^training\/rollout_probs_diff_mean$/],

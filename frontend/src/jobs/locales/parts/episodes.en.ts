@@ -1,7 +1,6 @@
 /** Texts of the episodes of agents, turn by turn. */
 export default {
   view: 'Show',
-  views: { episodes: 'Episodes', prompts: 'By prompt' },
   list: 'Episodes of this step',
   one: 'Episode {n}',
   reason: 'Why it ended',

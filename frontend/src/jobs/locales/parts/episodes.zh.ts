@@ -1,7 +1,6 @@
 /** 智能体各回合逐轮的文字。 */
 export default {
   view: '显示',
-  views: { episodes: '回合', prompts: '按提示' },
   list: '这一步的回合',
   one: '回合 {n}',
   reason: '结束原因',

@@ -6,6 +6,7 @@ export default {
     count: 'One alarm | {count} alarms',
     severity: { warning: 'Warning:', critical: 'Alarm:' },
     atStep: 'at step {step}',
+    example: 'Show an example',
     sinceStep: 'since step {first}, last seen at step {last}',
     bound: '{value} (bound {bound})',
     past: 'One alarm has passed | {count} alarms have passed',

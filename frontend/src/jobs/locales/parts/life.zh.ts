@@ -6,6 +6,7 @@ export default {
     count: '{count} 个警报',
     severity: { warning: '警告：', critical: '警报：' },
     atStep: '第 {step} 步',
+    example: '查看示例',
     sinceStep: '自第 {first} 步起，最近见于第 {last} 步',
     bound: '{value}（界限 {bound}）',
     past: '{count} 个警报已解除',

@@ -1,0 +1,171 @@
+"""What is kept of tokens: which steps, which responses, which values; on tensors as the queue holds them."""
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from trellis_contracts.events import MAX_TRACED_TOKENS
+from trellis_train.hooks import token_traces
+from trellis_train.hooks.rollouts import collect_rollouts
+from trellis_train.hooks.token_traces import (
+    Extreme,
+    TokenTexts,
+    TokenTracing,
+    TraceSchedule,
+    choose_traced,
+    find_extreme,
+    trace,
+)
+
+
+class Tokenizer:
+    """Tokens are bytes of UTF-8."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def decode(self, ids: Any, skip_special_tokens: bool) -> str:
+        self.calls += 1
+        return bytes(int(token) for token in ids).decode(errors="replace")
+
+
+def nested(rows: list[torch.Tensor]) -> torch.Tensor:
+    return torch.nested.as_nested_tensor(rows, layout=torch.jagged)
+
+
+def make_row(count: int = 4, **more: Any) -> dict[str, torch.Tensor]:
+    return {
+        "responses": torch.full((count,), ord("a")),
+        "response_mask": torch.ones(count, dtype=torch.long),
+        "old_log_probs": torch.full((count,), -1.0),
+        "rollout_log_probs": torch.full((count,), -1.5),
+        "ref_log_prob": torch.full((count,), -1.0 + math.log(2)),
+        "entropy": torch.full((count,), 0.25),
+        "advantages": torch.full((count,), 0.5),
+        **more,
+    }
+
+
+def test_every_token_has_what_was_measured_of_it() -> None:
+    kept = trace(make_row(), TokenTexts(Tokenizer()), has_trainer_log_probs=True)
+
+    assert (kept.first, kept.texts) == (0, ["a"] * 4)
+    assert kept.log_prob == [-1.0] * 4
+    assert kept.entropy == [0.25] * 4
+    assert kept.advantage == [0.5] * 4
+    assert kept.difference == [0.5] * 4
+    assert kept.kl == pytest.approx([1 - math.log(2)] * 4, abs=1e-3)
+
+
+def test_what_a_run_does_not_measure_is_not_made_up() -> None:
+    row = make_row()
+    for name in ("ref_log_prob", "entropy"):
+        del row[name]
+
+    kept = trace(row, TokenTexts(Tokenizer()), has_trainer_log_probs=False)
+
+    assert (kept.kl, kept.entropy, kept.difference) == (None, None, None)
+
+
+def test_tokens_of_tools_and_values_that_are_no_numbers_have_no_value() -> None:
+    row = make_row(
+        response_mask=torch.tensor([1, 0, 1, 1]), entropy=torch.tensor([0.1, math.nan, math.inf, 0.2])
+    )
+
+    kept = trace(row, TokenTexts(Tokenizer()), has_trainer_log_probs=True)
+
+    assert kept.entropy == [0.1, None, None, 0.2]
+    assert kept.log_prob == [-1.0, None, -1.0, -1.0]
+    assert kept.not_finite == [2]
+
+
+def test_of_a_long_response_what_is_around_its_extreme_token_is_kept() -> None:
+    count = 4 * MAX_TRACED_TOKENS
+    old = torch.full((count,), -1.5)
+    old[700] = -9.0
+
+    kept = trace(make_row(count, old_log_probs=old), TokenTexts(Tokenizer()), has_trainer_log_probs=True)
+
+    assert len(kept.texts) == MAX_TRACED_TOKENS
+    assert kept.log_prob is not None
+    assert kept.first + kept.log_prob.index(-9.0) == 700
+
+
+def test_a_character_of_several_tokens_stands_at_the_last_of_them() -> None:
+    tokenizer = Tokenizer()
+    texts = TokenTexts(tokenizer)
+
+    assert texts.split(list("é中!".encode())) == ["", "é", "", "", "中", "!"]
+    assert texts.split([0xFF, 0xFF, 0xFF, 0xFF, ord("x")]) == ["", "", "", "\ufffd" * 4, "x"]
+    before = tokenizer.calls
+    assert texts.split(list("!é".encode())) == ["!", "", "é"]
+    assert tokenizer.calls == before
+
+
+def test_the_extreme_token_leads_to_its_response() -> None:
+    trainer = [torch.tensor([-1.0, -1.0]), torch.tensor([-1.0, -4.0, -1.0]), torch.tensor([-1.0])]
+    engine = [torch.full((len(row),), -1.0) for row in trainer]
+    masks = [torch.ones(len(row), dtype=torch.long) for row in trainer]
+
+    assert find_extreme(["a", "b", "c"], trainer, engine, masks) == Extreme("b", 3.0)
+    masks[1][1] = 0
+    trainer[2][0] = math.nan
+    assert find_extreme(["a", "b", "c"], trainer, engine, masks) == Extreme("c", math.inf)
+    assert find_extreme(["a"], trainer[:1], engine[:1], [torch.zeros(2)]) is None
+
+
+def test_extreme_best_and_worst_responses_are_kept() -> None:
+    scores = {f"r{place}": float(place) for place in range(8)}
+
+    assert choose_traced(list(scores), scores, Extreme("r3", 1.0)) == ["r3", "r7", "r0", "r6"]
+    assert choose_traced(["r1"], scores, Extreme("gone", 1.0)) == ["r1"]
+
+
+def test_tokens_of_few_steps_are_kept_however_long_the_run() -> None:
+    schedule = TraceSchedule()
+    kept = [step for step in range(1, 10_001) if schedule.is_due(step, 10_000, Extreme("a", 0.1))]
+
+    assert len(kept) == token_traces.MAX_TRACED_STEPS
+    assert all(TraceSchedule().is_due(step, 40, None) for step in range(1, 41))
+
+
+def test_a_step_that_stands_out_is_kept_up_to_a_bound() -> None:
+    schedule = TraceSchedule()
+    kept = [
+        step
+        for step in range(1, 4001)
+        if schedule.is_due(step, 1_000_000, Extreme("a", 2.0 if step % 20 == 19 else 0.1))
+    ]
+
+    assert kept[:2] == [19, 39]
+    assert len(kept) == token_traces.MAX_SPIKES
+
+
+def test_a_sample_has_the_tokens_of_a_few_responses(monkeypatch: pytest.MonkeyPatch) -> None:
+    import transfer_queue
+
+    rows = {f"p{prompt}_{session}_0": make_row(3) for prompt in range(20) for session in range(2)}
+    for key, row in rows.items():
+        row |= {"prompts": torch.tensor([1]), "rm_scores": torch.tensor([0.0, 0.0, float(key == "p0_1_0")])}
+
+    def kv_batch_get(*, keys: list[str], partition_id: str, select_fields: list[str]) -> dict[str, Any]:
+        return {
+            name: nested([rows[key][name] for key in keys]) for name in select_fields if name in rows[keys[0]]
+        }
+
+    monkeypatch.setattr(transfer_queue, "kv_batch_get", kv_batch_get)
+    batch = SimpleNamespace(keys=list(rows), tags=[{} for _ in rows], partition_id="train")
+    tokenizer = Tokenizer()
+    tracing = TokenTracing(TokenTexts(tokenizer), True, Extreme("p7_1_0", 3.0))
+
+    event = collect_rollouts(
+        batch=batch, tokenizer=tokenizer, step=1, split="train", max_response_tokens=3, tracing=tracing
+    )
+
+    traced = [rollout for rollout in event.rollouts if rollout.tokens is not None]
+    assert len(traced) == token_traces.MAX_TRACED
+    assert "p7" in {rollout.group for rollout in traced}
+    assert traced[0].tokens is not None
+    assert traced[0].tokens.difference == [0.5] * 3

@@ -1,0 +1,243 @@
+"""What is measured of each token, kept of a few responses: log-probability, entropy, advantage, KL, mismatch.
+
+All of it lies in the TransferQueue when a step is measured. So that storage stays bounded however long the
+run, a few responses of at most ``MAX_TRACED_STEPS`` steps are kept, and those of steps that stand out.
+"""
+
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from trellis_contracts.events import MAX_TRACED_TOKENS, TokenTrace
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+#: Steps of which tokens are kept, spread over the run, and steps that stand out besides.
+MAX_TRACED_STEPS = 200
+MAX_SPIKES = 50
+#: Responses of such a step.
+MAX_TRACED = 4
+#: A step stands out whose largest difference is so many times the usual one.
+SPIKE_FACTOR = 4.0
+#: Steps that tell what is usual; half of them are needed.
+USUAL_STEPS = 16
+#: Smaller differences are rounding.
+LEAST_SPIKE = 0.05
+#: Texts of tokens that are remembered: most come again.
+MAX_REMEMBERED = 50_000
+#: Tokens of which one character may consist.
+MAX_PIECES = 4
+#: Probabilities that are further apart count as so far: the estimate grows exponentially.
+MAX_LOG_RATIO = 10.0
+FIELDS = [
+    "responses",
+    "response_mask",
+    "old_log_probs",
+    "rollout_log_probs",
+    "ref_log_prob",
+    "entropy",
+    "advantages",
+]
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """The response with the token on which trainer and rollout engine differ most."""
+
+    key: str
+    #: Absolute difference of the log-probabilities.
+    difference: float
+
+
+class TraceSchedule:
+    """Chooses the steps of which tokens are kept."""
+
+    def __init__(self) -> None:
+        self._usual: deque[float] = deque(maxlen=USUAL_STEPS)
+        self._spikes = 0
+
+    def is_due(self, step: int, total_steps: int | None, extreme: Extreme | None) -> bool:
+        """Whether to keep tokens of a step; a step that stands out counts against a bound of its own."""
+        stride = max(1, -(-(total_steps or 1) // MAX_TRACED_STEPS))
+        is_spike = extreme is not None and self._stands_out(extreme.difference)
+        if extreme is not None and math.isfinite(extreme.difference):
+            self._usual.append(extreme.difference)
+        if step % stride == 0:
+            return True
+        if is_spike and self._spikes < MAX_SPIKES:
+            self._spikes += 1
+            return True
+        return False
+
+    def _stands_out(self, difference: float) -> bool:
+        if not math.isfinite(difference):
+            return True
+        usual = median(self._usual) if len(self._usual) >= USUAL_STEPS // 2 else math.inf
+        return difference > max(LEAST_SPIKE, SPIKE_FACTOR * usual)
+
+
+def find_extreme(
+    keys: Sequence[str],
+    trainer_log_probs: "Sequence[Tensor]",
+    engine_log_probs: "Sequence[Tensor]",
+    masks: "Sequence[Tensor]",
+) -> Extreme | None:
+    """The largest difference over the tokens that count, one tensor a response; None where none counts.
+
+    A difference that is NaN is larger than any other.
+    """
+    import torch
+
+    lengths = torch.tensor([len(mask) for mask in masks])
+    if not int(lengths.sum()):
+        return None
+    difference = (torch.cat(tuple(trainer_log_probs)) - torch.cat(tuple(engine_log_probs))).float().abs()
+    difference = difference.nan_to_num(nan=math.inf).masked_fill(~torch.cat(tuple(masks)).bool(), -1.0)
+    place = int(difference.argmax())
+    if float(difference[place]) < 0:
+        return None
+    row = int(torch.searchsorted(lengths.cumsum(0), place, right=True))
+    return Extreme(keys[row], float(difference[place]))
+
+
+class TokenTexts:
+    """Texts of tokens one by one, remembered."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+        self._known: dict[tuple[int, ...], str] = {}
+
+    def split(self, tokens: Sequence[int]) -> list[str]:
+        """The text of each token; of a character that takes several, the last has it."""
+        texts: list[str] = []
+        waiting: tuple[int, ...] = ()
+        for token in tokens:
+            waiting = (*waiting, token)
+            text = self._decode(waiting)
+            is_part = text.endswith("\ufffd") and len(waiting) < MAX_PIECES
+            texts.append("" if is_part else text)
+            waiting = waiting if is_part else ()
+        if waiting:
+            texts[-1] = self._decode(waiting)
+        return texts
+
+    def _decode(self, tokens: tuple[int, ...]) -> str:
+        known = self._known.get(tokens)
+        if known is not None:
+            return known
+        text: str = self._tokenizer.decode(list(tokens), skip_special_tokens=False)
+        if len(self._known) < MAX_REMEMBERED:
+            self._known[tokens] = text
+        return text
+
+
+@dataclass(frozen=True)
+class TokenTracing:
+    """How tokens of a few responses are kept with the sample of a step."""
+
+    texts: TokenTexts
+    has_trainer_log_probs: bool
+    #: The response that stands out; it is among the sample.
+    extreme: Extreme | None = None
+
+
+class TokenTracer:
+    """Says of each step of a run whether its tokens are kept, and how."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._texts = TokenTexts(tokenizer)
+        self._schedule = TraceSchedule()
+
+    def plan(
+        self, step: int, total_steps: int | None, extreme: Extreme | None, *, has_trainer_log_probs: bool
+    ) -> TokenTracing | None:
+        """Return how; None where the step is passed over. To be asked once a step."""
+        if not self._schedule.is_due(step, total_steps, extreme):
+            return None
+        return TokenTracing(self._texts, has_trainer_log_probs, extreme)
+
+
+def choose_traced(keys: Sequence[str], scores: Mapping[str, float], extreme: Extreme | None) -> list[str]:
+    """Up to ``MAX_TRACED`` of the sampled responses: the extreme one, then the best and the worst in turn."""
+    ranked = sorted(keys, key=lambda key: -scores[key])
+    ends = [end for place in range((len(ranked) + 1) // 2) for end in (ranked[place], ranked[-1 - place])]
+    first = [extreme.key] if extreme is not None and extreme.key in scores else []
+    return list(dict.fromkeys([*first, *ends]))[:MAX_TRACED]
+
+
+def trace_tokens(
+    keys: Sequence[str], partition_id: str, texts: TokenTexts, *, has_trainer_log_probs: bool
+) -> dict[str, TokenTrace]:
+    """Read the tokens of these responses from the TransferQueue, by key."""
+    import transfer_queue as tq
+
+    if not keys:
+        return {}
+    data = tq.kv_batch_get(keys=list(keys), partition_id=partition_id, select_fields=FIELDS)
+    columns = {name: list(data[name].unbind()) for name in FIELDS if name in data}
+    rows = [{name: column[row] for name, column in columns.items()} for row in range(len(keys))]
+    return {
+        key: trace(row, texts, has_trainer_log_probs=has_trainer_log_probs)
+        for key, row in zip(keys, rows, strict=True)
+    }
+
+
+def trace(row: "Mapping[str, Tensor]", texts: TokenTexts, *, has_trainer_log_probs: bool) -> TokenTrace:
+    """One response, as long as it may be: otherwise what is around the token that stands out most.
+
+    ``row`` has 1-D tensors of the response's length. Without the trainer's own log-probabilities (bypass
+    mode) those of the rollout engine are shown, and there is no difference.
+    """
+    mask = row["response_mask"].bool()
+    measured = _measure(row, has_trainer_log_probs=has_trainer_log_probs)
+    first = _choose_window(measured, mask)
+    window = slice(first, first + MAX_TRACED_TOKENS)
+    kept = mask[window].tolist()
+    broken: set[int] = set()
+    lists: dict[str, list[float | None]] = {}
+    for name, values in measured.items():
+        lists[name] = []
+        for place, (value, is_written) in enumerate(zip(values[window].tolist(), kept, strict=True)):
+            is_finite = math.isfinite(value)
+            if is_written and not is_finite:
+                broken.add(place)
+            lists[name].append(float(f"{value:.4g}") if is_written and is_finite else None)
+    return TokenTrace(
+        first=first,
+        texts=texts.split(row["responses"][window].tolist()),
+        not_finite=sorted(broken),
+        **lists,
+    )
+
+
+def _measure(row: "Mapping[str, Tensor]", *, has_trainer_log_probs: bool) -> "dict[str, Tensor]":
+    found: dict[str, Tensor] = {}
+    own = row.get("old_log_probs", row.get("rollout_log_probs"))
+    if own is not None:
+        found["log_prob"] = own
+    if "entropy" in row:
+        found["entropy"] = row["entropy"]
+    if "advantages" in row:
+        found["advantage"] = row["advantages"]
+    if own is not None and "ref_log_prob" in row:
+        ratio = (row["ref_log_prob"] - own).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)
+        found["kl"] = ratio.exp() - 1 - ratio
+    if has_trainer_log_probs and {"old_log_probs", "rollout_log_probs"} <= set(row):
+        found["difference"] = row["old_log_probs"] - row["rollout_log_probs"]
+    return found
+
+
+def _choose_window(measured: "Mapping[str, Tensor]", mask: "Tensor") -> int:
+    """Where the kept tokens begin: so that the one that stands out most is in their middle."""
+    length = len(mask)
+    if length <= MAX_TRACED_TOKENS:
+        return 0
+    name = next((each for each in ("difference", "kl", "entropy", "log_prob") if each in measured), None)
+    if name is None:
+        return 0
+    size = measured[name].float().abs().nan_to_num(nan=math.inf).masked_fill(~mask, -1.0)
+    return min(max(0, int(size.argmax()) - MAX_TRACED_TOKENS // 2), length - MAX_TRACED_TOKENS)

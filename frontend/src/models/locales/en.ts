@@ -88,6 +88,7 @@ export default {
   },
   train: 'Train it',
   evaluate: 'Evaluate it',
+  register: 'Register a version',
   remove: {
     title: 'Delete {name}?',
     textLocal: 'It is taken off this list. Its folder stays where it is.',

@@ -88,6 +88,7 @@ export default {
   },
   train: '用它训练',
   evaluate: '评测',
+  register: '注册版本',
   remove: {
     title: '删除 {name}？',
     textLocal: '它会从列表中移除，文件夹保留在原处。',

@@ -7,6 +7,7 @@
 export const zhByCode: Readonly<Record<string, string>> = {
   against_missing: '请先选择用于比较的评测。',
   alias_moved: '该别名在此期间已指向其他版本，请重新查看。',
+  auxiliary_models_missing: '该工作流带有参数 auxiliary_models：请指定要传入的模型。',
   bad_request: '请求有误。',
   benchmark_in_use: '有未结束的评测正在使用该基准的文件。',
   benchmark_missing: '缺少该基准的文件。',
@@ -106,6 +107,7 @@ export const zhByCode: Readonly<Record<string, string>> = {
   model_not_in_catalogue: '模型目录中没有这个名称。',
   model_not_ready: '模型的权重尚未就绪。',
   model_not_retryable: '只有下载失败的模型可以重新下载。',
+  model_not_transferable: '适配器无法单独导出为 GGUF，请先合并导出其检查点。',
   model_path_outside: '路径超出了平台的数据目录。',
   model_without_chat_template: '该模型没有对话模板，不能用来生成数据。',
   move_not_allowed: '任务当前的状态不允许此操作。',
@@ -164,7 +166,13 @@ export const zhByCode: Readonly<Record<string, string>> = {
   too_many_tags: '标签过多，一个任务最多 32 个。',
   tool_call_not_found: '没有这次调用，可能已被清除。',
   tools_not_shown: '该模型的对话模板不展示工具，智能体将不知道可以调用什么；请选择支持工具的模型，或将 tool_template 设为 hermes。',
+  transfer_file_missing: '它没有可下载的文件：不是导出，或尚未完成。',
+  transfer_finished: '该推送或导出已经结束。',
+  transfer_not_found: '没有这个推送或导出。',
+  transfer_not_resumable: '只有失败或已取消的推送或导出才能继续。',
+  transfer_unfinished: '该推送或导出尚未结束，请先取消。',
   tus_version_unknown: '上传所用的协议版本不受支持。',
+  unknown_auxiliary_model: '工作流的辅助模型不存在，或无法调用。',
   unknown_dataset: '没有这个数据集。',
   unknown_endpoint: '没有配置这个端点。',
   unknown_environment: '没有这个环境。',
@@ -195,11 +203,9 @@ export const zhByCode: Readonly<Record<string, string>> = {
   workflow_in_use: '有未结束的任务正在使用此工作流。',
   workflow_invalid: '文件不是有效的工作流，请查看说明。',
   workflow_name_taken: '已有名为“{name}”的工作流。',
+  workflow_not_found: '没有这个工作流，可能已被删除。',
   workflow_not_ready: '该工作流的依赖尚未安装好。',
   workflow_not_retryable: '该工作流的依赖没有安装失败，无需重试。',
-  auxiliary_models_missing: '该工作流带有参数 auxiliary_models：请指定要传入的模型。',
-  unknown_auxiliary_model: '工作流的辅助模型不存在，或无法调用。',
-  workflow_not_found: '没有这个工作流，可能已被删除。',
 }
 
 /** More exact than the code: `details.code` of a file or folder that cannot be used. */

@@ -70,7 +70,7 @@ def dataset(
     blind_only: BlindOnly = False,
     as_json: Json = False,
 ) -> None:
-    """Make a dataset of preference pairs, e.g. `trellis votes dataset votes-1 --blind-only`, for DPO and the like."""
+    """Make a dataset of preference pairs for DPO, e.g. `trellis votes dataset votes-1 --blind-only`."""
     client = connect()
     body = {"name": name, "models": model or [], "blind_only": blind_only}
     made = wait_for_dataset(client, client.post("/votes/dataset", body)["id"])

@@ -249,7 +249,7 @@ class Votes(Resource[VoteRead, VoteRead]):
         return cast("Sequence[WinRate]", found)
 
     def make_dataset(self, name: str, *models: str, blind_only: bool = False) -> DatasetRead:
-        """Preference pairs of the votes that chose an answer; ``client.datasets.wait`` until they are read."""
+        """Preference pairs of votes that chose an answer; ``client.datasets.wait`` until they are read."""
         body = {"name": name, "models": [*models], "blind_only": blind_only}
         return cast(DatasetRead, self._post("/dataset", body))
 

@@ -51,11 +51,11 @@ TransferKind = Literal["push", "gguf"]
 
 TransferState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 
+Verdict = Literal["correct", "wrong", "unanswered", "truncated", "failed"]
+
+VoteVerdict = Literal["a", "b", "tie", "neither"]
+
 WorkflowState = Literal["queued", "installing", "ready", "failed"]
-
-trellis_api__votes__schemas__Verdict = Literal["a", "b", "tie", "neither"]
-
-trellis_contracts__evaluation__Verdict = Literal["correct", "wrong", "unanswered", "truncated", "failed"]
 
 
 class AlarmRead(TypedDict):
@@ -1919,7 +1919,7 @@ class Sample(TypedDict):
     prompt_tokens: int
     score: float
     seconds: float
-    verdict: trellis_contracts__evaluation__Verdict
+    verdict: Verdict
 
 
 class SampleRead(TypedDict):
@@ -2446,7 +2446,7 @@ class VoteRead(TypedDict):
     is_blind: bool
     messages: list[VoteMessage]
     settings: VoteSettings
-    verdict: trellis_api__votes__schemas__Verdict
+    verdict: VoteVerdict
     voter: str
 
 

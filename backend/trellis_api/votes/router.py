@@ -66,7 +66,7 @@ def make_vote_dataset(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> DatasetRead:
-    """Preference pairs: prompt, chosen and rejected answer of each vote that chose one. A worker reads them."""
+    """Preference pairs: prompt, chosen and rejected answer of each vote that chose one."""
     with database.read() as session:
         upload = service.write_pairs(session, settings, body, filename="votes.jsonl")
     try:

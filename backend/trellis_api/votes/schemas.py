@@ -14,7 +14,7 @@ Text = Annotated[str, StringConstraints(max_length=_MAX_TEXT, pattern=NO_NUL)]
 ModelName = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=NO_NUL)]
 
 
-class Verdict(StrEnum):
+class VoteVerdict(StrEnum):
     """Which of the two is better."""
 
     A = "a"
@@ -62,7 +62,7 @@ class VoteCreate(BaseModel):
     )
     a: VoteAnswer
     b: VoteAnswer
-    verdict: Verdict
+    verdict: VoteVerdict
     is_blind: bool = Field(default=False, description="Whether the voter did not know which model is which.")
     settings: VoteSettings = VoteSettings()
 
@@ -81,7 +81,7 @@ class VoteRead(BaseModel):
     messages: list[VoteMessage]
     a: VoteAnswer
     b: VoteAnswer
-    verdict: Verdict
+    verdict: VoteVerdict
     is_blind: bool
     settings: VoteSettings
     created_at: datetime

@@ -19,18 +19,18 @@ from trellis_api.votes import repository
 from trellis_api.votes.errors import NoVotesToLearnFrom, VoteNotFound
 from trellis_api.votes.models import Vote
 from trellis_api.votes.schemas import (
-    Verdict,
     VoteAnswer,
     VoteCreate,
     VoteFilter,
     VoteMessage,
     VoteRead,
     VoteSettings,
+    VoteVerdict,
     WinRate,
     WinRates,
 )
 
-_TURNED = {Verdict.A: Verdict.B, Verdict.B: Verdict.A}
+_TURNED = {VoteVerdict.A: VoteVerdict.B, VoteVerdict.B: VoteVerdict.A}
 
 
 def add(session: Session, *, request: VoteCreate, voter: str) -> Vote:
@@ -62,7 +62,7 @@ def present(vote: Vote) -> VoteRead:
         messages=[VoteMessage.model_validate(each) for each in vote.messages],
         a=VoteAnswer(model=vote.model_a, text=vote.answer_a),
         b=VoteAnswer(model=vote.model_b, text=vote.answer_b),
-        verdict=Verdict(vote.verdict),
+        verdict=VoteVerdict(vote.verdict),
         is_blind=vote.is_blind,
         settings=VoteSettings.model_validate(vote.settings),
         created_at=vote.created_at,
@@ -95,7 +95,7 @@ def rate(session: Session, wanted: VoteFilter) -> WinRates:
 
 
 def _rate(model_a: str, model_b: str, counts: Counter[str]) -> WinRate:
-    wins_a, wins_b = counts[Verdict.A], counts[Verdict.B]
+    wins_a, wins_b = counts[VoteVerdict.A], counts[VoteVerdict.B]
     from trellis_evaluation.statistics import wilson  # scipy: not before somebody asks
 
     decided = wins_a + wins_b
@@ -105,7 +105,7 @@ def _rate(model_a: str, model_b: str, counts: Counter[str]) -> WinRate:
         model_b=model_b,
         wins_a=wins_a,
         wins_b=wins_b,
-        ties=counts[Verdict.TIE] + counts[Verdict.NEITHER],
+        ties=counts[VoteVerdict.TIE] + counts[VoteVerdict.NEITHER],
         votes=counts.total(),
         win_rate=wins_a / decided if decided else None,
         low=interval.low if interval else None,
@@ -151,7 +151,7 @@ def _write(upload: StoredUpload, votes: Iterable[Vote]) -> tuple[int, str]:
 def _as_pair(vote: Vote) -> dict[str, object]:
     chosen, rejected = vote.answer_a, vote.answer_b
     models = vote.model_a, vote.model_b
-    if vote.verdict == Verdict.B:
+    if vote.verdict == VoteVerdict.B:
         chosen, rejected, models = rejected, chosen, models[::-1]
     return {
         "prompt": vote.messages,

@@ -3092,7 +3092,7 @@ export interface paths {
         put?: never;
         /**
          * Make a dataset of votes
-         * @description Preference pairs: prompt, chosen and rejected answer of each vote that chose one. A worker reads them.
+         * @description Preference pairs: prompt, chosen and rejected answer of each vote that chose one.
          */
         post: operations["make_vote_dataset_api_v1_votes_dataset_post"];
         delete?: never;
@@ -11315,7 +11315,7 @@ export interface components {
              * @default 0
              */
             seconds: number;
-            verdict: components["schemas"]["trellis_contracts__evaluation__Verdict"];
+            verdict: components["schemas"]["Verdict"];
         };
         /**
          * SampleChanges
@@ -13159,6 +13159,12 @@ export interface components {
             values?: (boolean | number | string)[] | null;
         };
         /**
+         * Verdict
+         * @description What became of one sample. Only the first two are about the answer itself.
+         * @enum {string}
+         */
+        Verdict: "correct" | "wrong" | "unanswered" | "truncated" | "failed";
+        /**
          * VerdictCounts
          * @description Samples by verdict.
          */
@@ -13389,7 +13395,7 @@ export interface components {
             messages: components["schemas"]["VoteMessage"][];
             /** @default {} */
             settings: components["schemas"]["VoteSettings"];
-            verdict: components["schemas"]["trellis_api__votes__schemas__Verdict"];
+            verdict: components["schemas"]["VoteVerdict"];
         };
         /**
          * VoteDatasetCreate
@@ -13447,7 +13453,7 @@ export interface components {
             /** Messages */
             messages: components["schemas"]["VoteMessage"][];
             settings: components["schemas"]["VoteSettings"];
-            verdict: components["schemas"]["trellis_api__votes__schemas__Verdict"];
+            verdict: components["schemas"]["VoteVerdict"];
             /** Voter */
             voter: string;
         };
@@ -13465,6 +13471,12 @@ export interface components {
             /** Top P */
             top_p?: number | null;
         };
+        /**
+         * VoteVerdict
+         * @description Which of the two is better.
+         * @enum {string}
+         */
+        VoteVerdict: "a" | "b" | "tie" | "neither";
         /**
          * WandbSettings
          * @description Where a run would be shown.
@@ -13773,12 +13785,6 @@ export interface components {
             memory_used_bytes: number | null;
         };
         /**
-         * Verdict
-         * @description Which of the two is better.
-         * @enum {string}
-         */
-        trellis_api__votes__schemas__Verdict: "a" | "b" | "tie" | "neither";
-        /**
          * HubSource
          * @description A dataset of a hub, at one commit.
          */
@@ -13806,12 +13812,6 @@ export interface components {
              */
             under: string;
         };
-        /**
-         * Verdict
-         * @description What became of one sample. Only the first two are about the answer itself.
-         * @enum {string}
-         */
-        trellis_contracts__evaluation__Verdict: "correct" | "wrong" | "unanswered" | "truncated" | "failed";
     };
     responses: never;
     parameters: never;
@@ -18002,7 +18002,7 @@ export interface operations {
                 /** @description Of the benchmark. */
                 label: string;
                 /** @description Any of these. */
-                verdict?: components["schemas"]["trellis_contracts__evaluation__Verdict"][] | null;
+                verdict?: components["schemas"]["Verdict"][] | null;
                 group_kind?: string | null;
                 /** @description Name of a group of that kind. */
                 group?: string | null;
@@ -27839,6 +27839,8 @@ export interface operations {
                 /** @description Id of the last one of the page before. */
                 after?: string | null;
                 limit?: number;
+                /** @description `metadata[key]=value`: jobs with this value; `metadata=null`: those without any. */
+                metadata?: "null" | null;
             };
             header?: never;
             path?: never;

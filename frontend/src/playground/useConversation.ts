@@ -105,5 +105,12 @@ export function useConversation({ model, prompts, settings, endpoint, start, exp
 
   watch(model, clear)
   onScopeDispose(halt)
-  return { answers, answerTo, halt, clear }
+  /** The newest answer with what it was given; null while there is none that is whole. */
+  function newest(): { text: string; messages: Message[] } | null {
+    const index = prompts.value.length - 1
+    const answer = answers[index]
+    return answer?.state === 'done' ? { text: textOf(answer), messages: messagesUpTo(index) } : null
+  }
+
+  return { answers, answerTo, halt, clear, newest }
 }

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { fractionOf, pageOf, REPOSITORY, targetOf, type Transfer } from './transfers'
 
 function transfer(part: object): Transfer {
-  return { kind: 'push', request: { repo_id: 'team/bot', revision: 'main' }, result: null, progress: null, ...part } as Transfer
+  return { kind: 'push', request: { repo_id: 'team/bot', revision: 'main' }, result: null, progress: null, ...part } as unknown as Transfer
 }
 
 describe('a transfer', () => {

@@ -91,7 +91,9 @@ def test_a_blind_vote_hides_the_models_until_it_is_given(
     expect(page.locator("[data-test=letter]")).to_have_count(2)
 
 
-def test_votes_become_a_dataset_of_pairs(page_with_engines: Page, dashboard) -> None:
+def test_votes_become_a_dataset_of_pairs_whose_prompts_are_asked_again(
+    page_with_engines: Page, dashboard, call_api
+) -> None:
     page = page_with_engines
     page.goto(f"{dashboard.url}/playground?m=base&m=trained")
     _ask(page, "2+2=")
@@ -103,4 +105,11 @@ def test_votes_become_a_dataset_of_pairs(page_with_engines: Page, dashboard) -> 
     page.get_by_role("dialog").get_by_role("button", name="Create").click()
 
     expect(page.get_by_role("heading", level=1, name="pairs of votes")).to_be_visible()
-    expect(page.get_by_text("chosen", exact=True).first).to_be_visible()
+    (dataset,) = call_api("GET", "/datasets?text=pairs%20of%20votes")["items"]
+    while dataset["state"] == "creating":
+        page.wait_for_timeout(200)
+        dataset = call_api("GET", f"/datasets/{dataset['id']}")
+    assert (dataset["format"], dataset["row_count"]) == ("preference", 2)
+    page.reload()
+    page.get_by_role("button", name="Ask in the playground").first.click()
+    expect(page.get_by_label("Prompt for all columns")).to_have_value("1+1=")

@@ -64,6 +64,8 @@ export default {
     rate: '{rate} ({low} to {high})',
     undecided: 'undecided',
   },
+  askThis: 'Ask in the playground',
+  context: 'After {n} earlier turns.',
   settings: {
     title: 'Settings of all columns',
     system: 'System prompt',

@@ -64,6 +64,8 @@ export default {
     rate: '{rate}（{low} 到 {high}）',
     undecided: '未分胜负',
   },
+  askThis: '在试用台中提问',
+  context: '接在前面的 {n} 条消息之后。',
   settings: {
     title: '所有列的设置',
     system: '系统提示',

@@ -18,6 +18,7 @@ describe('a named model', () => {
 
     expect(canRollBack(history, 'production')).toBe(true)
     expect(canRollBack(history, 'candidate')).toBe(false)
+    expect(canRollBack([step(4, 'production', 1, 'rollback'), ...history], 'production')).toBe(false)
     expect(canRollBack([], 'production')).toBe(false)
   })
 

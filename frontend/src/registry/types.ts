@@ -19,7 +19,12 @@ export function aliasesOf(named: NamedModel): { alias: string; version: number }
     .sort((one, other) => one.alias.localeCompare(other.alias))
 }
 
-/** An alias can be rolled back where an earlier step of its history led to another version. */
+/** Whether a rollback has somewhere to go: promotions make a stack, and a rollback takes the last one off. */
 export function canRollBack(history: readonly Promotion[], alias: string): boolean {
-  return new Set(history.filter((step) => step.alias === alias).map((step) => step.to_version)).size > 1
+  const stood: number[] = []
+  for (const step of [...history].reverse().filter((each) => each.alias === alias)) {
+    if (step.kind === 'rollback') while (stood.length > 0 && stood.at(-1) !== step.to_version) stood.pop()
+    else if (stood.at(-1) !== step.to_version) stood.push(step.to_version)
+  }
+  return stood.length > 1
 }

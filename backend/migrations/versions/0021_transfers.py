@@ -27,6 +27,7 @@ def upgrade() -> None:
         sa.Column("result", sa.JSON(), nullable=True),
         sa.Column("reason", sa.String(2000), nullable=True),
         sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("losses", sa.Integer(), nullable=False),
         sa.Column("created_at", INSTANT, nullable=False),
         sa.Column("started_at", INSTANT, nullable=True),
         sa.Column("finished_at", INSTANT, nullable=True),

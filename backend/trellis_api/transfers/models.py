@@ -34,6 +34,8 @@ class Transfer(SQLModel, table=True):
     reason: str | None = Field(default=None, max_length=2000)
     #: How often a worker has taken it up.
     attempt: int = 0
+    #: How often in a row its worker has died.
+    losses: int = 0
     created_at: datetime = Field(default_factory=utc_now, sa_type=UtcDateTime)
     started_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
     finished_at: datetime | None = Field(default=None, sa_type=UtcDateTime)

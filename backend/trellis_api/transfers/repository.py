@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Update, delete, update
+from sqlalchemy import Update, case, delete, update
 from sqlmodel import Session, col, select, tuple_
 
 from trellis_api.core.columns import utc_now
@@ -78,6 +78,7 @@ def claim_transfer(session: Session, *, transfer_id: str, lost_before: datetime)
         .values(
             state=TransferState.RUNNING.value,
             attempt=Transfer.attempt + 1,
+            losses=case((is_lost, col(Transfer.losses) + 1), else_=col(Transfer.losses)),
             started_at=now,
             touched_at=now,
             reason=None,

@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 #: A worker shows a sign of life every second.
 LOST_AFTER = timedelta(seconds=60)
 #: A transfer that loses its worker this often is given up: the cause lies in it.
-MAX_ATTEMPTS_LOST = 3
+MAX_LOSSES = 3
 _MAX_REASON = 1000
 
 
@@ -140,7 +140,7 @@ def resume(session: Session, *, transfer_id: str) -> Transfer:
         raise TransferNotResumable(f"The model {transfer.model_name} was deleted.")
     transfer.state = TransferState.QUEUED.value
     transfer.reason = transfer.finished_at = transfer.touched_at = None
-    transfer.attempt = 0
+    transfer.losses = 0
     session.add(transfer)
     session.flush()
     return transfer
@@ -206,8 +206,8 @@ def claim(session: Session, *, transfer_id: str) -> Transfer | None:
     if not repository.claim_transfer(session, transfer_id=transfer_id, lost_before=utc_now() - LOST_AFTER):
         return None
     transfer = repository.lock_transfer(session, transfer_id=transfer_id)
-    if transfer is not None and transfer.attempt > MAX_ATTEMPTS_LOST:
-        reason = f"The worker that carried it out has died {MAX_ATTEMPTS_LOST} times."
+    if transfer is not None and transfer.losses >= MAX_LOSSES:
+        reason = f"The worker that carried it out has died {MAX_LOSSES} times."
         fail(session, transfer_id=transfer_id, attempt=transfer.attempt, reason=reason)
         return None
     return transfer

@@ -4,12 +4,15 @@ import hashlib
 import threading
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
+from trellis_api.transfers import service
 from trellis_testing.model_folders import write_model_folder
 from trellis_testing.stand_in_hub import COMMIT, StandInHub
 from trellis_workers.transfers import run
@@ -162,6 +165,29 @@ def test_a_hub_that_breaks_is_said_and_can_be_tried_again(
     client.post(f"{TRANSFERS}/{transfer['id']}/resume")
     run.run_waiting(settings, database)
     assert read(client, transfer)["state"] == "succeeded"
+
+
+def test_a_transfer_that_loses_its_worker_again_and_again_is_given_up(
+    client: TestClient, database: Database, model: dict[str, Any]
+) -> None:
+    transfer = push(client, model)
+    claims = []
+    for _ in range(5):
+        with database.write() as session:
+            claims.append(service.claim(session, transfer_id=transfer["id"]) is not None)
+            row = service.get_transfer(session, transfer_id=transfer["id"])
+            row.touched_at = utc_now() - timedelta(minutes=5)
+
+    assert claims == [True, True, True, False, False]
+    found = read(client, transfer)
+    assert (found["state"], found["reason"]) == ("failed", "The worker that carried it out has died 3 times.")
+    client.post(f"{TRANSFERS}/{transfer['id']}/resume")
+    with database.write() as session:
+        again = service.claim(session, transfer_id=transfer["id"])
+        assert again is not None
+        # What an earlier worker says does not count any more.
+        assert not service.touch(session, transfer_id=again.id, attempt=again.attempt - 1, progress=None)
+        assert service.touch(session, transfer_id=again.id, attempt=again.attempt, progress=None)
 
 
 def test_what_may_be_done_follows_from_the_state(

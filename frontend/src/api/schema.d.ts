@@ -3561,6 +3561,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/responses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Answer a text
+         * @description As OpenAI's, for texts; nothing is kept.
+         */
+        post: operations["create_response_v1_responses_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -7460,17 +7480,29 @@ export interface components {
             expected: number;
         };
         /**
-         * InputText
-         * @description A part of a message.
+         * InputTurn
+         * @description A turn of the conversation. What clients send back of an answer is taken and left out.
          */
-        InputText: {
-            /** Text */
-            text: string;
+        InputTurn: {
+            /** Content */
+            content: string | components["schemas"]["trellis_api__endpoints__openai__responses__InputText"][];
+            /** Id */
+            id?: string | null;
+            /** Phase */
+            phase?: string | null;
             /**
-             * Type
+             * Role
              * @enum {string}
              */
-            type: "input_text" | "output_text" | "text";
+            role: "system" | "developer" | "user" | "assistant";
+            /** Status */
+            status?: string | null;
+            /**
+             * Type
+             * @default message
+             * @constant
+             */
+            type: "message";
         };
         /**
          * InstallState
@@ -8216,7 +8248,7 @@ export interface components {
          */
         JudgeMessage: {
             /** Content */
-            content: string | components["schemas"]["InputText"] | components["schemas"]["InputText"][];
+            content: string | components["schemas"]["trellis_api__fine_tuning__graders__schemas__InputText"] | components["schemas"]["trellis_api__fine_tuning__graders__schemas__InputText"][];
             /**
              * Role
              * @enum {string}
@@ -10611,6 +10643,65 @@ export interface components {
             gpus: number;
         };
         /**
+         * ResponseRequest
+         * @description ``POST /v1/responses``.
+         */
+        ResponseRequest: {
+            /** Input */
+            input: string | components["schemas"]["InputTurn"][];
+            /** Instructions */
+            instructions?: string | null;
+            /** Max Output Tokens */
+            max_output_tokens?: number | null;
+            /** Metadata */
+            metadata?: {
+                [key: string]: string;
+            } | null;
+            /** Model */
+            model: string;
+            /** Prompt Cache Key */
+            prompt_cache_key?: string | null;
+            /** Safety Identifier */
+            safety_identifier?: string | null;
+            /** Service Tier */
+            service_tier?: string | null;
+            /** Store */
+            store?: false | null;
+            /**
+             * Stream
+             * @default false
+             */
+            stream: boolean;
+            /** Temperature */
+            temperature?: number | null;
+            text?: components["schemas"]["TextOptions"] | null;
+            /** Top P */
+            top_p?: number | null;
+            /** User */
+            user?: string | null;
+        };
+        /**
+         * ResponseSchema
+         * @description An answer of a given form.
+         */
+        ResponseSchema: {
+            /** Description */
+            description?: string | null;
+            /** Name */
+            name: string;
+            /** Schema */
+            schema: {
+                [key: string]: unknown;
+            };
+            /** Strict */
+            strict?: boolean | null;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "json_schema";
+        };
+        /**
          * RewardFileCreate
          * @description A Python file with `score(prompt, response, answer, row) -> float | dict`.
          */
@@ -12446,6 +12537,14 @@ export interface components {
             type: "text";
         };
         /**
+         * TextOptions
+         * @description How the text is to be.
+         */
+        TextOptions: {
+            /** Format */
+            format?: (components["schemas"]["TextFormat"] | components["schemas"]["JsonFormat"] | components["schemas"]["ResponseSchema"]) | null;
+        };
+        /**
          * TextPart
          * @description A part of a message. Pictures, sound and files are not read.
          */
@@ -13719,6 +13818,36 @@ export interface components {
          * @enum {string}
          */
         WorkflowState: "queued" | "installing" | "ready" | "failed";
+        /**
+         * InputText
+         * @description A part of a turn; ``output_text`` is what an earlier answer said.
+         */
+        trellis_api__endpoints__openai__responses__InputText: {
+            /** Annotations */
+            annotations?: unknown;
+            /** Logprobs */
+            logprobs?: unknown;
+            /** Text */
+            text: string;
+            /**
+             * Type
+             * @enum {string}
+             */
+            type: "input_text" | "output_text";
+        };
+        /**
+         * InputText
+         * @description A part of a message.
+         */
+        trellis_api__fine_tuning__graders__schemas__InputText: {
+            /** Text */
+            text: string;
+            /**
+             * Type
+             * @enum {string}
+             */
+            type: "input_text" | "output_text" | "text";
+        };
         /**
          * ResourcesRead
          * @description What a job occupies while it runs.
@@ -28634,6 +28763,94 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ModelCard"];
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    create_response_v1_responses_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResponseRequest"];
+            };
+        };
+        responses: {
+            /** @description The answer, or its events where `stream` is true. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                    "text/event-stream": unknown;
                 };
             };
             /** @description The request has something that is not supported, or is malformed */

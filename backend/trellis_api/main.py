@@ -60,8 +60,10 @@ from trellis_api.registry.router import router as registry_router
 from trellis_api.reports.router import router as reports_router
 from trellis_api.rewards.router import router as rewards_router
 from trellis_api.sweeps.router import router as sweeps_router
+from trellis_api.transfers.router import router as transfers_router
 from trellis_api.uploads.router import router as uploads_router
 from trellis_api.uploads.service import remove_expired
+from trellis_api.votes.router import router as votes_router
 from trellis_api.workflows.router import router as workflows_router
 
 log = logging.getLogger(__name__)
@@ -92,7 +94,9 @@ ROUTERS: list[APIRouter] = [
     cards_router,
     downloads_router,
     registry_router,
+    transfers_router,
     endpoints_router,
+    votes_router,
     benchmarks_router,
     compare_router,
     # Routers with fixed paths under /evaluations stand before the one with ids.

@@ -21,6 +21,8 @@ import trellis_api.registry.models
 import trellis_api.reports.models
 import trellis_api.rewards.models
 import trellis_api.sweeps.models
+import trellis_api.transfers.models
+import trellis_api.votes.models
 import trellis_api.workflows.models  # noqa: F401
 
 metadata = SQLModel.metadata

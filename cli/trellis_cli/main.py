@@ -31,7 +31,9 @@ from trellis_cli import (
     reports,
     rewards,
     sweeps,
+    transfers,
     tune,
+    votes,
     workflows,
 )
 from trellis_cli.errors import ExitCode, Problem
@@ -93,6 +95,8 @@ app.add_typer(pipelines.app, name="pipelines", help="Clean, deduplicate and spli
 app.add_typer(data.app, name="data", help="The same on files of this machine, without a platform.")
 app.add_typer(models.app, name="models", help="Register and look at models.")
 app.add_typer(registry.app, name="registry", help="Versions of named models, aliases and promotions.")
+app.add_typer(votes.app, name="votes", help="Votes of the playground: win rates and pairs to learn from.")
+app.add_typer(transfers.app, name="transfers", help="Pushes of models to hubs, and exports to GGUF.")
 app.add_typer(endpoints.app, name="endpoints", help="Let models and checkpoints answer requests.")
 app.add_typer(recipes.app, name="recipes", help="What can be trained, and with which knobs.")
 app.add_typer(rewards.app, name="rewards", help="What responses can earn, and dry runs of it.")

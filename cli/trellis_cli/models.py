@@ -10,11 +10,14 @@ from trellis_cli.finding import find_job, find_model
 from trellis_cli.model_files import card, download
 from trellis_cli.output import Json, age, out, print_json, print_table, size, styled
 from trellis_cli.task_bar import FetchBar
+from trellis_cli.transfers import gguf, push
 from trellis_cli.waiting import WAITING, wait_for_model
 
 app = typer.Typer(no_args_is_help=True)
 app.command()(download)
 app.command()(card)
+app.command()(push)
+app.command()(gguf)
 Model = Annotated[str, typer.Argument(help="Id (mdl_...) or name; of several of the name, the newest.")]
 OneModel = Annotated[str, typer.Argument(help="Id (mdl_...), or a name that one model has.")]
 

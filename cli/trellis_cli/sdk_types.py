@@ -17,10 +17,11 @@ ROOTS = (
     "DataTaskRead", "DatasetRead", "DatasetRows", "DiffRead", "DryRunRead", "EndpointRead", "EnvironmentRead",
     "EvaluationEstimate", "EvaluationRead", "FoundRows", "JobComparison", "JobPipelineRead", "JobPreview",
     "JobRead", "LineageRead", "LogLineRead", "ManifestRead", "PromptMap",
-    "MetricKey", "MetricsRead", "ModelRead", "PipelineChecked", "PipelineRead", "QuarantineRead", "Recipe",
+    "MetricKey", "MetricsRead", "ModelRead", "NamedModelRead", "PipelineChecked", "PipelineRead",
+    "PromotionRead", "QuarantineRead", "Recipe",
     "RefRead", "RefsRead", "ReportRead", "RewardFileRead", "RewardKind", "RolloutRead", "RolloutStep",
     "RolloutSummary", "RunRead", "SampleRead", "StatisticsRead", "StreamEvents", "SweepPreview", "SweepRead",
-    "SweepSummary", "TracedStep", "UserRead", "VersionRead",
+    "SweepSummary", "TracedStep", "TransferRead", "UserRead", "VersionRead", "VoteRead", "WinRate",
     "WorkflowDetail", "WorkflowListed", "WorkflowRead",
 )  # fmt: skip
 HEADER = '''"""What the API answers, as typed dictionaries.

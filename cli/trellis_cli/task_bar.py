@@ -77,6 +77,18 @@ class FetchBar(_Bar):
         self._update(label, amount, done, total)
 
 
+class TransferBar(_Bar):
+    """Of a push or an export."""
+
+    def show(self, transfer: dict[str, Any]) -> None:
+        """Show it as it stands now."""
+        progress = transfer["progress"] or {}
+        done, total = progress.get("done_bytes"), progress.get("total_bytes")
+        label = f"{transfer['kind']} {transfer['model_name']}: {progress.get('file') or transfer['state']}"
+        amount = "" if done is None else f"{size(done)} of {size(total)}" if total else size(done)
+        self._update(label, amount, done, total)
+
+
 def describe(task: dict[str, Any]) -> str:
     """What a task does at this moment, e.g. 2/3 working on rows: html, length."""
     progress = task["progress"]

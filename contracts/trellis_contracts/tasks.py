@@ -28,6 +28,8 @@ TIDY_EVALUATIONS = "trellis.evaluations.tidy"
 FETCH_MODEL = "trellis.models.fetch"
 #: Fetch every hub model that waits, or whose fetch was lost. Args: none.
 FETCH_PENDING_MODELS = "trellis.models.fetch_pending"
+#: Carry out the transfers of models that wait, one after the other. Args: none.
+RUN_TRANSFERS = "trellis.models.run_transfers"
 #: Carry out every dry run of rewards that waits. Args: none.
 RUN_DRY_RUNS = "trellis.rewards.run_dry_runs"
 #: Carry out the data tasks that wait, one after the other. Args: none.

@@ -14,6 +14,7 @@ import AppShell from '@/layout/AppShell.vue'
 import { modelRoutes } from '@/models/routes'
 import { pipelineRoutes } from '@/pipelines/routes'
 import { playgroundRoutes } from '@/playground/routes'
+import { registryRoutes } from '@/registry/routes'
 import { reportRoutes } from '@/reports/routes'
 import { rewardRoutes } from '@/rewards/routes'
 import { sweepRoutes } from '@/sweeps/routes'
@@ -53,6 +54,7 @@ export const router = createRouter({
         ...datasetRoutes,
         ...pipelineRoutes,
         ...modelRoutes,
+        ...registryRoutes,
         ...playgroundRoutes,
         ...rewardRoutes,
         ...evaluationRoutes,

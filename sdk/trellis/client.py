@@ -20,6 +20,7 @@ from trellis.transport import ApiError, Json, Transport, given
 from trellis.types import (
     BenchmarkRead,
     ComparisonRead,
+    DatasetRead,
     DryRunRead,
     EndpointRead,
     EnvironmentRead,
@@ -27,6 +28,8 @@ from trellis.types import (
     JobPipelineRead,
     LineageRead,
     ModelRead,
+    NamedModelRead,
+    PromotionRead,
     Recipe,
     ReportRead,
     RewardFileRead,
@@ -35,7 +38,10 @@ from trellis.types import (
     SweepPreview,
     SweepRead,
     SweepSummary,
+    TransferRead,
     UserRead,
+    VoteRead,
+    WinRate,
     WorkflowDetail,
     WorkflowListed,
     WorkflowRead,
@@ -65,6 +71,9 @@ class Client:
         self.jobs = Jobs(self._api)
         self.models = Models(self._api)
         self.endpoints = Endpoints(self._api)
+        self.registry = Registry(self._api)
+        self.transfers = Transfers(self._api)
+        self.votes = Votes(self._api)
         self.datasets = Datasets(self._api)
         self.data_tasks = DataTasks(self._api)
         self.pipelines = Pipelines(self._api)
@@ -136,6 +145,113 @@ class Models(Resource[ModelRead, ModelRead]):
     def lineage(self, model_id: str) -> LineageRead:
         """What it was made from, and what was made from it."""
         return cast(LineageRead, self._api.request("GET", f"{self.path}/{model_id}/lineage"))
+
+
+class Registry:
+    """Versions of named models, and the aliases that requests name: ``support-bot:production``."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._api = transport
+
+    def list(self) -> list[NamedModelRead]:
+        """All names."""
+        return cast("list[NamedModelRead]", self._api.request("GET", "/registry")["items"])
+
+    def get(self, name: str) -> NamedModelRead:
+        """One, with its versions, newest first."""
+        return cast(NamedModelRead, self._api.request("GET", f"/registry/{name}"))
+
+    def add(self, name: str, model: str, *, note: str = "") -> NamedModelRead:
+        """A model, by its id, as the next version of a name."""
+        body = {"name": name, "model": model, "note": note}
+        return cast(NamedModelRead, self._api.request("POST", "/registry", json=body))
+
+    def promote(
+        self, name: str, alias: str, version: int, *, note: str = "", unless_worse: str | None = None
+    ) -> NamedModelRead:
+        """Let an alias stand on a version; with ``unless_worse`` only if it is no worse on that benchmark."""
+        body: dict[str, Any] = {"version": version, "note": note}
+        if unless_worse is not None:
+            body["gate"] = {"benchmark": unless_worse}
+        return cast(NamedModelRead, self._api.request("PUT", f"/registry/{name}/aliases/{alias}", json=body))
+
+    def roll_back(self, name: str, alias: str, *, note: str = "") -> NamedModelRead:
+        """Let an alias stand where it stood before."""
+        path = f"/registry/{name}/aliases/{alias}/rollback"
+        return cast(NamedModelRead, self._api.request("POST", path, json={"note": note}))
+
+    def history(self, name: str) -> Sequence[PromotionRead]:
+        """Promotions and rollbacks, newest first."""
+        found = self._api.request("GET", f"/registry/{name}/history")["items"]
+        return cast("Sequence[PromotionRead]", found)
+
+    def delete(self, name: str) -> None:
+        """Forget a name; its models stay."""
+        self._api.request("DELETE", f"/registry/{name}")
+
+
+class Transfers(Resource[TransferRead, TransferRead]):
+    """Pushes of models to a hub, and exports to GGUF files."""
+
+    path = "/transfers"
+
+    def push(
+        self, model: str, repo_id: str, *, revision: str = "main", private: bool = True, message: str = ""
+    ) -> TransferRead:
+        """Push a model, by its id, with its card; the token is that of the platform's workers."""
+        body = {"repo_id": repo_id, "revision": revision, "private": private, "message": message}
+        return cast(TransferRead, self._api.request("POST", f"/models/{model}/push", json=body))
+
+    def export_gguf(self, model: str, *, type: Literal["f16", "q8_0"] = "q8_0") -> TransferRead:
+        """Export a model, by its id, to a GGUF file; ``wait``, then ``download``."""
+        return cast(TransferRead, self._api.request("POST", f"/models/{model}/gguf", json={"type": type}))
+
+    def cancel(self, transfer_id: str) -> TransferRead:
+        """End it; nothing is committed to the hub."""
+        return cast(TransferRead, self._post(f"/{transfer_id}/cancel"))
+
+    def resume(self, transfer_id: str) -> TransferRead:
+        """Let one that failed or was cancelled go on."""
+        return cast(TransferRead, self._post(f"/{transfer_id}/resume"))
+
+    def wait(self, transfer_id: str, *, timeout_s: float | None = None) -> TransferRead:
+        """The transfer when it has ended, however it did; ``TimeoutError``."""
+        return self._wait(transfer_id, frozenset({"succeeded", "failed", "cancelled"}), timeout_s)
+
+    def download(self, transfer_id: str, target: Path | str) -> Path:
+        """The file of an export."""
+        return self._api.download(f"{self.path}/{transfer_id}/file", Path(target))
+
+
+class Votes(Resource[VoteRead, VoteRead]):
+    """Which of two answers to the same prompt is better."""
+
+    path = "/votes"
+
+    def add(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        a: tuple[str, str],
+        b: tuple[str, str],
+        verdict: Literal["a", "b", "tie", "neither"],
+        *,
+        is_blind: bool = False,
+    ) -> VoteRead:
+        """Vote; ``a`` and ``b`` are (model, answer), the last of the messages is the user's."""
+        sides = {name: {"model": model, "text": text} for name, (model, text) in (("a", a), ("b", b))}
+        body = {"messages": [dict(each) for each in messages], "verdict": verdict, "is_blind": is_blind}
+        return cast(VoteRead, self._post("", {**body, **sides}))
+
+    def win_rates(self, *models: str, blind_only: bool = False) -> Sequence[WinRate]:
+        """Of all pairs of models, or of those with one or both of these."""
+        params = {**({"model": [*models]} if models else {}), "blind_only": blind_only}
+        found = self._api.request("GET", f"{self.path}/win-rates", params=params)["items"]
+        return cast("Sequence[WinRate]", found)
+
+    def make_dataset(self, name: str, *models: str, blind_only: bool = False) -> DatasetRead:
+        """Preference pairs of votes that chose an answer; ``client.datasets.wait`` until they are read."""
+        body = {"name": name, "models": [*models], "blind_only": blind_only}
+        return cast(DatasetRead, self._post("/dataset", body))
 
 
 class Endpoints(Resource[EndpointRead, EndpointRead]):

@@ -47,7 +47,13 @@ StageState = Literal["waiting", "running", "succeeded", "failed", "stopped", "sk
 
 SweepState = Literal["running", "stopping", "stopped", "succeeded", "failed"]
 
+TransferKind = Literal["push", "gguf"]
+
+TransferState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
+
 Verdict = Literal["correct", "wrong", "unanswered", "truncated", "failed"]
+
+VoteVerdict = Literal["a", "b", "tie", "neither"]
 
 WorkflowState = Literal["queued", "installing", "ready", "failed"]
 
@@ -896,6 +902,20 @@ class FunnelBarRead(TypedDict):
     step: str | None
 
 
+class GateResult(TypedDict):
+    """What the condition found."""
+
+    against: float
+    against_evaluation: str
+    benchmark: str
+    difference: float
+    evaluation: str
+    metric: str
+    p_value: float | None
+    pairs: int
+    value: float
+
+
 class GroupScore(TypedDict):
     """The headline metric over some of the problems."""
 
@@ -1458,11 +1478,32 @@ class ModelWarning(TypedDict):
     message: str
 
 
+class NamedModelRead(TypedDict):
+    """A name with its versions, newest first."""
+
+    aliases: dict[str, int]
+    created_at: str
+    name: str
+    versions: list[NamedVersionRead]
+
+
 class NamedReference(TypedDict):
     """Another thing, by id and name."""
 
     id: str
     name: str | None
+
+
+class NamedVersionRead(TypedDict):
+    """A version."""
+
+    aliases: list[str]
+    created_at: str
+    exists: bool
+    model: str
+    model_name: str
+    note: str
+    number: int
 
 
 class NonFinitePoint(TypedDict):
@@ -1602,6 +1643,19 @@ class ProgressMade(TypedDict):
     phase: str | None
     step: int
     total_steps: int | None
+
+
+class PromotionRead(TypedDict):
+    """A step of the history."""
+
+    alias: str
+    created_at: str
+    from_version: int | None
+    gate: GateResult | None
+    id: int
+    kind: Literal["promote", "rollback"]
+    note: str
+    to_version: int
 
 
 class PromptMap(TypedDict):
@@ -2336,6 +2390,45 @@ class Trajectory(TypedDict):
     turns: list[Turn]
 
 
+class TransferProgress(TypedDict):
+    """How far the work is."""
+
+    done_bytes: int
+    file: NotRequired[str | None]
+    total_bytes: NotRequired[int | None]
+
+
+class TransferRead(TypedDict):
+    """A transfer."""
+
+    attempt: int
+    can_cancel: bool
+    can_resume: bool
+    created_at: str
+    finished_at: str | None
+    has_file: bool
+    id: str
+    kind: TransferKind
+    model_id: str
+    model_name: str
+    progress: TransferProgress | None
+    reason: str | None
+    request: dict[str, Any]
+    result: TransferResult | None
+    started_at: str | None
+    state: TransferState
+
+
+class TransferResult(TypedDict):
+    """What a transfer that succeeded has left."""
+
+    commit: NotRequired[str | None]
+    file: NotRequired[str | None]
+    sha256: NotRequired[str | None]
+    size_bytes: NotRequired[int | None]
+    url: NotRequired[str | None]
+
+
 class TrialRead(TypedDict):
     """Runs with the same values."""
 
@@ -2407,6 +2500,57 @@ class VersionRead(TypedDict):
     tags: list[str]
     task: str | None
     tree: str
+
+
+class VoteAnswer(TypedDict):
+    """What a model answered."""
+
+    model: str
+    text: str
+
+
+class VoteMessage(TypedDict):
+    """A turn of what both models were given."""
+
+    content: str
+    role: Literal["system", "user", "assistant"]
+
+
+class VoteRead(TypedDict):
+    """A vote. Of two models the one whose name comes first is a."""
+
+    a: VoteAnswer
+    b: VoteAnswer
+    created_at: str
+    id: str
+    is_blind: bool
+    messages: list[VoteMessage]
+    settings: VoteSettings
+    verdict: VoteVerdict
+    voter: str
+
+
+class VoteSettings(TypedDict):
+    """What both were asked with."""
+
+    max_tokens: NotRequired[int | None]
+    seed: NotRequired[int | None]
+    temperature: NotRequired[float | None]
+    top_p: NotRequired[float | None]
+
+
+class WinRate(TypedDict):
+    """How often one of two models was better."""
+
+    high: float | None
+    low: float | None
+    model_a: str
+    model_b: str
+    ties: int
+    votes: int
+    win_rate: float | None
+    wins_a: int
+    wins_b: int
 
 
 class WorkflowDetail(TypedDict):

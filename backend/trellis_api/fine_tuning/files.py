@@ -1,5 +1,6 @@
 """Files for fine-tuning: each is an upload that is kept, and a dataset that a worker makes of it."""
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from sqlmodel import Session
@@ -91,7 +92,22 @@ def find_dataset(session: Session, row: OpenAiFile) -> Dataset | None:
 
 def present(session: Session, row: OpenAiFile) -> FileObject:
     """A file as clients see it."""
-    dataset = find_dataset(session, row)
+    return present_many(session, [row])[0]
+
+
+def present_many(session: Session, rows: Sequence[OpenAiFile]) -> list[FileObject]:
+    """Files as clients see them; the number of queries does not depend on how many there are."""
+    found = repository.map_datasets(session, rows)
+    failed = [each.task_id for each in found.values() if each.state == DatasetState.FAILED and each.task_id]
+    reasons = {
+        task.id: task.reason
+        for some in repository.batched(failed)
+        for task in datasets.list_tasks_of_ids(session, task_ids=some)
+    }
+    return [_describe(row, found.get(row.dataset_id), reasons) for row in rows]
+
+
+def _describe(row: OpenAiFile, dataset: Dataset | None, reasons: Mapping[str, str | None]) -> FileObject:
     state = dataset.state if dataset else DatasetState.FAILED
     return FileObject(
         id=row.id,
@@ -100,18 +116,22 @@ def present(session: Session, row: OpenAiFile) -> FileObject:
         filename=row.filename,
         purpose=row.purpose,
         status=_STATUS.get(DatasetState(state), "uploaded"),
-        status_details=explain(session, dataset),
+        status_details=_explain(dataset, reasons),
     )
 
 
 def explain(session: Session, dataset: Dataset | None) -> str | None:
     """Why the rows of a file cannot be learned from; None where they can, or are still read."""
+    tasks = [] if dataset is None else datasets.list_tasks_of_ids(session, task_ids=[dataset.task_id or ""])
+    return _explain(dataset, {task.id: task.reason for task in tasks})
+
+
+def _explain(dataset: Dataset | None, reasons: Mapping[str, str | None]) -> str | None:
     if dataset is None:
         return "The rows of the file were deleted."
     if dataset.state != DatasetState.FAILED:
         return None
-    tasks = datasets.list_tasks_of_ids(session, task_ids=[dataset.task_id or ""])
-    return next((task.reason for task in tasks if task.reason), "The file could not be read.")
+    return reasons.get(dataset.task_id or "") or "The file could not be read."
 
 
 def new_file_id() -> str:

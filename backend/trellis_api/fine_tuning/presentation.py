@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, func, select
 from sqlmodel import Session
 
 from trellis_api.core.columns import utc_now
@@ -30,9 +30,15 @@ def present(session: Session, row: FineTuningJob) -> JobObject:
     return _present(session, row, job)
 
 
-def list_page(session: Session, *, after: FineTuningJob | None, limit: int) -> JobList:
+def list_page(
+    session: Session,
+    *,
+    after: FineTuningJob | None,
+    limit: int,
+    conditions: Sequence[ColumnElement[bool]] = (),
+) -> JobList:
     """Newest first."""
-    rows = repository.list_rows(session, FineTuningJob, after=after, limit=limit + 1)
+    rows = repository.list_rows(session, FineTuningJob, after=after, limit=limit + 1, conditions=conditions)
     shown = rows[:limit]
     jobs = repository.map_platform_jobs(session, shown)
     data = [_present(session, row, jobs.get(row.job_id or "")) for row in shown]

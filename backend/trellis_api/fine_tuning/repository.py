@@ -1,19 +1,23 @@
 """Queries on files and fine-tuning jobs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TypeVar
+from itertools import islice
+from typing import Any, TypeVar
 
-from sqlalchemy import update
+from sqlalchemy import ColumnElement, update
 from sqlmodel import Session, col, select, tuple_
 
 from trellis_api.core.ids import ID_LENGTH
+from trellis_api.datasets.models import Dataset
 from trellis_api.fine_tuning.models import FineTuningJob, OpenAiFile
 from trellis_api.jobs.models import Job, JobEvent
 
 Row = TypeVar("Row", OpenAiFile, FineTuningJob)
 #: Kinds of a job's events that say something to those who wait for it.
 _TOLD = ("state", "metrics", "checkpoint")
+#: Ids in one query.
+_AT_ONCE = 1000
 _LONGEST_ID = len("ftjob-") + ID_LENGTH
 
 
@@ -37,17 +41,41 @@ def lock_job(session: Session, *, job_id: str) -> FineTuningJob | None:
 
 
 def list_rows(
-    session: Session, table: type[Row], *, after: Row | None, limit: int, is_ascending: bool = False
+    session: Session,
+    table: type[Row],
+    *,
+    after: Row | None,
+    limit: int,
+    is_ascending: bool = False,
+    conditions: Sequence[ColumnElement[bool]] = (),
 ) -> list[Row]:
     """Newest first (or oldest), behind a row."""
     position = tuple_(col(table.created_at), col(table.id))
-    query = select(table)
+    query = select(table).where(*conditions)
     if after is not None:
         place: tuple[datetime, str] = (after.created_at, after.id)
         query = query.where(position > place if is_ascending else position < place)
     columns = (col(table.created_at), col(table.id))
     order = [each.asc() if is_ascending else each.desc() for each in columns]
     return list(session.exec(query.order_by(*order).limit(limit)))
+
+
+def has_metadata(wanted: Mapping[str, str] | None) -> list[ColumnElement[bool]]:
+    """Conditions on jobs: each key with its value; None for those without any."""
+    given: Any = col(FineTuningJob.request)
+    if wanted is None:
+        return [given["metadata"].as_string().is_(None)]
+    return [given[("metadata", key)].as_string() == value for key, value in wanted.items()]
+
+
+def map_datasets(session: Session, rows: Sequence[OpenAiFile]) -> dict[str, Dataset]:
+    """The rows of files that are still there, by their ids."""
+    ids = {row.dataset_id for row in rows}
+    found: dict[str, Dataset] = {}
+    for some in batched(sorted(ids)):
+        query = select(Dataset).where(col(Dataset.id).in_(some))
+        found |= {dataset.id: dataset for dataset in session.exec(query)}
+    return found
 
 
 def list_waiting(session: Session) -> Sequence[str]:
@@ -102,3 +130,10 @@ def forget_file(session: Session, row: OpenAiFile) -> None:
 def note_hyperparameters(session: Session, *, job_id: str, chosen: dict[str, object]) -> None:
     """Keep what was chosen."""
     session.exec(update(FineTuningJob).where(col(FineTuningJob.id) == job_id).values(hyperparameters=chosen))
+
+
+def batched(ids: Sequence[str]) -> Iterator[list[str]]:
+    """Some after the other, as many as a query may name."""
+    rest = iter(ids)
+    while some := list(islice(rest, _AT_ONCE)):
+        yield some

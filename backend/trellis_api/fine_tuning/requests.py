@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, TypeAdapter, model_validator
 
 from trellis_api.core.redaction import has_secret
 from trellis_api.core.texts import NO_NUL
@@ -18,6 +18,11 @@ FileId = Annotated[str, StringConstraints(max_length=64, pattern=NO_NUL)]
 Suffix = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SUFFIX, pattern=r"^[A-Za-z0-9._-]+$")]
 MetadataKey = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=NO_NUL)]
 MetadataValue = Annotated[str, StringConstraints(max_length=512, pattern=NO_NUL)]
+#: What jobs may be looked for by: a key is part of a path into JSON, where quotes would end it.
+_FilterKey = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r'^[^\x00"\\]+$')]
+METADATA: TypeAdapter[dict[str, str]] = TypeAdapter(
+    Annotated[dict[_FilterKey, MetadataValue], Field(max_length=16)]
+)
 
 
 class Hyperparameters(Strict):

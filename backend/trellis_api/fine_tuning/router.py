@@ -2,20 +2,23 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, BackgroundTasks, Depends, Path, Query
+from fastapi import APIRouter, BackgroundTasks, Depends, Path, Query, Request
 from fastapi.responses import FileResponse
+from pydantic import ValidationError
 from starlette.responses import Response
 from trellis_contracts import tasks as task_names
 
 from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep, TasksDep, WriteSession
+from trellis_api.core.errors import InvalidRequest
 from trellis_api.core.openai_errors import OPENAI_PREFIX, OPENAI_RESPONSES
+from trellis_api.core.query_parameters import DEEP_OBJECT, read_deep_object
 from trellis_api.core.texts import NO_NUL
 from trellis_api.data_tasks.service import message_for
 from trellis_api.datasets.download import disposition
 from trellis_api.datasets.upload import ReceivedForm, receive_form
 from trellis_api.fine_tuning import events, files, presentation, repository, results, service
 from trellis_api.fine_tuning.models import OpenAiFile
-from trellis_api.fine_tuning.requests import FineTuningCreate
+from trellis_api.fine_tuning.requests import METADATA, FineTuningCreate
 from trellis_api.fine_tuning.schemas import (
     CheckpointList,
     EventList,
@@ -86,7 +89,7 @@ def list_files(
     rows = repository.list_rows(
         session, OpenAiFile, after=behind, limit=limit + 1, is_ascending=order == "asc"
     )
-    data = [files.present(session, row) for row in rows[:limit]]
+    data = files.present_many(session, rows[:limit])
     return FileList(
         data=data,
         has_more=len(rows) > limit,
@@ -137,10 +140,36 @@ def create_fine_tuning_job(
 
 
 @router.get("/fine_tuning/jobs", summary="List fine-tuning jobs")
-def list_fine_tuning_jobs(session: ReadSession, after: After = None, limit: Limit = 20) -> JobList:
+def list_fine_tuning_jobs(
+    request: Request,
+    session: ReadSession,
+    after: After = None,
+    limit: Limit = 20,
+    metadata: Annotated[
+        Literal["null"] | None,
+        Query(
+            description="`metadata[key]=value`: jobs with this value; `metadata=null`: those without any.",
+            json_schema_extra=DEEP_OBJECT,
+        ),
+    ] = None,
+) -> JobList:
     """Newest first."""
     behind = service.get_job(session, job_id=after) if after else None
-    return presentation.list_page(session, after=behind, limit=limit)
+    wanted = None if metadata else _read_metadata(request)
+    conditions = repository.has_metadata(wanted)
+    return presentation.list_page(session, after=behind, limit=limit, conditions=conditions)
+
+
+def _read_metadata(request: Request) -> dict[str, str]:
+    """What ``metadata[key]=value`` asks for; refuses keys that no job can have."""
+    found = read_deep_object(request, "metadata")
+    try:
+        return METADATA.validate_python(found)
+    except ValidationError as error:
+        raise InvalidRequest(
+            "metadata: 16 keys at most, of 64 characters and without quotes; values have 512 at most.",
+            {"param": "metadata"},
+        ) from error
 
 
 @router.get("/fine_tuning/jobs/{fine_tuning_job_id}", summary="Read a fine-tuning job")

@@ -58,6 +58,7 @@ from trellis_api.models.schemas import (
 )
 from trellis_api.registry.repository import names_using
 from trellis_api.rewards.resources import uses_of
+from trellis_api.transfers.repository import transfers_of
 
 log = logging.getLogger(__name__)
 
@@ -215,6 +216,7 @@ def delete(session: Session, settings: Settings, *, model_id: str) -> None:
     jobs = names_of_jobs_using(session, model_id=model_id)
     jobs += [name for name in uses_of(session, source="models", identifier=model_id) if name not in jobs]
     jobs += tasks_with_model(session, model_id=model_id)
+    jobs += transfers_of(session, model_id=model_id)
     if jobs:
         raise ModelInUse(
             f"The model is used by {len(jobs)} unfinished job{'s' if len(jobs) > 1 else ''}.", {"jobs": jobs}

@@ -2141,6 +2141,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/models/{model_id}/gguf": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Export a model to GGUF
+         * @description Queue an export to one file, for llama.cpp and what is built on it.
+         */
+        post: operations["export_gguf_api_v1_models__model_id__gguf_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/models/{model_id}/lineage": {
         parameters: {
             query?: never;
@@ -2155,6 +2175,26 @@ export interface paths {
         get: operations["read_lineage_api_v1_models__model_id__lineage_get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/models/{model_id}/push": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Push a model to a hub
+         * @description Queue a push of all files and of the model card, as one commit. The token is the workers' own.
+         */
+        post: operations["push_model_api_v1_models__model_id__push_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2937,6 +2977,110 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/transfers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List transfers
+         * @description Newest first.
+         */
+        get: operations["list_transfers_api_v1_transfers_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/transfers/{transfer_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a transfer
+         * @description With its progress, and what it has left.
+         */
+        get: operations["read_transfer_api_v1_transfers__transfer_id__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Forget a transfer
+         * @description With the file that an export has made; what was pushed stays on the hub.
+         */
+        delete: operations["delete_transfer_api_v1_transfers__transfer_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/transfers/{transfer_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel a transfer
+         * @description End it; nothing is committed to the hub.
+         */
+        post: operations["cancel_transfer_api_v1_transfers__transfer_id__cancel_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/transfers/{transfer_id}/file": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download the file of an export
+         * @description Ranges of bytes are answered, so that a download that broke off goes on.
+         */
+        get: operations["download_transfer_file_api_v1_transfers__transfer_id__file_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/transfers/{transfer_id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resume a transfer
+         * @description Let one that failed or was cancelled go on. Files that the hub has are not sent again.
+         */
+        post: operations["resume_transfer_api_v1_transfers__transfer_id__resume_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/uploads": {
         parameters: {
             query?: never;
@@ -2991,6 +3135,90 @@ export interface paths {
          * @description The next piece, at ``Upload-Offset``; with ``Upload-Checksum`` it is checked.
          */
         patch: operations["append_upload_api_v1_uploads__upload_id__patch"];
+        trace?: never;
+    };
+    "/api/v1/votes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List votes
+         * @description Newest first.
+         */
+        get: operations["list_votes_api_v1_votes_get"];
+        put?: never;
+        /**
+         * Vote
+         * @description Keep which of two answers to the same messages is better.
+         */
+        post: operations["add_vote_api_v1_votes_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/votes/dataset": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a dataset of votes
+         * @description Preference pairs: prompt, chosen and rejected answer of each vote that chose one.
+         */
+        post: operations["make_vote_dataset_api_v1_votes_dataset_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/votes/win-rates": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Win rates of models against each other
+         * @description For each pair that was voted on, with 95 % intervals.
+         */
+        get: operations["read_win_rates_api_v1_votes_win_rates_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/votes/{vote_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Forget a vote
+         * @description Datasets that were made from it stay.
+         */
+        delete: operations["delete_vote_api_v1_votes__vote_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/v1/workflows": {
@@ -3407,6 +3635,26 @@ export interface paths {
         get: operations["read_openai_model_v1_models__name__get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/responses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Answer a text
+         * @description As OpenAI's, for texts; nothing is kept.
+         */
+        post: operations["create_response_v1_responses_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -6850,6 +7098,23 @@ export interface components {
             template_hash: string;
         };
         /**
+         * GgufCreate
+         * @description Export a model to a GGUF file.
+         */
+        GgufCreate: {
+            /**
+             * @description f16 keeps 16 bits a weight, q8_0 about 8.5.
+             * @default q8_0
+             */
+            type: components["schemas"]["GgufType"];
+        };
+        /**
+         * GgufType
+         * @description How the weights of a GGUF file are stored.
+         * @enum {string}
+         */
+        GgufType: "f16" | "q8_0";
+        /**
          * GpuRead
          * @description One NVIDIA device.
          */
@@ -7300,17 +7565,29 @@ export interface components {
             expected: number;
         };
         /**
-         * InputText
-         * @description A part of a message.
+         * InputTurn
+         * @description A turn of the conversation. What clients send back of an answer is taken and left out.
          */
-        InputText: {
-            /** Text */
-            text: string;
+        InputTurn: {
+            /** Content */
+            content: string | components["schemas"]["trellis_api__endpoints__openai__responses__InputText"][];
+            /** Id */
+            id?: string | null;
+            /** Phase */
+            phase?: string | null;
             /**
-             * Type
+             * Role
              * @enum {string}
              */
-            type: "input_text" | "output_text" | "text";
+            role: "system" | "developer" | "user" | "assistant";
+            /** Status */
+            status?: string | null;
+            /**
+             * Type
+             * @default message
+             * @constant
+             */
+            type: "message";
         };
         /**
          * InstallState
@@ -8056,7 +8333,7 @@ export interface components {
          */
         JudgeMessage: {
             /** Content */
-            content: string | components["schemas"]["InputText"] | components["schemas"]["InputText"][];
+            content: string | components["schemas"]["trellis_api__fine_tuning__graders__schemas__InputText"] | components["schemas"]["trellis_api__fine_tuning__graders__schemas__InputText"][];
             /**
              * Role
              * @enum {string}
@@ -9540,10 +9817,30 @@ export interface components {
              */
             next_cursor?: string | null;
         };
+        /** Page[TransferRead] */
+        Page_TransferRead_: {
+            /** Items */
+            items: components["schemas"]["TransferRead"][];
+            /**
+             * Next Cursor
+             * @description Give as `cursor` for the next page; null at the end.
+             */
+            next_cursor?: string | null;
+        };
         /** Page[VersionRead] */
         Page_VersionRead_: {
             /** Items */
             items: components["schemas"]["VersionRead"][];
+            /**
+             * Next Cursor
+             * @description Give as `cursor` for the next page; null at the end.
+             */
+            next_cursor?: string | null;
+        };
+        /** Page[VoteRead] */
+        Page_VoteRead_: {
+            /** Items */
+            items: components["schemas"]["VoteRead"][];
             /**
              * Next Cursor
              * @description Give as `cursor` for the next page; null at the end.
@@ -10132,6 +10429,38 @@ export interface components {
             total: number;
         };
         /**
+         * PushCreate
+         * @description Push a model with its card to a repository of a Hugging Face hub.
+         *
+         *     The hub is that of the workers' ``HF_ENDPOINT`` and the token that of their ``HF_TOKEN``: neither is
+         *     part of a request, nor kept.
+         */
+        PushCreate: {
+            /**
+             * Message
+             * @description Of the commit; by default it names the model.
+             * @default
+             */
+            message: string;
+            /**
+             * Private
+             * @description Whether a repository that is created is private.
+             * @default true
+             */
+            private: boolean;
+            /**
+             * Repo Id
+             * @description owner/name; created where there is none.
+             */
+            repo_id: string;
+            /**
+             * Revision
+             * @description Branch; created where there is none.
+             * @default main
+             */
+            revision: string;
+        };
+        /**
          * PythonGrader
          * @description ``grade(sample, item)`` of a file of one's own, in the sandbox.
          */
@@ -10528,6 +10857,65 @@ export interface components {
              * @default 1
              */
             gpus: number;
+        };
+        /**
+         * ResponseRequest
+         * @description ``POST /v1/responses``.
+         */
+        ResponseRequest: {
+            /** Input */
+            input: string | components["schemas"]["InputTurn"][];
+            /** Instructions */
+            instructions?: string | null;
+            /** Max Output Tokens */
+            max_output_tokens?: number | null;
+            /** Metadata */
+            metadata?: {
+                [key: string]: string;
+            } | null;
+            /** Model */
+            model: string;
+            /** Prompt Cache Key */
+            prompt_cache_key?: string | null;
+            /** Safety Identifier */
+            safety_identifier?: string | null;
+            /** Service Tier */
+            service_tier?: string | null;
+            /** Store */
+            store?: false | null;
+            /**
+             * Stream
+             * @default false
+             */
+            stream: boolean;
+            /** Temperature */
+            temperature?: number | null;
+            text?: components["schemas"]["TextOptions"] | null;
+            /** Top P */
+            top_p?: number | null;
+            /** User */
+            user?: string | null;
+        };
+        /**
+         * ResponseSchema
+         * @description An answer of a given form.
+         */
+        ResponseSchema: {
+            /** Description */
+            description?: string | null;
+            /** Name */
+            name: string;
+            /** Schema */
+            schema: {
+                [key: string]: unknown;
+            };
+            /** Strict */
+            strict?: boolean | null;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "json_schema";
         };
         /**
          * RewardFileCreate
@@ -12469,6 +12857,14 @@ export interface components {
             type: "text";
         };
         /**
+         * TextOptions
+         * @description How the text is to be.
+         */
+        TextOptions: {
+            /** Format */
+            format?: (components["schemas"]["TextFormat"] | components["schemas"]["JsonFormat"] | components["schemas"]["ResponseSchema"]) | null;
+        };
+        /**
          * TextPart
          * @description A part of a message. Pictures, sound and files are not read.
          */
@@ -13016,6 +13412,125 @@ export interface components {
             turns: components["schemas"]["Turn"][];
         };
         /**
+         * TransferKind
+         * @description Where a model goes.
+         * @enum {string}
+         */
+        TransferKind: "push" | "gguf";
+        /**
+         * TransferProgress
+         * @description How far the work is.
+         */
+        TransferProgress: {
+            /**
+             * Done Bytes
+             * @description Sent, or written.
+             */
+            done_bytes: number;
+            /**
+             * File
+             * @description What is sent now.
+             */
+            file?: string | null;
+            /**
+             * Total Bytes
+             * @description Of all, where it is known.
+             */
+            total_bytes?: number | null;
+        };
+        /**
+         * TransferRead
+         * @description A transfer.
+         */
+        TransferRead: {
+            /** Attempt */
+            attempt: number;
+            /**
+             * Can Cancel
+             * @default false
+             */
+            can_cancel: boolean;
+            /**
+             * Can Resume
+             * @default false
+             */
+            can_resume: boolean;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Finished At */
+            finished_at: string | null;
+            /**
+             * Has File
+             * @description GET /transfers/{id}/file answers.
+             * @default false
+             */
+            has_file: boolean;
+            /** Id */
+            id: string;
+            kind: components["schemas"]["TransferKind"];
+            /** Model Id */
+            model_id: string;
+            /** Model Name */
+            model_name: string;
+            progress: components["schemas"]["TransferProgress"] | null;
+            /**
+             * Reason
+             * @description Why it failed.
+             */
+            reason: string | null;
+            /**
+             * Request
+             * @description As it was asked for.
+             */
+            request: {
+                [key: string]: unknown;
+            };
+            result: components["schemas"]["TransferResult"] | null;
+            /** Started At */
+            started_at: string | null;
+            state: components["schemas"]["TransferState"];
+        };
+        /**
+         * TransferResult
+         * @description What a transfer that succeeded has left.
+         */
+        TransferResult: {
+            /**
+             * Commit
+             * @description Of a push.
+             */
+            commit?: string | null;
+            /**
+             * File
+             * @description Of an export: the name of the file.
+             */
+            file?: string | null;
+            /**
+             * Sha256
+             * @description Of the file.
+             */
+            sha256?: string | null;
+            /**
+             * Size Bytes
+             * @description Of the file, or of all that was pushed.
+             */
+            size_bytes?: number | null;
+            /**
+             * Url
+             * @description Of a push: the page of the repository's revision.
+             */
+            url?: string | null;
+        };
+        /**
+         * TransferState
+         * @description How far a transfer is.
+         * @enum {string}
+         */
+        TransferState: "queued" | "running" | "succeeded" | "failed" | "cancelled";
+        /**
          * TrialRead
          * @description Runs with the same values.
          */
@@ -13379,6 +13894,121 @@ export interface components {
             state: string | null;
         };
         /**
+         * VoteAnswer
+         * @description What a model answered.
+         */
+        VoteAnswer: {
+            /**
+             * Model
+             * @description As requests to /v1 name it.
+             */
+            model: string;
+            /** Text */
+            text: string;
+        };
+        /**
+         * VoteCreate
+         * @description Which of two answers to the same messages is better.
+         */
+        VoteCreate: {
+            a: components["schemas"]["VoteAnswer"];
+            b: components["schemas"]["VoteAnswer"];
+            /**
+             * Is Blind
+             * @description Whether the voter did not know which model is which.
+             * @default false
+             */
+            is_blind: boolean;
+            /**
+             * Messages
+             * @description The conversation up to the answers; the last turn is the user's.
+             */
+            messages: components["schemas"]["VoteMessage"][];
+            /** @default {} */
+            settings: components["schemas"]["VoteSettings"];
+            verdict: components["schemas"]["VoteVerdict"];
+        };
+        /**
+         * VoteDatasetCreate
+         * @description A dataset of preference pairs made from votes.
+         */
+        VoteDatasetCreate: {
+            /**
+             * Blind Only
+             * @default false
+             */
+            blind_only: boolean;
+            /**
+             * Description
+             * @default
+             */
+            description: string;
+            /**
+             * Models
+             * @description Votes on this model, or between these two; empty: all.
+             * @default []
+             */
+            models: string[];
+            /** Name */
+            name: string;
+        };
+        /**
+         * VoteMessage
+         * @description A turn of what both models were given.
+         */
+        VoteMessage: {
+            /** Content */
+            content: string;
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "system" | "user" | "assistant";
+        };
+        /**
+         * VoteRead
+         * @description A vote. Of two models the one whose name comes first is a.
+         */
+        VoteRead: {
+            a: components["schemas"]["VoteAnswer"];
+            b: components["schemas"]["VoteAnswer"];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Id */
+            id: string;
+            /** Is Blind */
+            is_blind: boolean;
+            /** Messages */
+            messages: components["schemas"]["VoteMessage"][];
+            settings: components["schemas"]["VoteSettings"];
+            verdict: components["schemas"]["VoteVerdict"];
+            /** Voter */
+            voter: string;
+        };
+        /**
+         * VoteSettings
+         * @description What both were asked with.
+         */
+        VoteSettings: {
+            /** Max Tokens */
+            max_tokens?: number | null;
+            /** Seed */
+            seed?: number | null;
+            /** Temperature */
+            temperature?: number | null;
+            /** Top P */
+            top_p?: number | null;
+        };
+        /**
+         * VoteVerdict
+         * @description Which of the two is better.
+         * @enum {string}
+         */
+        VoteVerdict: "a" | "b" | "tie" | "neither";
+        /**
          * WandbSettings
          * @description Where a run would be shown.
          */
@@ -13391,6 +14021,50 @@ export interface components {
             project: string;
             /** Tags */
             tags?: string[] | null;
+        };
+        /**
+         * WinRate
+         * @description How often one of two models was better.
+         */
+        WinRate: {
+            /**
+             * High
+             * @description Upper bound.
+             */
+            high: number | null;
+            /**
+             * Low
+             * @description Lower bound of its 95 % interval (Wilson).
+             */
+            low: number | null;
+            /** Model A */
+            model_a: string;
+            /** Model B */
+            model_b: string;
+            /**
+             * Ties
+             * @description Votes for both alike: good (tie) or bad (neither).
+             */
+            ties: number;
+            /** Votes */
+            votes: number;
+            /**
+             * Win Rate
+             * @description Share of a among the votes that chose one; None where none did.
+             */
+            win_rate: number | null;
+            /** Wins A */
+            wins_a: number;
+            /** Wins B */
+            wins_b: number;
+        };
+        /**
+         * WinRates
+         * @description One for each pair of models that was voted on, most votes first.
+         */
+        WinRates: {
+            /** Items */
+            items: components["schemas"]["WinRate"][];
         };
         /**
          * WorkflowCreate
@@ -13576,6 +14250,36 @@ export interface components {
          * @enum {string}
          */
         WorkflowState: "queued" | "installing" | "ready" | "failed";
+        /**
+         * InputText
+         * @description A part of a turn; ``output_text`` is what an earlier answer said.
+         */
+        trellis_api__endpoints__openai__responses__InputText: {
+            /** Annotations */
+            annotations?: unknown;
+            /** Logprobs */
+            logprobs?: unknown;
+            /** Text */
+            text: string;
+            /**
+             * Type
+             * @enum {string}
+             */
+            type: "input_text" | "output_text";
+        };
+        /**
+         * InputText
+         * @description A part of a message.
+         */
+        trellis_api__fine_tuning__graders__schemas__InputText: {
+            /** Text */
+            text: string;
+            /**
+             * Type
+             * @enum {string}
+             */
+            type: "input_text" | "output_text" | "text";
+        };
         /**
          * ResourcesRead
          * @description What a job occupies while it runs.
@@ -22045,6 +22749,78 @@ export interface operations {
             };
         };
     };
+    export_gguf_api_v1_models__model_id__gguf_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the model. */
+                model_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GgufCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TransferRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     read_lineage_api_v1_models__model_id__lineage_get: {
         parameters: {
             query?: never;
@@ -22063,6 +22839,78 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["LineageRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    push_model_api_v1_models__model_id__push_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the model. */
+                model_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PushCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TransferRead"];
                 };
             };
             /** @description Not logged in */
@@ -25441,6 +26289,428 @@ export interface operations {
             };
         };
     };
+    list_transfers_api_v1_transfers_get: {
+        parameters: {
+            query?: {
+                /** @description Of this model only. */
+                model?: string | null;
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_TransferRead_"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_transfer_api_v1_transfers__transfer_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the transfer. */
+                transfer_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TransferRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_transfer_api_v1_transfers__transfer_id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the transfer. */
+                transfer_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    cancel_transfer_api_v1_transfers__transfer_id__cancel_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the transfer. */
+                transfer_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TransferRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    download_transfer_file_api_v1_transfers__transfer_id__file_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the transfer. */
+                transfer_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The part that was asked for */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The range begins behind the end */
+            416: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    resume_transfer_api_v1_transfers__transfer_id__resume_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the transfer. */
+                transfer_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TransferRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     create_upload_api_v1_uploads_post: {
         parameters: {
             query?: never;
@@ -25987,6 +27257,352 @@ export interface operations {
             };
             /** @description No room on the disk */
             507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_votes_api_v1_votes_get: {
+        parameters: {
+            query?: {
+                /** @description Votes on this model, or between these two. */
+                model?: string[] | null;
+                /** @description Only votes of people who did not know the models. */
+                blind_only?: boolean;
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_VoteRead_"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    add_vote_api_v1_votes_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["VoteCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VoteRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    make_vote_dataset_api_v1_votes_dataset_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["VoteDatasetCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DatasetRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_win_rates_api_v1_votes_win_rates_get: {
+        parameters: {
+            query?: {
+                /** @description Votes on this model, or between these two. */
+                model?: string[] | null;
+                /** @description Only votes of people who did not know the models. */
+                blind_only?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WinRates"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_vote_api_v1_votes__vote_id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the vote. */
+                vote_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -27050,6 +28666,8 @@ export interface operations {
                 /** @description Id of the last one of the page before. */
                 after?: string | null;
                 limit?: number;
+                /** @description `metadata[key]=value`: jobs with this value; `metadata=null`: those without any. */
+                metadata?: "null" | null;
             };
             header?: never;
             path?: never;
@@ -27843,6 +29461,94 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ModelCard"];
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    create_response_v1_responses_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResponseRequest"];
+            };
+        };
+        responses: {
+            /** @description The answer, or its events where `stream` is true. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                    "text/event-stream": unknown;
                 };
             };
             /** @description The request has something that is not supported, or is malformed */

@@ -23,6 +23,8 @@ import pipelinesEn from '@/pipelines/locales/en'
 import pipelinesZh from '@/pipelines/locales/zh'
 import playgroundEn from '@/playground/locales/en'
 import playgroundZh from '@/playground/locales/zh'
+import registryEn from '@/registry/locales/en'
+import registryZh from '@/registry/locales/zh'
 import reportsEn from '@/reports/locales/en'
 import reportsZh from '@/reports/locales/zh'
 import rewardsEn from '@/rewards/locales/en'
@@ -48,6 +50,7 @@ export const messages = {
     overview: overviewEn,
     pipelines: pipelinesEn,
     playground: playgroundEn,
+    registry: registryEn,
     reports: reportsEn,
     rewards: rewardsEn,
     sweeps: sweepsEn,
@@ -66,6 +69,7 @@ export const messages = {
     overview: overviewZh,
     pipelines: pipelinesZh,
     playground: playgroundZh,
+    registry: registryZh,
     reports: reportsZh,
     rewards: rewardsZh,
     sweeps: sweepsZh,

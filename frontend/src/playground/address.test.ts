@@ -5,12 +5,19 @@ import { DEFAULTS } from './types'
 
 describe('the address of the playground', () => {
   it('brings back what was shared, and names only what differs', () => {
-    const shared = { models: ['starter', 'job_abcdefghijkl:200'], settings: { system: 'Be short.', temperature: 0, topP: 0.9, maxTokens: 32, seed: null }, prompt: '1+1=' }
+    const shared = { models: ['starter', 'job_abcdefghijkl:200'], settings: { system: 'Be short.', temperature: 0, topP: 0.9, maxTokens: 32, seed: null }, prompt: '1+1=', isBlind: false }
 
     const query = writeAddress(shared)
 
     expect(readAddress(query as never)).toEqual(shared)
-    expect(writeAddress({ models: [], settings: { ...DEFAULTS }, prompt: '' })).toEqual({})
+    expect(writeAddress({ models: [], settings: { ...DEFAULTS }, prompt: '', isBlind: false })).toEqual({})
+  })
+
+  it('does not say in a blind vote which column a model stands in', () => {
+    const query = writeAddress({ models: ['trained', 'base'], settings: { ...DEFAULTS }, prompt: '', isBlind: true })
+
+    expect(query).toEqual({ m: ['base', 'trained'], blind: '1' })
+    expect(readAddress(query as never).isBlind).toBe(true)
   })
 
   it('takes no more than four models, and no settings that lie outside', () => {

@@ -7,6 +7,8 @@ export interface Shared {
   models: string[]
   settings: Settings
   prompt: string
+  /** Models are asked without their names. */
+  isBlind: boolean
 }
 
 function single(value: LocationQuery[string] | undefined): string | null {
@@ -32,18 +34,21 @@ export function readAddress(query: LocationQuery): Shared {
       seed: seed === 'none' ? null : Math.round(numberOf(seed, { or: DEFAULTS.seed ?? 0, min: 0, max: Number.MAX_SAFE_INTEGER })),
     },
     prompt: single(query.prompt) ?? '',
+    isBlind: single(query.blind) === '1',
   }
 }
 
 /** Only what differs from the defaults. */
-export function writeAddress({ models, settings, prompt }: Shared): LocationQueryRaw {
+export function writeAddress({ models, settings, prompt, isBlind }: Shared): LocationQueryRaw {
   return {
-    m: models.length > 0 ? [...models] : undefined,
+    // In their order on the page the names would say which is which.
+    m: models.length === 0 ? undefined : isBlind ? [...models].sort() : [...models],
     system: settings.system || undefined,
     t: settings.temperature === DEFAULTS.temperature ? undefined : String(settings.temperature),
     p: settings.topP === DEFAULTS.topP ? undefined : String(settings.topP),
     n: settings.maxTokens === DEFAULTS.maxTokens ? undefined : String(settings.maxTokens),
     seed: settings.seed === DEFAULTS.seed ? undefined : settings.seed === null ? 'none' : String(settings.seed),
     prompt: prompt || undefined,
+    blind: isBlind ? '1' : undefined,
   }
 }

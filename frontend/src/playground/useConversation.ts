@@ -14,12 +14,14 @@ interface Context {
   model: Ref<string>
   prompts: Ref<readonly string[]>
   settings: Ref<Settings>
+  /** Turns before the first prompt. */
+  context: Ref<readonly Message[]>
   endpoint: Ref<Endpoint | undefined>
   start: (name: string) => Promise<void>
   explain: (error: ApiError) => string
 }
 
-export function useConversation({ model, prompts, settings, endpoint, start, explain }: Context) {
+export function useConversation({ model, prompts, settings, context, endpoint, start, explain }: Context) {
   const answers = reactive<Answer[]>([])
   let running: AbortController | null = null
 
@@ -29,7 +31,7 @@ export function useConversation({ model, prompts, settings, endpoint, start, exp
       const answer = answers[at]
       return [{ role: 'user', content }, ...(answer === undefined ? [] : [{ role: 'assistant' as const, content: textOf(answer) }])]
     })
-    return [...(system.trim() === '' ? [] : [{ role: 'system' as const, content: system }]), ...earlier, { role: 'user', content: prompts.value[index] ?? '' }]
+    return [...(system.trim() === '' ? [] : [{ role: 'system' as const, content: system }]), ...context.value, ...earlier, { role: 'user', content: prompts.value[index] ?? '' }]
   }
 
   /** Resolves when the model answers; the column shows meanwhile what its endpoint does. */
@@ -105,5 +107,12 @@ export function useConversation({ model, prompts, settings, endpoint, start, exp
 
   watch(model, clear)
   onScopeDispose(halt)
-  return { answers, answerTo, halt, clear }
+  /** The newest answer with what it was given; null while there is none that is whole. */
+  function newest(): { text: string; messages: Message[] } | null {
+    const index = prompts.value.length - 1
+    const answer = answers[index]
+    return answer?.state === 'done' ? { text: textOf(answer), messages: messagesUpTo(index) } : null
+  }
+
+  return { answers, answerTo, halt, clear, newest }
 }

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import httpx
+import openai
 import pytest
 import uvicorn
 from fastapi.testclient import TestClient
@@ -73,6 +74,74 @@ def test_a_stream_passes_event_by_event(
     assert text == "Hello!"
     assert [piece["usage"] for piece in pieces if "usage" in piece] == ([USAGE] if shows_usage else [])
     assert engine.bodies[0]["stream_options"] == {"include_usage": True}
+
+
+def test_a_response_is_answered_as_the_official_client_asks_for_it(
+    client: TestClient, admin_token: str, ready: dict[str, Any], engine: EngineServer
+) -> None:
+    official = openai.OpenAI(base_url="http://testserver/v1", api_key=admin_token, http_client=client)
+    first = official.responses.create(model=ready["name"], input="1+1=", instructions="Be short.")
+    assert (first.output_text, first.status) == ("Hello!", "completed")
+    turns: Any = [{"role": "user", "content": "1+1="}, *first.output, {"role": "user", "content": "Sure?"}]
+    form: Any = {"format": {"type": "json_schema", "name": "sum", "schema": {"type": "object"}}}
+
+    official.responses.create(
+        model=ready["name"], input=turns, text=form, max_output_tokens=9, temperature=0, metadata={"a": "b"}
+    )
+
+    asked, again = engine.bodies
+    assert engine.paths == ["/v1/responses"] * 2
+    assert asked == {"model": ready["name"], "input": "1+1=", "instructions": "Be short.", "store": False}
+    assert again["input"][1] == {"type": "message", "role": "assistant", "content": "Hello!"}
+    assert (again["max_output_tokens"], again["text"]) == (9, form)
+    assert "metadata" not in again
+
+
+def test_a_response_is_streamed_with_the_names_of_its_events(
+    client: TestClient, admin_token: str, ready: dict[str, Any]
+) -> None:
+    official = openai.OpenAI(base_url="http://testserver/v1", api_key=admin_token, http_client=client)
+    before = client.get("/metrics").text
+
+    events = list(official.responses.create(model=ready["name"], input="1+1=", stream=True))
+
+    deltas = [event.delta for event in events if event.type == "response.output_text.delta"]
+    assert "".join(deltas) == "Hello!"
+    last = events[-1]
+    assert last.type == "response.completed"
+    assert last.response.usage is not None
+    assert last.response.usage.output_tokens == 3
+    raw = client.post("/v1/responses", json={"model": ready["name"], "input": "?", "stream": True}).text
+    assert raw.startswith("event: response.created\ndata: {")
+    assert read_tokens(client.get("/metrics").text) - read_tokens(before) == 2 * 3
+
+
+def read_tokens(metrics: str) -> float:
+    """Tokens that engines wrote."""
+    mark = 'trellis_endpoint_tokens_total{direction="completion"} '
+    return sum(float(line.removeprefix(mark)) for line in metrics.splitlines() if line.startswith(mark))
+
+
+@pytest.mark.parametrize(
+    ("change", "param"),
+    [
+        ({"previous_response_id": "resp_1"}, "previous_response_id"),
+        ({"tools": [{"type": "web_search"}]}, "tools"),
+        ({"store": True}, "store"),
+        ({"background": True}, "background"),
+        ({"input": []}, "input"),
+        ({"max_output_tokens": 10**6}, "max_output_tokens"),
+        ({"text": {"format": {"type": "grammar"}}}, "text.format"),
+    ],
+)
+def test_what_a_response_cannot_have_is_refused_by_name(
+    client: TestClient, ready: dict[str, Any], engine: EngineServer, change: dict[str, Any], param: str
+) -> None:
+    answer = client.post("/v1/responses", json={"model": ready["name"], "input": "?", **change})
+
+    assert answer.status_code == 400
+    assert str(answer.json()["error"]["param"]).startswith(param)
+    assert engine.bodies == []
 
 
 def test_tokens_and_requests_are_counted(client: TestClient, ready: dict[str, Any]) -> None:

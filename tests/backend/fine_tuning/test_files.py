@@ -5,6 +5,7 @@ from typing import Any
 import openai
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy import event
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.uploads.service import remove_expired
@@ -59,6 +60,29 @@ def test_files_are_listed_page_by_page(official: openai.OpenAI, upload: Upload) 
     assert [file.id for file in official.files.list(limit=2)] == ids[::-1]
     assert [file.id for file in official.files.list(order="asc", limit=1)] == ids
     assert list(official.files.list(purpose="batch")) == []
+
+
+def test_a_list_of_files_takes_the_same_queries_however_long_it_is(
+    official: openai.OpenAI, upload: Upload, settings: Settings, database: Database
+) -> None:
+    statements: list[str] = []
+
+    def count() -> int:
+        statements.clear()
+        official.files.list()
+        return len(statements)
+
+    upload(b"no JSON")
+    event.listen(database.engine, "before_cursor_execute", lambda *call: statements.append(call[2]))
+    few = count()
+
+    for number in range(2, 5):
+        upload(b"no JSON" * number, is_read=False)
+    finish_data_tasks(settings, database)
+
+    assert count() == few
+    assert [file.status for file in official.files.list().data] == ["error"] * 4
+    assert all(file.status_details for file in official.files.list().data if file.status == "error")
 
 
 def test_a_deleted_file_takes_its_rows_along(

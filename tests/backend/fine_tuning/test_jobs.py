@@ -272,6 +272,28 @@ def test_jobs_are_listed_page_by_page(official: openai.OpenAI, upload: Upload, m
     assert [job.id for job in official.fine_tuning.jobs.list(limit=1)] == made[::-1]
 
 
+def test_jobs_are_found_by_their_metadata(
+    official: openai.OpenAI, upload: Upload, model: Model, client: TestClient
+) -> None:
+    file = upload(chats())
+    wanted = {"team": "a", "it's": "100%"}
+    ids = [
+        official.fine_tuning.jobs.create(model=model.name, training_file=file.id, metadata=metadata).id
+        for metadata in (wanted, {"team": "b"}, None)
+    ]
+
+    def find(**metadata: str) -> list[str]:
+        return [job.id for job in official.fine_tuning.jobs.list(metadata=metadata).data]
+
+    assert find(team="a") == find(**wanted) == [ids[0]]
+    assert find(team="c") == find(team="b", **{"it's": "100%"}) == []
+    assert len(official.fine_tuning.jobs.list().data) == 3
+    path = "/v1/fine_tuning/jobs"
+    assert [job["id"] for job in client.get(path, params={"metadata": "null"}).json()["data"]] == [ids[2]]
+    for query in ({"metadata": "x"}, {'metadata[a"b]': "x"}, {"metadata[]": "x"}, {"other[team]": "a"}):
+        assert client.get(path, params=query).status_code == 400, query
+
+
 def test_a_cancelled_job_ends_for_good(official: openai.OpenAI, job: FineTuningJob) -> None:
     cancelled = official.fine_tuning.jobs.cancel(job.id)
 

@@ -69,6 +69,8 @@ def _handler_of(engine: EngineServer) -> type[BaseHTTPRequestHandler]:
             if engine.refusal is not None:
                 status, error = engine.refusal
                 self._send(status, {"error": error})
+            elif self.path.endswith("/responses"):
+                self._respond(body)
             elif body.get("stream"):
                 self._stream(body)
             else:
@@ -80,6 +82,38 @@ def _handler_of(engine: EngineServer) -> type[BaseHTTPRequestHandler]:
                     "finish_reason": "stop",
                 }
                 self._send(200, {"model": body["model"], "choices": [choice], "usage": USAGE})
+
+        def _respond(self, body: dict[str, Any]) -> None:
+            """As vLLM answers ``/v1/responses``: the stream's events have names, and no last ``[DONE]``."""
+            text = "".join(engine.pieces)
+            part = {"type": "output_text", "text": text, "annotations": []}
+            message = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed"}
+            response = {
+                "id": "resp_1",
+                "object": "response",
+                "created_at": 1,
+                "model": body["model"],
+                "status": "completed",
+                "output": [{**message, "content": [part]}],
+                "usage": {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10},
+            }
+            if not body.get("stream"):
+                self._send(200, response)
+                return
+            events: list[dict[str, Any]] = [
+                {"type": "response.created", "response": {**response, "output": [], "usage": None}},
+                *({"type": "response.output_text.delta", "delta": piece} for piece in engine.pieces),
+                {"type": "response.completed", "response": response},
+            ]
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.send_header("transfer-encoding", "chunked")
+            self.end_headers()
+            for event in events:
+                # Without spaces, as vLLM writes it.
+                data = json.dumps(event, separators=(",", ":"))
+                self._write(f"event: {event['type']}\ndata: {data}\n\n")
+            self.wfile.write(b"0\r\n\r\n")
 
         def _send(self, status: int, content: dict[str, Any]) -> None:
             sent = json.dumps(content).encode()

@@ -67,7 +67,7 @@ def make_pretrained(folder: Path) -> Pretrained:
         return train, validation
 
     return Pretrained(
-        model=_fetch(os.environ.get(MODEL_VARIABLE) or DEFAULT, folder),
+        model=fetch(os.environ.get(MODEL_VARIABLE) or DEFAULT, folder),
         lessons=write("lessons", DataFormat.PROMPT_ANSWER, _as_lesson),
         documents=write("documents", DataFormat.TEXT, _as_document),
         pairs=write("pairs", DataFormat.PREFERENCE, _as_pair),
@@ -76,7 +76,8 @@ def make_pretrained(folder: Path) -> Pretrained:
     )
 
 
-def _fetch(name: str, folder: Path) -> Path:
+def fetch(name: str, folder: Path) -> Path:
+    """A model folder as it is, or a model of the catalogue, fetched as the platform does."""
     if Path(name).is_dir():
         return Path(name).resolve()
     target = folder / "model"

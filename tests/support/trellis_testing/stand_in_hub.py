@@ -1,5 +1,9 @@
-"""A hub that speaks what the hub client needs of its API: one repository, at one commit."""
+"""A hub that speaks what the hub client needs of its API: one repository, at one commit.
 
+It takes pushes, too: files are kept when they are committed, large ones after they were sent on their own.
+"""
+
+import base64
 import hashlib
 import json
 import threading
@@ -28,6 +32,15 @@ class StandInHub:
         self.is_broken = False
         self.downloaded: list[str] = []
         self.before_download: Callable[[], None] = lambda: None
+        #: Called with the number of bytes when a large file arrives.
+        self.before_upload: Callable[[int], None] = lambda _size: None
+        #: Content of large files by their SHA-256, committed or not.
+        self.large: dict[str, bytes] = {}
+        #: Names of files in the order in which commits brought them; messages of commits.
+        self.committed: list[str] = []
+        self.messages: list[str] = []
+        self.created: list[dict[str, Any]] = []
+        self.branches = {"main"}
         self._repository, self._commit = repository, commit
         self._api = f"/api/{kind}/{repository}"
         self._files = f"/{repository}/" if kind == "models" else f"/{kind}/{repository}/"
@@ -39,6 +52,12 @@ class StandInHub:
 
             def do_HEAD(self) -> None:
                 hub.answer(self, has_body=False)
+
+            def do_POST(self) -> None:
+                hub.take(self)
+
+            def do_PUT(self) -> None:
+                hub.store(self)
 
             def log_message(self, *_arguments: Any) -> None:
                 """Tests are quiet."""
@@ -70,6 +89,86 @@ class StandInHub:
         if path.startswith("/api/"):
             return self._describe(request, is_tree="/tree/" in path, has_body=has_body)
         return self._serve_file(request, name, has_body)
+
+    def take(self, request: BaseHTTPRequestHandler) -> None:
+        """A step of a push: a repository or branch is made, files are announced, a commit is made."""
+        body = request.rfile.read(int(request.headers.get("Content-Length") or 0))
+        path = unquote(urlsplit(request.path).path)
+        token = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        if self.is_broken:
+            return self._send(request, 500, b"", {}, has_body=True)
+        if self.required_token and token != self.required_token:
+            return self._refuse(request, 401, "Unauthorized", has_body=True)
+        steps = {
+            "/api/validate-yaml": lambda: {"errors": [], "warnings": []},
+            "/api/repos/create": lambda: self._create(json.loads(body)),
+            f"/{self._repository}.git/info/lfs/objects/batch": lambda: self._announce(json.loads(body)),
+        }
+        for prefix, step in (
+            ("branch", lambda name: self.branches.add(name) or {}),
+            ("preupload", lambda name: self._sort(name, json.loads(body))),
+            ("commit", lambda name: self._commit_files(name, body)),
+        ):
+            if path.startswith(f"{self._api}/{prefix}/"):
+                name = path.removeprefix(f"{self._api}/{prefix}/")
+                steps[path] = lambda step=step, name=name: step(name)  # type: ignore[misc]
+        answer = steps[path]() if path in steps else None
+        if answer is None:
+            return self._refuse(request, 404, "RepoNotFound", has_body=True)
+        return self._send(request, 200, json.dumps(answer).encode(), {}, has_body=True)
+
+    def store(self, request: BaseHTTPRequestHandler) -> None:
+        """A large file arrives."""
+        data = request.rfile.read(int(request.headers["Content-Length"]))
+        self.before_upload(len(data))
+        self.large[hashlib.sha256(data).hexdigest()] = data
+        self._send(request, 200, b"", {}, has_body=True)
+
+    def _create(self, wanted: dict[str, Any]) -> dict[str, Any] | None:
+        if f"{wanted['organization']}/{wanted['name']}" != self._repository:
+            return None
+        self.created.append(wanted)
+        return {"url": f"{self.url}/{self._repository}"}
+
+    def _sort(self, branch: str, wanted: dict[str, Any]) -> dict[str, Any] | None:
+        if branch not in self.branches:
+            return None
+        files = [
+            {
+                "path": file["path"],
+                "uploadMode": "lfs" if file["path"].endswith((".safetensors", ".gguf")) else "regular",
+                "shouldIgnore": False,
+            }
+            for file in wanted["files"]
+        ]
+        return {"files": files}
+
+    def _announce(self, wanted: dict[str, Any]) -> dict[str, Any]:
+        objects = []
+        for each in wanted["objects"]:
+            known = (
+                {} if each["oid"] in self.large else {"upload": {"href": f"{self.url}/store/{each['oid']}"}}
+            )
+            objects.append({**each, **({"actions": known} if known else {})})
+        return {"transfer": "basic", "objects": objects}
+
+    def _commit_files(self, branch: str, body: bytes) -> dict[str, Any] | None:
+        if branch not in self.branches:
+            return None
+        for line in map(json.loads, body.decode().splitlines()):
+            value = line["value"]
+            if line["key"] == "header":
+                self.messages.append(value["summary"])
+            elif line["key"] == "file":
+                self.files[value["path"]] = base64.b64decode(value["content"])
+                self.committed.append(value["path"])
+            elif line["key"] == "lfsFile":
+                self.files[value["path"]] = self.large[value["oid"]]
+                self.committed.append(value["path"])
+        return {
+            "commitUrl": f"{self.url}/{self._repository}/commit/{self._commit}",
+            "commitOid": self._commit,
+        }
 
     def _describe(self, request: BaseHTTPRequestHandler, *, is_tree: bool, has_body: bool) -> None:
         tree = [

@@ -25,6 +25,7 @@ _REPORTS_INTERVAL_S = 5.0
 _DRY_RUNS_SWEEP_INTERVAL_S = 5.0
 _DATA_SWEEP_INTERVAL_S = 5.0
 _ENVIRONMENTS_INTERVAL_S = 3.0
+_TRANSFERS_INTERVAL_S = 5.0
 _TIDY_INTERVAL_S = 600.0
 
 
@@ -80,6 +81,7 @@ def build_configuration() -> dict[str, Any]:
             "sweeps": _every(interval_s, tasks.ADVANCE_SWEEPS),
             "tidy-data": _every(_TIDY_INTERVAL_S, tasks.TIDY_DATA),
             "fetch-models": _every(_MODELS_SWEEP_INTERVAL_S, tasks.FETCH_PENDING_MODELS),
+            "transfers": _every(_TRANSFERS_INTERVAL_S, tasks.RUN_TRANSFERS),
         },
     }
 
@@ -100,6 +102,7 @@ app = Celery(
         "trellis_workers.rewards.tasks",
         "trellis_workers.data.tasks",
         "trellis_workers.environments.tasks",
+        "trellis_workers.transfers.tasks",
         "trellis_workers.workflows.tasks",
     ],
 )

@@ -94,14 +94,18 @@ async def _pass_events(
     try:
         with _explaining():
             lines = answer.aiter_lines()
+            name = ""
             while (line := await _until_done(_next(lines), look)) is not None:
+                if line.startswith("event:"):
+                    name = f"{line}\n"
                 if not line.startswith("data:"):
                     continue
                 if line.startswith('data: {"error"'):
                     raise EngineLost(f"The engine failed in the middle of the answer: {_read_error(line)}")
                 if '"usage":{' in line and not _take_usage(line, shows_usage=shows_usage):
                     continue
-                yield f"{line}\n\n".encode()
+                yield f"{name}{line}\n\n".encode()
+                name = ""
         outcome = "answered"
     except DomainError as error:
         outcome = "lost"
@@ -115,6 +119,8 @@ def _take_usage(line: str, *, shows_usage: bool) -> bool:
     event = json.loads(line.removeprefix("data:"))
     if event.get("choices"):
         return True
+    if isinstance(event.get("response"), dict):  # the last event of /v1/responses
+        event = event["response"]
     count_usage(event.get("usage"))
     return shows_usage
 

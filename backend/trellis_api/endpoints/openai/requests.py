@@ -112,6 +112,11 @@ class Generation(Strict):
         """Tokens of one answer, as asked for."""
         return self.max_tokens
 
+    @property
+    def shows_usage(self) -> bool:
+        """Whether a stream is to end with the tokens that it took."""
+        return self.stream_options is not None and self.stream_options.include_usage
+
     def for_engine(self, *, model: str) -> dict[str, Any]:
         """The body as an engine gets it; a stream always tells the tokens that it took."""
         body = self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True)

@@ -14,6 +14,7 @@ from trellis_api.endpoints.openai.engines import Engines
 from trellis_api.endpoints.openai.forwarding import ClientGone, EventStream, forward, refuse_gone
 from trellis_api.endpoints.openai.names import find_target, list_cards
 from trellis_api.endpoints.openai.requests import ChatRequest, CompletionRequest, Generation
+from trellis_api.endpoints.openai.responses import ResponseRequest
 from trellis_api.endpoints.openai.schemas import ModelCard, ModelList
 from trellis_api.endpoints.openai.usage import count_request
 
@@ -66,20 +67,32 @@ async def complete_text(
     return await _answer(request, engines, body, limit=settings.endpoint_max_tokens)
 
 
-async def _answer(request: Request, engines: Engines, body: Generation, *, limit: int) -> Response:
+@router.post("/responses", summary="Answer a text", response_class=Response, responses=_STREAM)
+async def create_response(
+    body: ResponseRequest, request: Request, engines: EnginesDep, settings: SettingsDep
+) -> Response:
+    """As OpenAI's, for texts; nothing is kept."""
+    return await _answer(request, engines, body, limit=settings.endpoint_max_tokens)
+
+
+async def _answer(
+    request: Request, engines: Engines, body: Generation | ResponseRequest, *, limit: int
+) -> Response:
     require_model(request, body.model)
     if (body.limit() or 0) > limit:
+        param = "max_output_tokens" if isinstance(body, ResponseRequest) else "max_tokens"
         raise InvalidRequest(
-            f"An answer may have {limit} tokens (TRELLIS_ENDPOINT_MAX_TOKENS).", {"param": "max_tokens"}
+            f"An answer may have {limit} tokens (TRELLIS_ENDPOINT_MAX_TOKENS).", {"param": param}
         )
     path = request.scope["route"].path
-    shows_usage = body.stream_options is not None and body.stream_options.include_usage
     engines.enter()
     is_handed_on = False
     try:
         engine = await engines.find(body.model, lambda: refuse_gone(request))
         passed_on = body.for_engine(model=engine.served_name)
-        response = await forward(request, engines, engine, path=path, body=passed_on, shows_usage=shows_usage)
+        response = await forward(
+            request, engines, engine, path=path, body=passed_on, shows_usage=body.shows_usage
+        )
         is_handed_on = isinstance(response, EventStream)  # counted until its last event
         return response
     except EngineLost:

@@ -25,5 +25,6 @@ def count_request(route: str, outcome: str) -> None:
 def count_usage(usage: Any) -> None:
     """Count the tokens of one answer, as the engine tells them."""
     if isinstance(usage, dict):
-        TOKENS.labels("prompt").inc(int(usage.get("prompt_tokens") or 0))
-        TOKENS.labels("completion").inc(int(usage.get("completion_tokens") or 0))
+        for direction, other in (("prompt", "input"), ("completion", "output")):
+            count = usage.get(f"{direction}_tokens") or usage.get(f"{other}_tokens") or 0
+            TOKENS.labels(direction).inc(int(count))

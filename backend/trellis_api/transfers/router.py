@@ -1,0 +1,113 @@
+"""``/transfers``: pushes of models to a hub and exports to GGUF, with progress, cancel and resume."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, BackgroundTasks, Path, Query
+from fastapi.responses import FileResponse
+from trellis_contracts.tasks import RUN_TRANSFERS
+
+from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, WriteSession
+from trellis_api.core.errors import ERROR_RESPONSES, ErrorBody
+from trellis_api.core.ids import id_pattern
+from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
+from trellis_api.datasets.download import disposition
+from trellis_api.transfers import repository, service
+from trellis_api.transfers.schemas import GgufCreate, PushCreate, TransferRead
+
+CONFLICT: dict[int | str, dict[str, Any]] = {404: ERROR_RESPONSES[404], 409: ERROR_RESPONSES[409]}
+RANGES: dict[int | str, dict[str, Any]] = {
+    206: {"description": "The part that was asked for"},
+    416: {"model": ErrorBody, "description": "The range begins behind the end"},
+}
+router = APIRouter(tags=["transfers"], responses=ERROR_RESPONSES)
+ModelId = Annotated[str, Path(description="Id of the model.", pattern=id_pattern("mdl"))]
+TransferId = Annotated[str, Path(description="Id of the transfer.", pattern=id_pattern(repository.PREFIX))]
+
+
+@router.post("/models/{model_id}/push", status_code=201, summary="Push a model to a hub", responses=CONFLICT)
+def push_model(
+    model_id: ModelId,
+    body: PushCreate,
+    session: WriteSession,
+    settings: SettingsDep,
+    tasks: TasksDep,
+    background: BackgroundTasks,
+) -> TransferRead:
+    """Queue a push of all files and of the model card, as one commit. The token is the workers' own."""
+    transfer = service.begin_push(session, settings, model_id=model_id, request=body)
+    tasks.send_later(background, RUN_TRANSFERS)
+    return service.present(settings, transfer)
+
+
+@router.post("/models/{model_id}/gguf", status_code=201, summary="Export a model to GGUF", responses=CONFLICT)
+def export_gguf(
+    model_id: ModelId,
+    body: GgufCreate,
+    session: WriteSession,
+    settings: SettingsDep,
+    tasks: TasksDep,
+    background: BackgroundTasks,
+) -> TransferRead:
+    """Queue an export to one file, for llama.cpp and what is built on it."""
+    transfer = service.begin_gguf(session, settings, model_id=model_id, request=body)
+    tasks.send_later(background, RUN_TRANSFERS)
+    return service.present(settings, transfer)
+
+
+@router.get("/transfers", summary="List transfers")
+def list_transfers(
+    session: ReadSession,
+    settings: SettingsDep,
+    model: Annotated[str | None, Query(pattern=id_pattern("mdl"), description="Of this model only.")] = None,
+    cursor: Annotated[str | None, Query(max_length=400)] = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
+) -> Page[TransferRead]:
+    """Newest first."""
+    return service.list_page(session, settings, model_id=model, cursor=cursor, limit=limit)
+
+
+@router.get("/transfers/{transfer_id}", summary="Read a transfer")
+def read_transfer(transfer_id: TransferId, session: ReadSession, settings: SettingsDep) -> TransferRead:
+    """With its progress, and what it has left."""
+    return service.present(settings, service.get_transfer(session, transfer_id=transfer_id))
+
+
+@router.post("/transfers/{transfer_id}/cancel", summary="Cancel a transfer", responses=CONFLICT)
+def cancel_transfer(transfer_id: TransferId, session: WriteSession, settings: SettingsDep) -> TransferRead:
+    """End it; nothing is committed to the hub."""
+    return service.present(settings, service.cancel(session, transfer_id=transfer_id))
+
+
+@router.post("/transfers/{transfer_id}/resume", summary="Resume a transfer", responses=CONFLICT)
+def resume_transfer(
+    transfer_id: TransferId,
+    session: WriteSession,
+    settings: SettingsDep,
+    tasks: TasksDep,
+    background: BackgroundTasks,
+) -> TransferRead:
+    """Let one that failed or was cancelled go on. Files that the hub has are not sent again."""
+    transfer = service.resume(session, transfer_id=transfer_id)
+    tasks.send_later(background, RUN_TRANSFERS)
+    return service.present(settings, transfer)
+
+
+@router.delete("/transfers/{transfer_id}", status_code=204, summary="Forget a transfer", responses=CONFLICT)
+def delete_transfer(transfer_id: TransferId, session: WriteSession, settings: SettingsDep) -> None:
+    """With the file that an export has made; what was pushed stays on the hub."""
+    service.delete(session, settings, transfer_id=transfer_id)
+
+
+@router.get(
+    "/transfers/{transfer_id}/file",
+    summary="Download the file of an export",
+    response_class=FileResponse,
+    responses={**CONFLICT, **RANGES},
+)
+def download_transfer_file(
+    transfer_id: TransferId, session: ReadSession, settings: SettingsDep
+) -> FileResponse:
+    """Ranges of bytes are answered, so that a download that broke off goes on."""
+    path = service.file_of(settings, service.get_transfer(session, transfer_id=transfer_id))
+    headers = {"Content-Disposition": disposition(path.name)}
+    return FileResponse(path, media_type="application/octet-stream", headers=headers)

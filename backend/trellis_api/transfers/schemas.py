@@ -1,0 +1,109 @@
+"""Transfers as clients ask for them and see them."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from trellis_api.core.texts import NO_NUL
+
+
+class TransferKind(StrEnum):
+    """Where a model goes."""
+
+    PUSH = "push"
+    GGUF = "gguf"
+
+
+class TransferState(StrEnum):
+    """How far a transfer is."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+TRANSFER_FINISHED = frozenset({TransferState.SUCCEEDED, TransferState.FAILED, TransferState.CANCELLED})
+
+
+class GgufType(StrEnum):
+    """How the weights of a GGUF file are stored."""
+
+    F16 = "f16"
+    Q8_0 = "q8_0"
+
+
+class PushCreate(BaseModel):
+    """Push a model with its card to a repository of a Hugging Face hub.
+
+    The hub is that of the workers' ``HF_ENDPOINT`` and the token that of their ``HF_TOKEN``: neither is
+    part of a request, nor kept.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    repo_id: Annotated[
+        str,
+        StringConstraints(
+            max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}$"
+        ),
+    ] = Field(description="owner/name; created where there is none.")
+    revision: Annotated[str, StringConstraints(max_length=120, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")] = (
+        Field(default="main", description="Branch; created where there is none.")
+    )
+    private: bool = Field(default=True, description="Whether a repository that is created is private.")
+    message: Annotated[str, StringConstraints(max_length=200, pattern=NO_NUL)] = Field(
+        default="", description="Of the commit; by default it names the model."
+    )
+
+
+class GgufCreate(BaseModel):
+    """Export a model to a GGUF file."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    type: GgufType = Field(default=GgufType.Q8_0, description="f16 keeps 16 bits a weight, q8_0 about 8.5.")
+
+
+class TransferProgress(BaseModel):
+    """How far the work is."""
+
+    done_bytes: int = Field(ge=0, description="Sent, or written.")
+    total_bytes: int | None = Field(default=None, ge=0, description="Of all, where it is known.")
+    file: str | None = Field(default=None, description="What is sent now.")
+
+
+class TransferResult(BaseModel):
+    """What a transfer that succeeded has left."""
+
+    url: str | None = Field(default=None, description="Of a push: the page of the repository's revision.")
+    commit: str | None = Field(default=None, description="Of a push.")
+    file: str | None = Field(default=None, description="Of an export: the name of the file.")
+    size_bytes: int | None = Field(default=None, description="Of the file, or of all that was pushed.")
+    sha256: str | None = Field(default=None, description="Of the file.")
+
+
+class TransferRead(BaseModel):
+    """A transfer."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: str
+    kind: TransferKind
+    state: TransferState
+    model_id: str
+    model_name: str
+    request: dict[str, Any] = Field(description="As it was asked for.")
+    progress: TransferProgress | None
+    result: TransferResult | None
+    reason: str | None = Field(description="Why it failed.")
+    attempt: int
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    can_cancel: bool = False
+    can_resume: bool = False
+    has_file: bool = Field(default=False, description="GET /transfers/{id}/file answers.")

@@ -1,0 +1,1 @@
+"""Votes of the playground: which of two answers is better, win rates, and pairs to learn from."""

@@ -1,0 +1,77 @@
+"""Queries on votes."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, delete
+from sqlmodel import Session, and_, col, func, or_, select, tuple_
+
+from trellis_api.core.ids import is_id
+from trellis_api.votes.models import Vote
+from trellis_api.votes.schemas import VoteFilter
+
+PREFIX = "vot"
+#: Pairs of models that a table of win rates may have.
+MAX_PAIRS = 200
+_PAGE = 500
+
+
+def add_vote(session: Session, vote: Vote) -> None:
+    """Insert."""
+    session.add(vote)
+    session.flush()
+
+
+def find_vote(session: Session, *, vote_id: str) -> Vote | None:
+    """The vote of this id; None for anything that is no id."""
+    return session.get(Vote, vote_id) if is_id(vote_id, prefix=PREFIX) else None
+
+
+def delete_vote(session: Session, *, vote_id: str) -> None:
+    """Delete the row."""
+    session.exec(delete(Vote).where(col(Vote.id) == vote_id))
+
+
+def list_votes(
+    session: Session, wanted: VoteFilter, *, after: tuple[datetime, str] | None, limit: int
+) -> Sequence[Vote]:
+    """Newest first."""
+    query = select(Vote).where(*_conditions(wanted))
+    if after:
+        query = query.where(tuple_(col(Vote.created_at), col(Vote.id)) < after)
+    newest_first = (col(Vote.created_at).desc(), col(Vote.id).desc())
+    return session.exec(query.order_by(*newest_first).limit(limit)).all()
+
+
+def iterate_decided(session: Session, wanted: VoteFilter) -> Iterator[Vote]:
+    """Votes with a better and a worse answer, oldest first, a page at a time."""
+    query = select(Vote).where(
+        *_conditions(wanted),
+        col(Vote.verdict).in_(("a", "b")),
+        col(Vote.answer_a) != col(Vote.answer_b),
+    )
+    yield from session.exec(
+        query.order_by(col(Vote.created_at), col(Vote.id)).execution_options(yield_per=_PAGE)
+    )
+
+
+def count_verdicts(session: Session, wanted: VoteFilter) -> Sequence[tuple[str, str, str, int]]:
+    """Votes by pair of models and verdict; a model against itself tells nothing."""
+    query = (
+        select(Vote.model_a, Vote.model_b, Vote.verdict, func.count())
+        .where(*_conditions(wanted), col(Vote.model_a) != col(Vote.model_b))
+        .group_by(Vote.model_a, Vote.model_b, Vote.verdict)
+    )
+    return session.exec(query).all()
+
+
+def _conditions(wanted: VoteFilter) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = []
+    if wanted.blind_only:
+        found.append(col(Vote.is_blind).is_(True))
+    if len(wanted.models) == 1:
+        found.append(or_(col(Vote.model_a) == wanted.models[0], col(Vote.model_b) == wanted.models[0]))
+    elif wanted.models:
+        first, second = sorted(wanted.models)
+        found.append(and_(col(Vote.model_a) == first, col(Vote.model_b) == second))
+    return found

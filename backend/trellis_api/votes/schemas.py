@@ -1,0 +1,127 @@
+"""Votes as clients send and see them."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from trellis_api.core.texts import NO_NUL, Description, Name
+
+#: Characters of a text: more than any context holds is no prompt.
+_MAX_TEXT = 200_000
+Text = Annotated[str, StringConstraints(max_length=_MAX_TEXT, pattern=NO_NUL)]
+ModelName = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=NO_NUL)]
+
+
+class VoteVerdict(StrEnum):
+    """Which of the two is better."""
+
+    A = "a"
+    B = "b"
+    TIE = "tie"
+    NEITHER = "neither"
+
+
+class VoteMessage(BaseModel):
+    """A turn of what both models were given."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    role: Literal["system", "user", "assistant"]
+    content: Text
+
+
+class VoteAnswer(BaseModel):
+    """What a model answered."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: ModelName = Field(description="As requests to /v1 name it.")
+    text: Text
+
+
+class VoteSettings(BaseModel):
+    """What both were asked with."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    max_tokens: int | None = Field(default=None, ge=1, le=2**31 - 1)
+    seed: int | None = Field(default=None, ge=0, le=2**63 - 1)
+
+
+class VoteCreate(BaseModel):
+    """Which of two answers to the same messages is better."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    messages: Annotated[list[VoteMessage], Field(min_length=1, max_length=200)] = Field(
+        description="The conversation up to the answers; the last turn is the user's."
+    )
+    a: VoteAnswer
+    b: VoteAnswer
+    verdict: VoteVerdict
+    is_blind: bool = Field(default=False, description="Whether the voter did not know which model is which.")
+    settings: VoteSettings = VoteSettings()
+
+    @model_validator(mode="after")
+    def _ends_with_the_user(self) -> Self:
+        if self.messages[-1].role != "user":
+            raise ValueError("the last message must be the user's")
+        return self
+
+
+class VoteRead(BaseModel):
+    """A vote. Of two models the one whose name comes first is a."""
+
+    id: str
+    voter: str
+    messages: list[VoteMessage]
+    a: VoteAnswer
+    b: VoteAnswer
+    verdict: VoteVerdict
+    is_blind: bool
+    settings: VoteSettings
+    created_at: datetime
+
+
+class WinRate(BaseModel):
+    """How often one of two models was better."""
+
+    model_a: str
+    model_b: str
+    wins_a: int
+    wins_b: int
+    ties: int = Field(description="Votes for both alike: good (tie) or bad (neither).")
+    votes: int
+    win_rate: float | None = Field(
+        description="Share of a among the votes that chose one; None where none did."
+    )
+    low: float | None = Field(description="Lower bound of its 95 % interval (Wilson).")
+    high: float | None = Field(description="Upper bound.")
+
+
+class WinRates(BaseModel):
+    """One for each pair of models that was voted on, most votes first."""
+
+    items: list[WinRate]
+
+
+class VoteFilter(BaseModel):
+    """Which votes are meant."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    models: Annotated[list[ModelName], Field(max_length=2)] = Field(
+        default=[], description="Votes on this model, or between these two; empty: all."
+    )
+    blind_only: bool = False
+
+
+class VoteDatasetCreate(VoteFilter):
+    """A dataset of preference pairs made from votes."""
+
+    name: Name
+    description: Description = ""

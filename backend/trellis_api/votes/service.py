@@ -1,0 +1,163 @@
+"""Decides about votes: how they are kept, what they say of two models, and what is learned from them."""
+
+import hashlib
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+from sqlmodel import Session
+from trellis_contracts.data_tasks import UploadSource
+
+from trellis_api.core.columns import utc_now
+from trellis_api.core.ids import new_id
+from trellis_api.core.pagination import Page, cut_page, decode_time_position
+from trellis_api.core.settings import Settings
+from trellis_api.core.texts import storable
+from trellis_api.uploads import storage
+from trellis_api.uploads.storage import StoredUpload, UploadRecord
+from trellis_api.votes import repository
+from trellis_api.votes.errors import NoVotesToLearnFrom, VoteNotFound
+from trellis_api.votes.models import Vote
+from trellis_api.votes.schemas import (
+    VoteAnswer,
+    VoteCreate,
+    VoteFilter,
+    VoteMessage,
+    VoteRead,
+    VoteSettings,
+    VoteVerdict,
+    WinRate,
+    WinRates,
+)
+
+_TURNED = {VoteVerdict.A: VoteVerdict.B, VoteVerdict.B: VoteVerdict.A}
+
+
+def add(session: Session, *, request: VoteCreate, voter: str) -> Vote:
+    """Keep a vote; of two models the one whose name comes first is a, whatever stood where."""
+    a, b, verdict = request.a, request.b, request.verdict
+    if b.model < a.model:
+        a, b, verdict = b, a, _TURNED.get(verdict, verdict)
+    vote = Vote(
+        id=new_id(repository.PREFIX),
+        voter=voter,
+        model_a=a.model,
+        model_b=b.model,
+        verdict=verdict.value,
+        is_blind=request.is_blind,
+        messages=[{"role": each.role, "content": storable(each.content)} for each in request.messages],
+        answer_a=storable(a.text),
+        answer_b=storable(b.text),
+        settings=request.settings.model_dump(mode="json", exclude_none=True),
+    )
+    repository.add_vote(session, vote)
+    return vote
+
+
+def present(vote: Vote) -> VoteRead:
+    """A vote as clients see it."""
+    return VoteRead(
+        id=vote.id,
+        voter=vote.voter,
+        messages=[VoteMessage.model_validate(each) for each in vote.messages],
+        a=VoteAnswer(model=vote.model_a, text=vote.answer_a),
+        b=VoteAnswer(model=vote.model_b, text=vote.answer_b),
+        verdict=VoteVerdict(vote.verdict),
+        is_blind=vote.is_blind,
+        settings=VoteSettings.model_validate(vote.settings),
+        created_at=vote.created_at,
+    )
+
+
+def list_page(session: Session, wanted: VoteFilter, *, cursor: str | None, limit: int) -> Page[VoteRead]:
+    """One page, newest first."""
+    after = decode_time_position(cursor) if cursor else None
+    rows = repository.list_votes(session, wanted, after=after, limit=limit + 1)
+    shown, next_cursor = cut_page(rows, limit=limit)
+    return Page(items=[present(row) for row in shown], next_cursor=next_cursor)
+
+
+def delete(session: Session, *, vote_id: str) -> None:
+    """Forget a vote; datasets that were made from it stay."""
+    if repository.find_vote(session, vote_id=vote_id) is None:
+        raise VoteNotFound(f"There is no vote '{vote_id[:40]}'.")
+    repository.delete_vote(session, vote_id=vote_id)
+
+
+def rate(session: Session, wanted: VoteFilter) -> WinRates:
+    """Win rates of all pairs that were voted on, with Wilson's interval at 95 %."""
+    pairs: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for model_a, model_b, verdict, count in repository.count_verdicts(session, wanted):
+        pairs[model_a, model_b][verdict] += count
+    rates = [_rate(*models, counts) for models, counts in pairs.items()]
+    rates.sort(key=lambda each: (-each.votes, each.model_a, each.model_b))
+    return WinRates(items=rates[: repository.MAX_PAIRS])
+
+
+def _rate(model_a: str, model_b: str, counts: Counter[str]) -> WinRate:
+    wins_a, wins_b = counts[VoteVerdict.A], counts[VoteVerdict.B]
+    from trellis_evaluation.statistics import wilson  # scipy: not before somebody asks
+
+    decided = wins_a + wins_b
+    interval = wilson(wins_a, decided) if decided else None
+    return WinRate(
+        model_a=model_a,
+        model_b=model_b,
+        wins_a=wins_a,
+        wins_b=wins_b,
+        ties=counts[VoteVerdict.TIE] + counts[VoteVerdict.NEITHER],
+        votes=counts.total(),
+        win_rate=wins_a / decided if decided else None,
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+    )
+
+
+def write_pairs(session: Session, settings: Settings, wanted: VoteFilter, *, filename: str) -> StoredUpload:
+    """An upload with one preference row for each vote that chose an answer. Raises ``NoVotesToLearnFrom``.
+
+    Ties, and votes on two answers that are the same, have nothing to learn from.
+    """
+    upload = storage.reserve(settings)
+    try:
+        size, sha256 = _write(upload, repository.iterate_decided(session, wanted))
+    except BaseException:
+        upload.remove()
+        raise
+    if size == 0:
+        upload.remove()
+        raise NoVotesToLearnFrom("No vote that is meant has a better and a worse answer.")
+    record = UploadRecord(filename=filename, size_bytes=size, sha256=sha256, created_at=utc_now())
+    upload.write_record(record)
+    return upload
+
+
+def source_of(upload: StoredUpload) -> UploadSource:
+    """The upload as imports name it."""
+    return UploadSource(upload=upload.id)
+
+
+def _write(upload: StoredUpload, votes: Iterable[Vote]) -> tuple[int, str]:
+    """Size and hash of what was written."""
+    digest, size = hashlib.sha256(), 0
+    with upload.path.open("wb") as output:
+        for vote in votes:
+            line = json.dumps(_as_pair(vote), ensure_ascii=False).encode() + b"\n"
+            digest.update(line)
+            size += output.write(line)
+    return size, digest.hexdigest()
+
+
+def _as_pair(vote: Vote) -> dict[str, object]:
+    chosen, rejected = vote.answer_a, vote.answer_b
+    models = vote.model_a, vote.model_b
+    if vote.verdict == VoteVerdict.B:
+        chosen, rejected, models = rejected, chosen, models[::-1]
+    return {
+        "prompt": vote.messages,
+        "chosen": [{"role": "assistant", "content": chosen}],
+        "rejected": [{"role": "assistant", "content": rejected}],
+        "chosen_model": models[0],
+        "rejected_model": models[1],
+        "vote": vote.id,
+    }

@@ -1,0 +1,179 @@
+"""`trellis models push`, `trellis models gguf` and `trellis transfers`: models on their way elsewhere."""
+
+import hashlib
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from trellis_cli.client import ApiClient, connect
+from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.finding import find_model
+from trellis_cli.output import Json, age, out, print_json, print_table, size, styled
+from trellis_cli.task_bar import TransferBar
+from trellis_cli.waiting import read_patiently
+
+app = typer.Typer(no_args_is_help=True)
+Model = Annotated[str, typer.Argument(help="Id (mdl_...) or name; of several of the name, the newest.")]
+Transfer = Annotated[str, typer.Argument(help="Id of the transfer (trf_...).")]
+Wait = Annotated[bool, typer.Option(help="Follow it to its end.")]
+_POLL_S = 1.0
+_UNFINISHED = ("queued", "running")
+
+
+def push(
+    model: Model,
+    repo: Annotated[str, typer.Argument(help="owner/name on the hub; created where there is none.")],
+    revision: Annotated[str, typer.Option(help="Branch; created where there is none.")] = "main",
+    public: Annotated[
+        bool, typer.Option("--public", help="A repository that is created is public; default private.")
+    ] = False,
+    message: Annotated[str, typer.Option(help="Of the commit; default names the model.")] = "",
+    wait: Wait = True,
+    as_json: Json = False,
+) -> None:
+    """Push a model with its card to a hub, e.g. `trellis models push support-bot team/support-bot`.
+
+    The hub and the token are those of the workers: HF_ENDPOINT and HF_TOKEN.
+    """
+    client = connect()
+    body = {"repo_id": repo, "revision": revision, "private": not public, "message": message}
+    transfer = client.post(f"/models/{find_model(client, model)}/push", body)
+    _follow(client, transfer, wait=wait, as_json=as_json)
+
+
+def gguf(
+    model: Model,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Download it to this file or folder.")
+    ] = None,
+    kind: Annotated[str, typer.Option("--type", help="f16 or q8_0.")] = "q8_0",
+    wait: Wait = True,
+    as_json: Json = False,
+) -> None:
+    """Export a model to a GGUF file, e.g. `trellis models gguf support-bot --output .`."""
+    if output is not None and not wait:
+        raise Problem(
+            "--output needs the export to be followed: leave --no-wait out", exit_code=ExitCode.USAGE
+        )
+    client = connect()
+    transfer = client.post(f"/models/{find_model(client, model)}/gguf", {"type": kind})
+    transfer = _follow(client, transfer, wait=wait, as_json=as_json)
+    if output is not None:
+        _download(client, transfer, output)
+
+
+@app.command("list")
+def list_transfers(
+    model: Annotated[str | None, typer.Option(help="Of this model only.")] = None, as_json: Json = False
+) -> None:
+    """Pushes and exports, newest first."""
+    client = connect()
+    only = {} if model is None else {"model": find_model(client, model)}
+    items = list(client.pages("/transfers", **only))
+    if as_json:
+        print_json(items)
+        return
+    rows = [
+        (
+            each["id"],
+            each["kind"],
+            each["model_name"],
+            styled(each["state"]),
+            describe(each),
+            age(each["created_at"]),
+        )
+        for each in items
+    ]
+    print_table(("id", "kind", "model", "state", "what", "age"), rows)
+
+
+@app.command()
+def cancel(transfer: Transfer) -> None:
+    """End one that waits or runs; nothing is committed to the hub."""
+    _tell(connect().post(f"/transfers/{transfer}/cancel"))
+
+
+@app.command()
+def resume(transfer: Transfer, wait: Wait = True, as_json: Json = False) -> None:
+    """Let one that failed or was cancelled go on; what the hub has is not sent again."""
+    client = connect()
+    _follow(client, client.post(f"/transfers/{transfer}/resume"), wait=wait, as_json=as_json)
+
+
+@app.command()
+def download(
+    transfer: Transfer,
+    output: Annotated[Path, typer.Argument(help="File or folder to write to.")] = Path(),
+) -> None:
+    """Download the file of an export."""
+    client = connect()
+    _download(client, client.get(f"/transfers/{transfer}"), output)
+
+
+@app.command()
+def delete(transfer: Transfer) -> None:
+    """Forget a finished one, with the file that it has made; what was pushed stays on the hub."""
+    connect().delete(f"/transfers/{transfer}")
+
+
+def describe(transfer: dict[str, Any]) -> str:
+    """Where it goes, or what it has left, in a line."""
+    if transfer["state"] == "failed":
+        return str(transfer["reason"])
+    request, result = transfer["request"], transfer["result"] or {}
+    if transfer["kind"] == "push":
+        return str(result.get("url") or f"{request['repo_id']}@{request['revision']}")
+    return f"{result['file']}  {size(result['size_bytes'])}" if result else str(request["type"])
+
+
+def _follow(client: ApiClient, transfer: dict[str, Any], *, wait: bool, as_json: bool) -> dict[str, Any]:
+    if wait:
+        with TransferBar() as bar:
+            while transfer["state"] in _UNFINISHED:
+                bar.show(transfer)
+                time.sleep(_POLL_S)
+                transfer = read_patiently(client, f"/transfers/{transfer['id']}")
+        if transfer["state"] != "succeeded":
+            hint = f"trellis transfers resume {transfer['id']}"
+            raise Problem(
+                f"{transfer['id']} {transfer['state']}: {transfer['reason'] or ''}".rstrip(": "), hint=hint
+            )
+    if as_json:
+        print_json(transfer)
+    else:
+        _tell(transfer)
+    return transfer
+
+
+def _tell(transfer: dict[str, Any]) -> None:
+    line = f"{transfer['id']}  {transfer['state']}  {describe(transfer)}"
+    out.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _download(client: ApiClient, transfer: dict[str, Any], output: Path) -> None:
+    if not transfer["has_file"]:
+        raise Problem(f"{transfer['id']} has no file: it is no export, or is not done")
+    target = output / transfer["result"]["file"] if output.is_dir() else output
+    unfinished = target.with_name(f".{target.name}.{transfer['id']}.unfinished")
+    there = unfinished.stat().st_size if unfinished.exists() else 0
+    total = int(transfer["result"]["size_bytes"])
+    headers = {"Range": f"bytes={there}-"} if 0 < there < total else {}
+    try:
+        with (
+            client.open(f"/transfers/{transfer['id']}/file", headers=headers) as answer,
+            unfinished.open("ab" if answer.status_code == 206 else "wb") as handle,
+        ):
+            for piece in answer.iter_bytes():
+                handle.write(piece)
+    except OSError as error:
+        raise Problem(f"{target} cannot be written: {error.strerror}") from error
+    if unfinished.stat().st_size < total:
+        raise Problem(f"{target.name} is not whole", hint="the same command goes on where it stopped")
+    with unfinished.open("rb") as written:
+        if hashlib.file_digest(written, "sha256").hexdigest() != transfer["result"]["sha256"]:
+            unfinished.unlink()
+            raise Problem(f"{target.name} is not what the platform has made", hint="download it again")
+    unfinished.replace(target)
+    out.print(f"{target}  {size(total)}", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest'
+
+import { handedOf, readHanded, turnsOf } from './handing'
+
+describe('a prompt from another page', () => {
+  it('is the last question with all that was said before it, and without what was answered', () => {
+    const turns = [
+      { role: 'system', text: 'Be short.' },
+      { role: 'user', text: '1+1=' },
+      { role: 'assistant', text: '2' },
+      { role: 'user', text: 'Sure?' },
+      { role: 'assistant', text: 'Yes.' },
+    ]
+
+    expect(handedOf(turns)).toEqual({
+      system: 'Be short.',
+      context: [{ role: 'user', content: '1+1=' }, { role: 'assistant', content: '2' }],
+      prompt: 'Sure?',
+    })
+    expect(handedOf([{ role: 'assistant', text: 'Hello.' }])).toBeNull()
+    expect(handedOf([{ role: 'tool', text: '{}' }, { role: 'user', text: 'And?' }])).toBeNull()
+  })
+
+  it('is read out of a rendered chat template', () => {
+    expect(turnsOf('<|im_start|>system\nBe short.<|im_end|>\n<|im_start|>user\n1+1=\n2+2=<|im_end|>\n<|im_start|>assistant\n')).toEqual([
+      { role: 'system', text: 'Be short.' },
+      { role: 'user', text: '1+1=\n2+2=' },
+    ])
+    expect(turnsOf('<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\n1+1=<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n')).toEqual([{ role: 'user', text: '1+1=' }])
+    expect(turnsOf('Question: 1+1=\nAnswer:')).toEqual([{ role: 'user', text: 'Question: 1+1=\nAnswer:' }])
+  })
+
+  it('comes through the history of the browser', () => {
+    const handed = { system: '', context: [{ role: 'user' as const, content: 'a' }], prompt: 'b' }
+
+    expect(readHanded({ handed: JSON.stringify(handed) })).toEqual(handed)
+    expect([readHanded(null), readHanded({}), readHanded({ handed: '{"prompt": 1}' })]).toEqual([null, null, null])
+  })
+})

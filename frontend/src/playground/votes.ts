@@ -1,0 +1,55 @@
+/** Votes on two answers: what is sent, and how columns are mixed so that nobody knows which is which. */
+import { api, unwrap } from '@/api/client'
+import type { components } from '@/api/schema'
+
+import type { Message } from './stream'
+import type { Settings } from './types'
+
+export type Verdict = components['schemas']['VoteVerdict']
+export type WinRate = components['schemas']['WinRate']
+export type Vote = components['schemas']['VoteRead']
+
+/** An answer that can be voted on, with what it was given. */
+export interface Voted {
+  model: string
+  text: string
+  messages: readonly Message[]
+}
+
+export async function sendVote({ a, b, verdict, isBlind, settings }: { a: Voted; b: Voted; verdict: Verdict; isBlind: boolean; settings: Settings }): Promise<Vote> {
+  const { temperature, topP, maxTokens, seed } = settings
+  return unwrap(
+    api.POST('/api/v1/votes', {
+      body: {
+        messages: [...a.messages],
+        a: { model: a.model, text: a.text },
+        b: { model: b.model, text: b.text },
+        verdict,
+        is_blind: isBlind,
+        settings: { temperature, top_p: topP, max_tokens: maxTokens, seed },
+      },
+    }),
+  )
+}
+
+/** Both were given the same: after different answers a conversation has gone two ways, and compares nothing. */
+export function areComparable(a: Voted, b: Voted): boolean {
+  return JSON.stringify(a.messages) === JSON.stringify(b.messages)
+}
+
+/** In an order by chance (Fisher and Yates); `random` is from 0 to below 1. */
+export function shuffled<T>(items: readonly T[], random: () => number = Math.random): T[] {
+  const mixed = [...items]
+  for (let last = mixed.length - 1; last > 0; last -= 1) {
+    const other = Math.floor(random() * (last + 1))
+    const [one, two] = [mixed[last] as T, mixed[other] as T]
+    mixed[last] = two
+    mixed[other] = one
+  }
+  return mixed
+}
+
+/** What a column is called while its model is hidden: A, B, C, D. */
+export function letterOf(index: number): string {
+  return String.fromCharCode('A'.charCodeAt(0) + index)
+}

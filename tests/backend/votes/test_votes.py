@@ -1,0 +1,134 @@
+"""Votes on two answers: how they are kept, win rates, and datasets of preference pairs."""
+
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from trellis_api.core.database import Database
+from trellis_api.core.settings import Settings
+from trellis_testing.data_tasks import finish_data_tasks
+
+VOTES = "/api/v1/votes"
+
+
+def vote(
+    client: TestClient, verdict: str, a: str = "base", b: str = "trained", **fields: Any
+) -> dict[str, Any]:
+    body = {
+        "messages": [{"role": "system", "content": "Be short."}, {"role": "user", "content": "1+1="}],
+        "a": {"model": a, "text": "3"},
+        "b": {"model": b, "text": "2"},
+        "verdict": verdict,
+    } | fields
+    answer = client.post(VOTES, json=body)
+    assert answer.status_code == 201, answer.text
+    return dict(answer.json())
+
+
+def rates(client: TestClient, **params: Any) -> list[dict[str, Any]]:
+    return list(client.get(f"{VOTES}/win-rates", params=params).json()["items"])
+
+
+def test_a_vote_is_kept_whatever_stood_where(client: TestClient) -> None:
+    made = vote(client, "a", a="trained", b="base", settings={"temperature": 0.5, "seed": 1})
+
+    assert (made["a"]["model"], made["b"]["model"], made["verdict"]) == ("base", "trained", "b")
+    assert (made["b"]["text"], made["voter"], made["is_blind"]) == ("3", "admin", False)
+    (listed,) = client.get(VOTES).json()["items"]
+    assert listed == made
+    assert listed["settings"]["temperature"] == 0.5
+
+
+def test_the_win_rate_has_the_interval_of_wilson_and_leaves_ties_out(client: TestClient) -> None:
+    for verdict in ("b", "b", "b", "a", "tie", "neither"):
+        vote(client, verdict)
+    vote(client, "a", a="trained", b="base")  # the other way round: one more for trained
+
+    (found,) = rates(client)
+
+    assert (found["wins_a"], found["wins_b"], found["ties"], found["votes"]) == (1, 4, 2, 7)
+    assert found["win_rate"] == 0.2
+    # Wilson (1927) for 1 of 5 at 95 %.
+    assert (round(found["low"], 4), round(found["high"], 4)) == (0.0362, 0.6245)
+
+
+def test_pairs_are_told_apart_and_blind_votes_alone_can_be_counted(client: TestClient) -> None:
+    vote(client, "a")
+    vote(client, "b", is_blind=True)
+    vote(client, "tie", a="base", b="other")
+    vote(client, "a", a="base", b="base")
+
+    assert [(each["model_b"], each["votes"]) for each in rates(client)] == [("trained", 2), ("other", 1)]
+    assert [each["win_rate"] for each in rates(client, blind_only=True)] == [0.0]
+    assert rates(client, model=["other", "base"])[0]["win_rate"] is None
+    assert len(client.get(VOTES, params={"model": "trained"}).json()["items"]) == 2
+
+
+@pytest.mark.slow
+def test_votes_become_a_dataset_that_dpo_learns_from(
+    client: TestClient, settings: Settings, database: Database
+) -> None:
+    chosen = vote(client, "b", is_blind=True)
+    vote(client, "tie", is_blind=True)
+    vote(client, "a")
+    vote(client, "a", is_blind=True)
+
+    made = client.post(
+        f"{VOTES}/dataset", json={"name": "votes", "blind_only": True, "models": ["trained", "base"]}
+    )
+    assert made.status_code == 201, made.text
+    finish_data_tasks(settings, database)
+
+    dataset = client.get(f"/api/v1/datasets/{made.json()['id']}").json()
+    assert (dataset["state"], dataset["format"], dataset["row_count"]) == ("ready", "preference", 2)
+    rows = client.get(f"/api/v1/datasets/{dataset['id']}/rows").json()["rows"]
+    assert rows[0]["prompt"] == chosen["messages"]
+    assert rows[0]["chosen"] == [{"role": "assistant", "content": "2"}]
+    assert rows[0]["rejected"] == [{"role": "assistant", "content": "3"}]
+    assert (rows[0]["chosen_model"], rows[0]["vote"]) == ("trained", chosen["id"])
+    assert rows[1]["chosen_model"] == "base"
+
+
+def test_without_a_decision_there_is_nothing_to_learn(client: TestClient, settings: Settings) -> None:
+    vote(client, "tie")
+    same = {"a": {"model": "base", "text": "2"}, "b": {"model": "trained", "text": "2"}, "verdict": "a"}
+    body = {"messages": [{"role": "user", "content": "?"}], **same}
+    assert client.post(VOTES, json=body).status_code == 201
+
+    answer = client.post(f"{VOTES}/dataset", json={"name": "votes"})
+
+    assert (answer.status_code, answer.json()["error"]) == (409, "no_votes_to_learn_from")
+    assert client.get("/api/v1/datasets").json()["items"] == []
+    assert list((settings.data_root / "uploads").glob("up_*")) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"verdict": "c"},
+        {"messages": []},
+        {"messages": [{"role": "assistant", "content": "x"}]},
+        {"messages": [{"role": "tool", "content": "x"}]},
+        {"a": {"model": "", "text": "x"}},
+        {"more": 1},
+    ],
+)
+def test_what_is_no_vote_is_refused(client: TestClient, change: dict[str, Any]) -> None:
+    body = {
+        "messages": [{"role": "user", "content": "?"}],
+        "a": {"model": "x", "text": "1"},
+        "b": {"model": "y", "text": "2"},
+        "verdict": "a",
+    }
+
+    assert client.post(VOTES, json=body | change).status_code == 422
+    assert client.get(VOTES).json()["items"] == []
+
+
+def test_a_vote_is_forgotten(client: TestClient) -> None:
+    made = vote(client, "a")
+
+    assert client.delete(f"{VOTES}/{made['id']}").status_code == 204
+
+    assert client.delete(f"{VOTES}/{made['id']}").json()["error"] == "vote_not_found"
+    assert rates(client) == []

@@ -1,0 +1,115 @@
+"""Two models are compared without their names, the better answer is chosen, and votes become rows."""
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+pytestmark = pytest.mark.browser
+ANSWERS = {"base": "3", "trained": "2"}
+
+
+def _write_model(folder: Path) -> None:
+    """The smallest folder that counts as a model."""
+    folder.mkdir(parents=True)
+    config = {"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "max_position_embeddings": 2048}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "tokenizer.json").write_text(json.dumps({"version": "1.0", "model": {"type": "BPE"}}))
+    header = json.dumps({"embed": {"dtype": "BF16", "shape": [4, 8], "data_offsets": [0, 64]}}).encode()
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(64))
+
+
+def _endpoint(name: str) -> dict[str, Any]:
+    """A model that is loaded."""
+    return {
+        "id": f"ep_{name}",
+        "name": name,
+        "kind": "model",
+        "state": "ready",
+        "state_since": "2026-01-01T00:00:00Z",
+        "phase": None,
+        "stopped_by": None,
+        "failure": None,
+        "can_stop": True,
+        "max_model_len": 2048,
+        "idle_timeout_s": 600,
+        "job": None,
+        "step": None,
+        "run_id": "job_aaaaaaaaaaaa",
+    }
+
+
+@pytest.fixture
+def page_with_engines(logged_in: Page, dashboard, call_api) -> Page:
+    """Two models that answer: the engines are stand-ins, the votes are kept by the real API."""
+    for name in ANSWERS:
+        if not (dashboard.data_root / "models" / name).exists():
+            _write_model(dashboard.data_root / "models" / name)
+            call_api("POST", "/models", {"name": name, "source": {"kind": "local", "path": f"models/{name}"}})
+
+    def answer(route: Route) -> None:
+        text = ANSWERS[json.loads(route.request.post_data or "{}")["model"]]
+        event = {"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]}
+        body = f"data: {json.dumps(event)}\n\ndata: [DONE]\n\n"
+        route.fulfill(status=200, content_type="text/event-stream", body=body)
+
+    endpoints = {"items": [_endpoint(name) for name in ANSWERS], "next_cursor": None}
+    logged_in.route("**/v1/chat/completions", answer)
+    logged_in.route("**/api/v1/endpoints*", lambda route: route.fulfill(json=endpoints))
+    return logged_in
+
+
+def _ask(page: Page, prompt: str) -> None:
+    page.get_by_label("Prompt for all columns").fill(prompt)
+    page.get_by_role("button", name="Send").click()
+    expect(page.get_by_text("Which answer is better?")).to_be_visible()
+
+
+def test_a_blind_vote_hides_the_models_until_it_is_given(
+    page_with_engines: Page, dashboard, call_api
+) -> None:
+    page = page_with_engines
+    page.goto(f"{dashboard.url}/playground?m=base&m=trained&blind=1")
+    columns = page.locator("[data-test=column]")
+    expect(columns).to_have_count(2)
+    _ask(page, "1+1=")
+    for name in ANSWERS:
+        expect(page.get_by_text(name, exact=True)).to_have_count(0)
+
+    better = "A" if "2" in (columns.nth(0).locator("[data-test=answer]").text_content() or "") else "B"
+    page.get_by_role("button", name=f"{better} is better").click()
+
+    expect(page.locator("[data-test=revealed]")).to_contain_text(f"{better} was trained.")
+    expect(page.locator("[data-test=win-rates]")).to_contain_text("base vs trained")
+    (vote,) = call_api("GET", "/votes")["items"]
+    assert (vote["a"], vote["b"]) == ({"model": "base", "text": "3"}, {"model": "trained", "text": "2"})
+    assert (vote["verdict"], vote["is_blind"], vote["messages"][-1]["content"]) == ("b", True, "1+1=")
+    page.get_by_role("button", name="Next round").click()
+    expect(page.locator("[data-test=letter]")).to_have_count(2)
+
+
+def test_votes_become_a_dataset_of_pairs_whose_prompts_are_asked_again(
+    page_with_engines: Page, dashboard, call_api
+) -> None:
+    page = page_with_engines
+    page.goto(f"{dashboard.url}/playground?m=base&m=trained")
+    _ask(page, "2+2=")
+    page.get_by_role("button", name="trained is better").click()
+    expect(page.get_by_text("Vote recorded: trained is better.")).to_be_visible()
+
+    page.get_by_role("button", name="Make a dataset…").click()
+    page.get_by_role("dialog").get_by_label("Name").fill("pairs of votes")
+    page.get_by_role("dialog").get_by_role("button", name="Create").click()
+
+    expect(page.get_by_role("heading", level=1, name="pairs of votes")).to_be_visible()
+    (dataset,) = call_api("GET", "/datasets?text=pairs%20of%20votes")["items"]
+    while dataset["state"] == "creating":
+        page.wait_for_timeout(200)
+        dataset = call_api("GET", f"/datasets/{dataset['id']}")
+    assert (dataset["format"], dataset["row_count"]) == ("preference", 2)
+    page.reload()
+    page.get_by_role("button", name="Ask in the playground").first.click()
+    expect(page.get_by_label("Prompt for all columns")).to_have_value("1+1=")

@@ -1,0 +1,1 @@
+"""Takes models elsewhere: pushes to hubs, and exports to GGUF files."""

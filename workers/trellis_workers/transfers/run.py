@@ -1,0 +1,207 @@
+"""Carries out transfers: claims a row, lets a child process do the work, and settles the row.
+
+The work is done by a child so that it can be cancelled at any moment, and so that the token of the hub is
+known to that process alone. The child writes its progress to a file of its folder, and as its last line
+what it has made or why it cannot be done. A lost message costs nothing: beat calls ``run_waiting``, which
+also takes over a transfer whose worker died.
+"""
+
+import json
+import logging
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+from trellis_api.cards.service import read_card
+from trellis_api.core.database import Database
+from trellis_api.core.errors import DomainError, means_no_room
+from trellis_api.core.settings import Settings
+from trellis_api.downloads.listing import list_model
+from trellis_api.transfers import service
+from trellis_api.transfers.models import Transfer
+from trellis_api.transfers.schemas import (
+    GgufCreate,
+    TransferKind,
+    TransferProgress,
+    TransferResult,
+)
+from trellis_contracts.dry_run import EXIT_BAD_REQUEST
+from trellis_contracts.transfers import PROGRESS_FILE, PUSH_ORDER_FILE, PushedFile, PushOrder
+
+from trellis_workers.core.child_environment import plain_environment
+from trellis_workers.core.last_lines import last_lines
+
+log = logging.getLogger(__name__)
+_LOOK_S = 1.0
+_END_S = 5.0
+_PUSH = "trellis_workers.transfers.push"
+_EXPORT = "trellis_train.gguf_export"
+_CARD = "README.md"
+
+
+class TransferFailed(Exception):
+    """It cannot be done; the message is one sentence for people."""
+
+
+class NoLongerWanted(Exception):
+    """It was cancelled or deleted, or another worker has it."""
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What a child is started with, and how its result is read."""
+
+    command: list[str]
+    environment: dict[str, str]
+
+
+def run_waiting(settings: Settings, database: Database) -> list[str]:
+    """Carry out all that wait; the ids of those that this call settled."""
+    with database.read() as session:
+        due = service.list_due(session)
+    return [transfer_id for transfer_id in due if run_transfer(settings, database, transfer_id=transfer_id)]
+
+
+def run_transfer(settings: Settings, database: Database, *, transfer_id: str) -> bool:
+    """Carry out one unless another worker does; True where this call settled it."""
+    with database.write() as session:
+        transfer = service.claim(session, transfer_id=transfer_id)
+        if transfer is None:
+            return False
+        session.expunge(transfer)
+    folder = service.transfer_folder(settings, transfer.id)
+    try:
+        result = _carry_out(settings, database, transfer, folder)
+    except NoLongerWanted:
+        log.info("transfer %s was cancelled", transfer.id)
+        _clean_up(database, transfer, folder)
+        return False
+    except (TransferFailed, DomainError) as error:
+        return _fail(database, transfer, str(error))
+    except OSError as error:
+        reason = "The disk is full." if means_no_room(error) else f"Writing failed: {error.strerror}."
+        return _fail(database, transfer, reason)
+    with database.write() as session:
+        return service.succeed(session, transfer_id=transfer.id, attempt=transfer.attempt, result=result)
+
+
+def _carry_out(settings: Settings, database: Database, transfer: Transfer, folder: Path) -> TransferResult:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for stale in (PROGRESS_FILE, PUSH_ORDER_FILE):
+        (folder / stale).unlink(missing_ok=True)
+    if transfer.kind == TransferKind.PUSH:
+        return _follow(database, transfer, folder, _prepare_push(settings, database, transfer, folder))
+    return _export(settings, database, transfer, folder)
+
+
+def _prepare_push(settings: Settings, database: Database, transfer: Transfer, folder: Path) -> _Work:
+    """Write what is to be pushed; the card is written anew, and stands beside the files."""
+    with database.read() as session:
+        model, listed = list_model(session, settings, model_id=transfer.model_id)
+        card = read_card(session, settings, model_id=model.id)
+    files = [PushedFile(name=file.name, path=str(file.path)) for file in listed.files if file.name != _CARD]
+    request = transfer.request
+    order = PushOrder(
+        repo_id=request["repo_id"],
+        revision=request["revision"],
+        private=request["private"],
+        message=request["message"] or f"{model.name} from Trellis",
+        files=files,
+        card=card,
+    )
+    (folder / PUSH_ORDER_FILE).write_text(order.model_dump_json(), encoding="utf-8")
+    command = [sys.executable, "-m", _PUSH, str(folder)]
+    return _Work(command, {**plain_environment("HF_TOKEN"), "HF_HUB_DISABLE_PROGRESS_BARS": "1"})
+
+
+def _export(settings: Settings, database: Database, transfer: Transfer, folder: Path) -> TransferResult:
+    request = GgufCreate.model_validate(transfer.request)
+    with database.read() as session:
+        model, listed = list_model(session, settings, model_id=transfer.model_id)
+    needed, free = sum(file.size_bytes for file in listed.files), shutil.disk_usage(folder).free
+    if free - needed < settings.min_free_disk_bytes:
+        raise TransferFailed(f"The file may need {needed} bytes, but only {free} are free.")
+    target = folder / service.file_name(model.name, request)
+    source = settings.data_root / str(model.path)
+    command = [str(settings.job_python or sys.executable), "-m", _EXPORT, str(source), str(target)]
+    command += ["--type", request.type.value, "--name", model.name, "--progress", str(folder / PROGRESS_FILE)]
+    environment = {**plain_environment(), "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+    return _follow(database, transfer, folder, _Work(command, environment))
+
+
+def _follow(database: Database, transfer: Transfer, folder: Path, work: _Work) -> TransferResult:
+    """Let the child work, note its progress, and end it where nobody wants it any more."""
+    output, log_file = folder / "result.json", folder / "transfer.log"
+    with output.open("wb") as result, log_file.open("wb") as errors:
+        child = subprocess.Popen(  # noqa: S603 - our own programs, with paths of our own making
+            work.command,
+            stdin=subprocess.DEVNULL,
+            stdout=result,
+            stderr=errors,
+            cwd=folder,
+            env=work.environment,
+        )
+        try:
+            while True:
+                _note(database, transfer, folder)
+                try:
+                    status = child.wait(_LOOK_S)
+                    break
+                except subprocess.TimeoutExpired:
+                    continue
+        finally:
+            _end(child)
+    _note(database, transfer, folder)
+    said = (last_lines(log_file, 1) or [""])[-1].strip()
+    if status == EXIT_BAD_REQUEST:
+        raise TransferFailed(said)
+    if status != 0:
+        raise TransferFailed(f"It ended with exit code {status}: {said[:300]}")
+    return TransferResult.model_validate_json(output.read_bytes())
+
+
+def _note(database: Database, transfer: Transfer, folder: Path) -> None:
+    with database.write() as session:
+        is_wanted = service.touch(
+            session,
+            transfer_id=transfer.id,
+            attempt=transfer.attempt,
+            progress=_read_progress(folder / PROGRESS_FILE),
+        )
+    if not is_wanted:
+        raise NoLongerWanted
+
+
+def _read_progress(path: Path) -> TransferProgress | None:
+    """What the child has said last; None before it has said anything."""
+    try:
+        return TransferProgress.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    except (FileNotFoundError, json.JSONDecodeError, ValidationError):
+        return None
+
+
+def _end(child: "subprocess.Popen[bytes]") -> None:
+    if child.poll() is not None:
+        return
+    child.terminate()
+    try:
+        child.wait(_END_S)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+
+
+def _clean_up(database: Database, transfer: Transfer, folder: Path) -> None:
+    """Remove half a file, and all of a transfer that was deleted; never under another worker's hands."""
+    with database.read() as session:
+        found = service.find(session, transfer_id=transfer.id)
+    if found is None or (found.attempt == transfer.attempt and not service.is_active(found)):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _fail(database: Database, transfer: Transfer, reason: str) -> bool:
+    with database.write() as session:
+        return service.fail(session, transfer_id=transfer.id, attempt=transfer.attempt, reason=reason)

@@ -13,7 +13,7 @@ from trellis_api.jobs.models import Checkpoint, Job
 
 pytestmark = pytest.mark.browser
 STATES = [DueState.RECORDED, DueState.SKIPPED, DueState.FAILED, DueState.QUEUED, DueState.WAITING]
-WORDS = ["evaluated", "not evaluated", "evaluation failed", "being evaluated", "to be evaluated"]
+WORDS = ["evaluated", "not evaluated", "evaluation failed", "evaluating", "pending evaluation"]
 
 
 @pytest.fixture

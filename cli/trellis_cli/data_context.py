@@ -15,16 +15,14 @@ if TYPE_CHECKING:
     from trellis_data.scoring.endpoint_judge import EndpointJudge
 
 Tokenizer = Annotated[
-    Path | None, typer.Option(help="Folder of the model whose tokenizer counts; default the pipeline's.")
+    Path | None, typer.Option(help="Model folder whose tokenizer counts tokens; default: the pipeline's.")
 ]
 Resources = Annotated[
-    list[str] | None, typer.Option("--resource", help="File for operators, as NAME=PATH; may be repeated.")
+    list[str] | None, typer.Option("--resource", help="Additional input file as NAME=PATH; repeatable.")
 ]
 Judges = Annotated[
     list[str] | None,
-    typer.Option(
-        "--judge", help="Model that scores answers, as NAME=FILE.yaml (docs/data.md); may be repeated."
-    ),
+    typer.Option("--judge", help="LLM judge as NAME=FILE.yaml (docs/data.md); repeatable."),
 ]
 
 

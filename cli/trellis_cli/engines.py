@@ -25,9 +25,9 @@ def engines() -> None:
 
 @app.command()
 def compat(as_json: Json = False) -> None:
-    """Compare every symbol of an engine that is changed here with the one that is installed.
+    """Compare every patched engine symbol with the installed version.
 
-    Fails where one has moved: docs/upgrading.md says what to do.
+    Fails if a symbol has changed; see docs/upgrading.md.
     """
     rows = read_rows()
     failures = [row for row in rows if row["state"] in _FAILURES]

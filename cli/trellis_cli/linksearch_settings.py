@@ -38,8 +38,8 @@ class LinkSearchSettings(BaseModel):
     tool_template: Literal["model", "hermes"] = Field(
         "model", description="The model's chat template, or that with the tools put into it."
     )
-    train_dataset_size: int = Field(1000, ge=1, description="Queries to train on.")
-    eval_dataset_size: int = Field(100, ge=1, description="Queries to measure with.")
+    train_dataset_size: int = Field(1000, ge=1, description="Number of training queries.")
+    eval_dataset_size: int = Field(100, ge=1, description="Number of evaluation queries.")
     max_steps: int = Field(200, ge=1, description="Training steps.")
     learning_rate: float = Field(1e-5, ge=0, description="Of the policy.")
     num_generations: int = Field(4, ge=2, description="Episodes of each query.")

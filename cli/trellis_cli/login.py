@@ -18,13 +18,15 @@ _UNAUTHORIZED = 401
 def login(
     url: Annotated[
         str | None,
-        typer.Argument(help="Address of a platform, e.g. https://trellis.example.org. Without it: a link."),
+        typer.Argument(
+            help=("Platform URL, e.g. https://trellis.example.org. If omitted, prints a login link.")
+        ),
     ] = None,
     token: Annotated[
-        str | None, typer.Option(help="Better left out: it is asked for, or read from standard input.")
+        str | None, typer.Option(help="If omitted (recommended), prompted for or read from stdin.")
     ] = None,
 ) -> None:
-    """Store a platform's URL and token for commands and scripts; without URL, a login link of this machine's.
+    """Save a platform's URL and token for the CLI; without URL, print a login link for this machine.
 
     The file is private to this user (~/.config/trellis/connection.json). The link opens the dashboard of the
     platform on this machine, once and within a quarter of an hour.
@@ -53,7 +55,7 @@ def login(
 
 
 def logout() -> None:
-    """Forget the stored URL and token."""
+    """Remove the saved URL and token."""
     out.print("logged out" if remove_connection() else "nothing was stored")
 
 

@@ -22,11 +22,9 @@ if TYPE_CHECKING:
     from trellis_data.pipeline.report import RunReport
     from trellis_data.reading.mixing import Mixed
 
-Format = Annotated[
-    str | None, typer.Option("--format", help="Format of the rows; by default what is detected.")
-]
+Format = Annotated[str | None, typer.Option("--format", help="Data format; default: auto-detected.")]
 Columns = Annotated[
-    list[str] | None, typer.Option("--column", help="Column of a role, as ROLE=COLUMN; may be repeated.")
+    list[str] | None, typer.Option("--column", help="Column mapping as ROLE=COLUMN; repeatable.")
 ]
 _DETECTED_ROWS = 200
 #: In a run's folder.

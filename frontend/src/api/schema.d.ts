@@ -7352,7 +7352,7 @@ export interface components {
             keep_best_by?: components["schemas"]["BestBy"] | null;
             /**
              * Model
-             * @description Id of a registered model (mdl_...).
+             * @description ID of a registered model (mdl_...).
              */
             model: string;
             /** Name */
@@ -11442,7 +11442,7 @@ export interface components {
         StageModel: {
             /**
              * Base
-             * @description Id of a registered model (mdl_...).
+             * @description ID of a registered model (mdl_...).
              */
             base?: string | null;
             /**

@@ -32,7 +32,7 @@ def test_an_environment_is_made_tried_by_hand_and_trained_on(logged_in: Page, da
     logged_in.get_by_role("button", name="Create environment").first.click()
     dialog = logged_in.get_by_role("dialog")
     dialog.get_by_label("Name", exact=True).fill(NAME)
-    for label, count in (("Profiles", "60"), ("Training queries", "8"), ("Queries to measure with", "3")):
+    for label, count in (("Profiles", "60"), ("Training queries", "8"), ("Evaluation queries", "3")):
         dialog.get_by_label(label, exact=True).fill(count)
     dialog.get_by_role("button", name="Create", exact=True).click()
 

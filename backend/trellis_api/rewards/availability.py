@@ -84,7 +84,7 @@ def _find_obstacle(kind: RewardKind, settings: Settings, sandbox_problem: str | 
         )
     if kind.name == "judge" and not settings.judges:
         return Text(
-            en="No judge is set up; name an endpoint in TRELLIS_JUDGES.",
-            zh="尚未配置评审端点；请在 TRELLIS_JUDGES 中配置。",
+            en="No judge is configured; add an endpoint to TRELLIS_JUDGES.",
+            zh="尚未配置裁判端点；请在 TRELLIS_JUDGES 中配置。",
         )
     return None

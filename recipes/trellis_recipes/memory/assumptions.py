@@ -94,7 +94,7 @@ def list_warnings(plan: Plan, *, needed: int, available: int | None, shared_memo
         have, want = available / _GIB, needed / _GIB
         lower_en = "Lower the tokens of a pass (max_tokens_per_gpu or micro_batch_size), turn "
         lower_en += "gradient_checkpointing on, use LoRA (lora_rank), or give it more GPUs."
-        lower_zh = "请减小每次计算的词元数（max_tokens_per_gpu 或 micro_batch_size），开启 "
+        lower_zh = "请减小每次计算的 Token 数（max_tokens_per_gpu 或 micro_batch_size），开启 "
         lower_zh += "gradient_checkpointing，使用 LoRA（lora_rank），或增加 GPU。"
         is_more = needed > available
         relation = ("is more than", "超过") if is_more else ("is close to", "接近")

@@ -79,7 +79,7 @@ def activations(architecture: Architecture, training: Training, tokens: int) -> 
         "activations",
         ("Activations", "激活值"),
         tokens * a_token,
-        (f"{how} a token ({note[0]})", f"{how}/词元（{note[1]}）"),
+        (f"{how} a token ({note[0]})", f"{how}/Token（{note[1]}）"),
     )
 
 
@@ -91,7 +91,7 @@ def forward_activations(architecture: Architecture, training: Training, tokens: 
         "activations",
         ("Activations", "激活值"),
         tokens * a_token,
-        (f"{how} a token (one block at a time)", f"{how}/词元（逐层计算）"),
+        (f"{how} a token (one block at a time)", f"{how}/Token（逐层计算）"),
     )
 
 
@@ -153,7 +153,7 @@ def kv_cache(
             size,
             (
                 f"the configured space; {a_token:,} B a token, so {room:,} tokens",
-                f"所配置的空间；每词元 {a_token:,} B，可容纳 {room:,} 个词元",
+                f"所配置的空间；每 Token {a_token:,} B，可容纳 {room:,} 个 Token",
             ),
         )
     if available is not None:
@@ -164,7 +164,7 @@ def kv_cache(
             size,
             (
                 f"{sampler.share:.0%} of the GPU less the weights; {a_token:,} B a token",
-                f"显存的 {sampler.share:.0%} 减去权重；每词元 {a_token:,} B",
+                f"显存的 {sampler.share:.0%} 减去权重；每 Token {a_token:,} B",
             ),
         )
     tokens = sampler.sequences * sampler.max_length

@@ -59,7 +59,7 @@ def test_an_alarm_arrives_while_the_page_is_open_and_is_found_in_the_list(
     sick.send(broken_metrics(6))
 
     alarm = page.locator("[data-test=alarms] article")
-    expect(alarm).to_contain_text("The loss is not a finite number")
+    expect(alarm).to_contain_text("Loss is not finite")
     expect(alarm).to_contain_text("at step 6")
     expect(alarm).to_contain_text("Suggested fix:")
     expect(page.locator('[data-metric="actor/pg_loss"]')).to_contain_text("not a finite number, at step 6")

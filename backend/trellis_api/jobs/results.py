@@ -122,7 +122,7 @@ def read_rollout(session: Session, *, job_id: str, rollout_id: int) -> RolloutRe
     numbers = _number(marks)
     # A newer attempt may replace the responses of the step between the two reads.
     if row is None or rollout_id not in numbers:
-        raise RolloutNotFound(f"The job has no sampled response {rollout_id} (any more).")
+        raise RolloutNotFound(f"Rollout {rollout_id} not found; it may have been deleted.")
     return present_rollout(row, numbers, has_trajectory=True)
 
 
@@ -169,7 +169,7 @@ def read_manifest(session: Session, *, job_id: str, attempt: int | None) -> Mani
     for row in reversed(repository.list_attempts(session, job_id=job_id)):
         if row.manifest is not None and attempt in (None, row.number):
             return ManifestRead(attempt=row.number, manifest=row.manifest)
-    raise ManifestNotFound("The job has not written this manifest (yet).")
+    raise ManifestNotFound("The job has not written this manifest yet.")
 
 
 def present_curve(curve: metric_query.Curve) -> MetricSeries:

@@ -46,8 +46,9 @@ class ConvertParams(Params):
         None,
         title=Text(en="Final answer", zh="最终答案"),
         help=Text(
-            en="What of a solution is the answer: after #### (gsm8k), in \\boxed{} (boxed), either or all "
-            "of it (auto), all of it (whole). By default auto for verl RL and whole for other formats.",
+            en="How to extract the final answer: after #### (gsm8k), in \\boxed{} (boxed), "
+            "either one or else the full text (auto), or the full text (whole). Defaults "
+            "to auto for verl RL and whole otherwise.",
             zh="从解答中提取答案的方式：#### 之后（gsm8k）、\\boxed{} 之内（boxed）、"
             "依次尝试否则取全文（auto）、全文（whole）。默认：verl RL 为 auto，其他格式为 whole。",
         ),

@@ -418,5 +418,5 @@ def test_a_job_runs_until_its_model_is_there(
 
 
 def test_a_foreign_job_is_not_found(official: openai.OpenAI) -> None:
-    with pytest.raises(openai.NotFoundError, match="no fine-tuning job"):
+    with pytest.raises(openai.NotFoundError, match="Fine-tuning job"):
         official.fine_tuning.jobs.retrieve("ftjob-abc")

@@ -70,7 +70,7 @@ async def _answer(request: Request, engines: Engines, body: Generation, *, limit
     require_model(request, body.model)
     if (body.limit() or 0) > limit:
         raise InvalidRequest(
-            f"An answer may have {limit} tokens (TRELLIS_ENDPOINT_MAX_TOKENS).", {"param": "max_tokens"}
+            f"Responses are limited to {limit} tokens (TRELLIS_ENDPOINT_MAX_TOKENS).", {"param": "max_tokens"}
         )
     path = request.scope["route"].path
     shows_usage = body.stream_options is not None and body.stream_options.include_usage

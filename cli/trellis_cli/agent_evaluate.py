@@ -135,8 +135,8 @@ def locate_rows(data: Path, split: str, scratch: Path) -> Path:
         found = scratch / "rl" / f"{split}.jsonl"
     if not found.is_file():
         raise Problem(
-            f"{data} holds no rows to sample from",
-            hint="--data with a file, a folder of `trellis agent generate`, or an environment's folder",
+            f"{data} contains no rows to sample from",
+            hint="set --data to a file, a `trellis agent generate` folder, or an environment folder",
             exit_code=ExitCode.USAGE,
         )
     return found

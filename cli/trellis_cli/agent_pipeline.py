@@ -88,7 +88,7 @@ def plan_stages(
     kept = {stage["id"] for stage in wanted}
     if unknown := sorted(set(own) - kept):
         raise Problem(
-            f"the pipeline has no stage '{unknown[0]}'; stages: {', '.join(sorted(kept))}",
+            f"unknown stage '{unknown[0]}'; available: {', '.join(sorted(kept))}",
             exit_code=ExitCode.USAGE,
         )
     stages = []
@@ -156,7 +156,7 @@ def _read_settings(config: Path | None, algorithm: str | None, *, warm_up: bool 
         known: tuple[Algorithm, ...] = ("dpo", "ppo", "grpo")
         if algorithm not in known:
             raise Problem(
-                f"there is no algorithm '{algorithm}'; there are {', '.join(known)}", exit_code=ExitCode.USAGE
+                f"unknown algorithm '{algorithm}'; available: {', '.join(known)}", exit_code=ExitCode.USAGE
             )
         read.rl.algorithm = next(each for each in known if each == algorithm)
     if warm_up is not None:
@@ -181,7 +181,7 @@ def _read_template(client: ApiClient) -> list[dict[str, Any]]:
     template = next((each for each in found if each["id"] == TEMPLATE), None)
     if template is None or template["missing_recipes"]:
         lacking = ", ".join(template["missing_recipes"]) if template else f"the template '{TEMPLATE}'"
-        raise Problem(f"the platform lacks {lacking}", exit_code=ExitCode.REFUSED)
+        raise Problem(f"the platform is missing {lacking}", exit_code=ExitCode.REFUSED)
     stages: list[dict[str, Any]] = template["stages"]
     return stages
 

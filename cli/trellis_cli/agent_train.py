@@ -199,8 +199,8 @@ def _sample_pairs(data: NamedData, model: str, output: Path, samples: int, seed:
     found = run_module(PAIR_MAKER, [*options, "--output", str(pairs), "--temperature", "1.0"])
     if not found["pairs"]:
         raise Problem(
-            f"none of {found['prompts']} prompts gave two responses of different worth",
-            hint="train with sft first, or ask for more --num-samples",
+            f"none of {found['prompts']} prompts has two responses with different rewards",
+            hint="train with sft first, or raise --num-samples",
             exit_code=ExitCode.FAILED,
         )
     return LocalRows(pairs, DataFormat.PREFERENCE)
@@ -219,7 +219,7 @@ def _locate_rows(
             _format(data, folder)
         train_file = folder / name / f"{split}.jsonl"
         if not train_file.is_file():
-            raise Problem(f"{data} holds no {name}/{split}.jsonl", exit_code=ExitCode.USAGE)
+            raise Problem(f"{data} contains no {name}/{split}.jsonl", exit_code=ExitCode.USAGE)
         measured = folder / name / DEV_FILE
         dev_data = dev_data or (measured if measured.is_file() else None)
     return LocalRows(train_file, row_format), LocalRows(dev_data, row_format) if dev_data else None
@@ -235,7 +235,7 @@ def _format(data: Path, folder: Path) -> None:
     )
     if done.returncode:
         lines = done.stderr.strip().splitlines()
-        raise Problem(lines[-1] if lines else "the rows cannot be written", exit_code=ExitCode.USAGE)
+        raise Problem(lines[-1] if lines else "can't write the rows", exit_code=ExitCode.USAGE)
 
 
 def find_loadable(outcome: LocalOutcome) -> str | None:

@@ -83,8 +83,8 @@ def _wait(client: ApiClient, name: str) -> dict[str, Any]:
                 return found
             if found["state"] not in _ON_ITS_WAY:
                 raise Problem(
-                    f"{name} has no files: {found['state_reason'] or found['state']}",
-                    hint="without a network: TRELLIS_BENCHMARK_MIRROR, see docs/evaluation.md",
+                    f"{name}: files not installed: {found['state_reason'] or found['state']}",
+                    hint="without network access, set TRELLIS_BENCHMARK_MIRROR (see docs/evaluation.md)",
                     exit_code=ExitCode.FAILED,
                 )
             time.sleep(_PAUSE_S)

@@ -89,5 +89,5 @@ def _answer(client: ApiClient, body: dict[str, Any], *, as_json: bool) -> str:
                 sys.stdout.flush()
     sys.stdout.write("\n")
     if reason == "length":
-        err.print("[dim]the answer was cut: --max-tokens allows more[/dim]")
+        err.print("[dim]truncated; raise --max-tokens for a longer answer[/dim]")
     return "".join(pieces)

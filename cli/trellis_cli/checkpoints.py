@@ -101,7 +101,7 @@ def choose_step(found: list[dict[str, Any]], *, wants_best: bool) -> int:
     """The step of the best, or of the last checkpoint that is still there."""
     there = [each for each in found if each["can_export"]]
     if not there:
-        raise Problem("the job has no checkpoint that could be exported", exit_code=ExitCode.REFUSED)
+        raise Problem("the job has no checkpoint to export", exit_code=ExitCode.REFUSED)
     if wants_best:
         best = [each for each in there if each["is_best"]]
         if not best:

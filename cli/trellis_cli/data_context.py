@@ -39,7 +39,7 @@ def make_context(
 
     folder = tokenizer or (Path(stated) if stated else None)
     if folder and not folder.is_dir():
-        raise Problem(f"the tokenizer's folder {folder} is not there", hint="name one with --tokenizer")
+        raise Problem(f"tokenizer folder {folder} not found", hint="set --tokenizer")
     return Context(
         tokenizer=folder,
         resources=dict(_named(each, "--resource") for each in resources or ()),
@@ -63,7 +63,7 @@ def _read_judge(name: str, path: Path, grades: Path) -> "EndpointJudge":
     try:
         settings = JudgeSettings.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise Problem(f"{path} is no YAML: {error}", exit_code=ExitCode.USAGE) from None
+        raise Problem(f"{path} is not valid YAML: {error}", exit_code=ExitCode.USAGE) from None
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "it"

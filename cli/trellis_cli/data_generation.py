@@ -69,8 +69,6 @@ def _show(report: "GenerationReport", folder: Path) -> None:
             said = ", ".join(f"{reason} {count:,}" for reason, count in counts.items())
             out.print(f"{title}: {said}", markup=False)
     if report.stopped == "cost_bound":
-        err.print("[yellow]The cost bound was reached[/yellow]: raise max_cost and call again to go on.")
+        err.print("[yellow]Budget reached[/yellow]: raise max_cost and rerun to continue.")
     elif report.stopped == "nothing_new":
-        err.print(
-            "[yellow]The model says nothing new any more[/yellow]: give it other seed rows or a new seed."
-        )
+        err.print("[yellow]The model produces nothing new[/yellow]: use other seed rows or a new seed.")

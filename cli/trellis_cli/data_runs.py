@@ -55,7 +55,7 @@ def import_rows(
 ) -> None:
     """Import data files as Parquet; invalid rows go to a quarantine file with the reason."""
     if to.exists():
-        raise Problem(f"{to} is there already", hint="choose a new folder", exit_code=ExitCode.USAGE)
+        raise Problem(f"{to} already exists", hint="choose a new folder", exit_code=ExitCode.USAGE)
     report = import_into(source, to, mixed)
     if as_json:
         print_json(report.model_dump(mode="json"))
@@ -76,7 +76,7 @@ def detect(
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
     elif not found:
-        out.print("unknown: no format's columns are there")
+        out.print("unknown: the columns match no format")
     else:
         print_table(
             ("format", "sure", "columns", "why"),

@@ -185,7 +185,7 @@ def verify(store: StoreFolder) -> None:
         problems = verify_store(_open(store))
     if problems:
         raise Problem("\n".join(problems))
-    out.print("every version is whole")
+    out.print("all versions are intact")
 
 
 def gc(store: StoreFolder) -> None:

@@ -36,7 +36,7 @@ def download(
         return
     target = output or Path(f"{_plain_name(client, found)}.{form}")
     if target.exists() and not force:
-        raise Problem(f"{target} is there already", hint="--force overwrites it", exit_code=ExitCode.USAGE)
+        raise Problem(f"{target} already exists", hint="--force overwrites it", exit_code=ExitCode.USAGE)
     unfinished = target.with_name(f".{target.name}.unfinished")
     try:
         with unfinished.open("wb") as handle:

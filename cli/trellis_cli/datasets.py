@@ -76,7 +76,7 @@ def upload(
     trellis datasets upload july.jsonl august.jsonl --to chats
     """
     if len(files) > 1 and (resume or (name and not to)):
-        raise Problem("--name and --resume go with one file", exit_code=ExitCode.USAGE)
+        raise Problem("--name and --resume only work with a single file", exit_code=ExitCode.USAGE)
     client = connect()
     request = _describe_import(client, name, to, mode, branch, mixed, description)
     for file in files:
@@ -115,7 +115,7 @@ def parse_source(text: str, under: str = "") -> dict[str, Any]:
     """The body's ``source`` for what was written."""
     kind, _, rest = text.partition(":")
     if under and kind != "hub":
-        raise Problem("--under goes with hub:", exit_code=ExitCode.USAGE)
+        raise Problem("--under requires a hub: source", exit_code=ExitCode.USAGE)
     if kind == "path" and rest:
         return {"kind": "path", "path": rest}
     if kind == "hub" and (found := re.fullmatch(r"([^@]+)(?:@([^@]+))?", rest)):
@@ -123,7 +123,7 @@ def parse_source(text: str, under: str = "") -> dict[str, Any]:
     if text.startswith("s3://"):
         return {"kind": "s3", "url": text}
     raise Problem(
-        f"'{text}' is no source",
+        f"invalid source '{text}'",
         hint="path:FILE, hub:OWNER/NAME[@REVISION] or s3://BUCKET/KEY; a file of this machine is uploaded: "
         "trellis datasets upload",
         exit_code=ExitCode.USAGE,
@@ -142,10 +142,10 @@ def _describe_import(
     """All of a request but its source; ``to`` is the dataset, where it is one that is there."""
     if to is None:
         if mode != "append" or branch != "main":
-            raise Problem("--mode and --branch go with --to", exit_code=ExitCode.USAGE)
+            raise Problem("--mode and --branch require --to", exit_code=ExitCode.USAGE)
         return {"to": None, "mixed": mixed, "name": name, "description": description}
     if name is not None:
-        raise Problem("--name is for a new dataset, --to for one that is there", exit_code=ExitCode.USAGE)
+        raise Problem("use --name for a new dataset or --to for an existing one", exit_code=ExitCode.USAGE)
     found = find_dataset(client, to)
     return {"to": found, "mixed": mixed, "mode": mode, "branch": branch, "message": description}
 

@@ -94,15 +94,13 @@ def find_endpoint(client: ApiClient, called: str) -> str:
     for each in client.pages("/endpoints"):
         if each["name"] == called or (each["model"] and each["model"]["id"] == called and not each["job"]):
             return str(each["id"])
-    raise Problem(
-        f"there is no endpoint '{called}'", hint="trellis endpoints list", exit_code=ExitCode.REFUSED
-    )
+    raise Problem(f"no endpoint named '{called}'", hint="trellis endpoints list", exit_code=ExitCode.REFUSED)
 
 
 def wait_until_ready(client: ApiClient, endpoint: dict[str, Any]) -> dict[str, Any]:
     """The endpoint when it answers; raises where it failed or was stopped instead."""
     if endpoint["state"] not in _OVER:
-        err.print(f"[dim]{endpoint['name']} is being loaded ...[/dim]")
+        err.print(f"[dim]loading {endpoint['name']}...[/dim]")
     while endpoint["state"] not in _OVER:
         time.sleep(_POLL_S)
         endpoint = client.get(f"/endpoints/{endpoint['id']}")

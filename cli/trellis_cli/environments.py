@@ -110,7 +110,7 @@ def call(
     try:
         given = json.loads(arguments)
     except json.JSONDecodeError as error:
-        raise Problem(f"the arguments are no JSON: {error}", exit_code=ExitCode.USAGE) from error
+        raise Problem(f"the arguments are not valid JSON: {error}", exit_code=ExitCode.USAGE) from error
     client = connect()
     place = f"/environments/{find_environment(client, environment)}/calls"
     found = client.post(place, {"tool": tool, "arguments": given})
@@ -187,9 +187,7 @@ def _split(text: str) -> tuple[str, Path]:
     name, sign, file = text.partition("=")
     path = Path(file).expanduser()
     if not sign or not name or not path.is_file():
-        raise Problem(
-            f"--upload {text}: write NAME=FILE with a file of this machine", exit_code=ExitCode.USAGE
-        )
+        raise Problem(f"--upload {text}: use NAME=FILE with a local file", exit_code=ExitCode.USAGE)
     return name, path
 
 

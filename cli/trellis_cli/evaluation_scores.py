@@ -14,10 +14,10 @@ Label = Annotated[str | None, typer.Option(help="Benchmark label.")]
 Metric = Annotated[str | None, typer.Option(help="Metric; default: the benchmark's main metric.")]
 _OBSTACLES = {
     "other_benchmark": "other benchmarks",
-    "other_metric": "other metrics stand for the benchmark",
-    "other_data": "measured on files of different revisions",
-    "no_common_problems": "no problem in common",
-    "samples_missing": "samples of one are gone",
+    "other_metric": "different main metrics",
+    "other_data": "different file revisions",
+    "no_common_problems": "no problems in common",
+    "samples_missing": "samples of one are missing",
 }
 
 
@@ -83,7 +83,7 @@ def leaderboard(
         print_json(found)
         return
     if not found["items"]:
-        out.print("there are no scores yet")
+        out.print("no scores yet")
         return
     out.print(f"{found['label']} {found['metric']}", highlight=False)
     rows = [
@@ -109,7 +109,7 @@ def history(
 ) -> None:
     """Show scores over a job's steps or over a model's ancestors."""
     if (model is None) == (job is None):
-        raise Problem("give --model or --job, one of the two", exit_code=ExitCode.USAGE)
+        raise Problem("specify either --model or --job", exit_code=ExitCode.USAGE)
     client = connect()
     chosen = find_model(client, model) if model else None
     trained = find_job(client, job) if job else None

@@ -236,7 +236,7 @@ def _follow(client: ApiClient, evaluation_id: str, *, quiet: bool) -> dict[str, 
 
 def _say_partial(evaluation: dict[str, Any]) -> str:
     if evaluation["waits_for"]:
-        return f"waits for the files of {', '.join(evaluation['waits_for'])}"
+        return f"waiting for files: {', '.join(evaluation['waits_for'])}"
     scores = [
         f"{label}/{metric} {percent(value)}"
         for label, metrics in evaluation["partial"].items()
@@ -287,7 +287,7 @@ def _print_estimate(estimate: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json(estimate)
         return
-    unknown = "not measured here yet"
+    unknown = "no data yet"
     rows = [
         (
             escape(target["name"]),
@@ -303,7 +303,7 @@ def _print_estimate(estimate: dict[str, Any], *, as_json: bool) -> None:
     if estimate["judge_cost"]:
         out.print(f"judges: at most {estimate['judge_cost']:.2f} US dollars")
     if estimate["to_install"]:
-        out.print(f"brought first: {', '.join(estimate['to_install'])}")
+        out.print(f"downloads first: {', '.join(estimate['to_install'])}")
 
 
 def _split_group(group: str | None) -> tuple[str | None, str | None]:
@@ -311,7 +311,7 @@ def _split_group(group: str | None) -> tuple[str | None, str | None]:
         return None, None
     kind, equals, name = group.partition("=")
     if not equals or not kind or not name:
-        raise Problem(f"'{group}' is no group", hint="--group 'level=Level 5'", exit_code=ExitCode.USAGE)
+        raise Problem(f"invalid group '{group}'", hint="--group 'level=Level 5'", exit_code=ExitCode.USAGE)
     return kind, name
 
 

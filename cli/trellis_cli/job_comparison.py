@@ -33,7 +33,7 @@ def compare(
     client = connect()
     ids = list(dict.fromkeys(find_job(client, each) for each in jobs))
     if not 2 <= len(ids) <= MOST_JOBS:
-        raise Problem(f"name 2 to {MOST_JOBS} different jobs", exit_code=ExitCode.USAGE)
+        raise Problem(f"specify 2 to {MOST_JOBS} different jobs", exit_code=ExitCode.USAGE)
     base = find_job(client, baseline) if baseline else ids[0]
     if base not in ids:
         raise Problem("the baseline is not among the jobs", exit_code=ExitCode.USAGE)

@@ -35,7 +35,7 @@ def edit(
     """Rename, annotate, tag or star jobs."""
     changes = _collect(name, notes, notes_file, tag, untag, star, priority)
     if name is not None and len(jobs) > 1:
-        raise Problem("--name renames one job; several were named", exit_code=ExitCode.USAGE)
+        raise Problem("--name works with a single job, but several were given", exit_code=ExitCode.USAGE)
     client = connect()
     ids = [find_job(client, each, must_be_one=True) for each in jobs]
     edited = [client.request("PATCH", f"/jobs/{each}", json=changes) for each in ids]
@@ -58,7 +58,7 @@ def _collect(
 ) -> dict[str, Any]:
     """The body of the request: only what was given."""
     if notes is not None and notes_file is not None:
-        raise Problem("give --notes or --notes-file, not both", exit_code=ExitCode.USAGE)
+        raise Problem("use either --notes or --notes-file", exit_code=ExitCode.USAGE)
     if notes_file is not None:
         notes = _read(notes_file)
     fields = {

@@ -49,7 +49,7 @@ def templates(
     one = next((each for each in found if each["id"] == template), None)
     if one is None:
         raise Problem(
-            f"there is no template '{template}'",
+            f"no template named '{template}'",
             hint="trellis job-pipelines templates",
             exit_code=ExitCode.REFUSED,
         )
@@ -111,7 +111,7 @@ def _read_document(client: ApiClient, file: Path) -> dict[str, Any]:
         raise Problem(f"{file} is neither YAML nor JSON: {error}", exit_code=ExitCode.USAGE) from error
     stages = content.get("stages") if isinstance(content, dict) else None
     if not isinstance(stages, list) or not all(isinstance(stage, dict) for stage in stages):
-        raise Problem(f"{file} holds no list of stages", exit_code=ExitCode.USAGE)
+        raise Problem(f"{file} contains no list of stages", exit_code=ExitCode.USAGE)
     return {**content, "stages": [_with_ids(client, stage) for stage in stages]}
 
 
@@ -211,7 +211,7 @@ def follow_and_tell(client: ApiClient, found: dict[str, Any], *, wait: bool, as_
     if wait and found["state"] != "succeeded":
         reasons = [f"{stage['id']}: {stage['reason']}" for stage in found["stages"] if stage["reason"]]
         raise Problem(
-            f"the pipeline is {found['state']}{': ' if reasons else ''}{'; '.join(reasons)}",
+            f"the workflow is {found['state']}{': ' if reasons else ''}{'; '.join(reasons)}",
             exit_code=ExitCode.FAILED,
         )
 

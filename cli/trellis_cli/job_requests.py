@@ -56,7 +56,7 @@ def make_request(file: Path | None, choice: Choice) -> dict[str, Any]:
         missing = [f"--{field}" for field in ("recipe", "model", "dataset") if field not in request]
         if missing:
             raise Problem(
-                f"a job needs {', '.join(missing)}, or -f FILE with a request",
+                f"missing {', '.join(missing)}; or use -f FILE with a request",
                 hint="trellis jobs submit --recipe sft --model MODEL --dataset DATASET",
                 exit_code=ExitCode.USAGE,
             )
@@ -74,7 +74,7 @@ def read_request(file: Path) -> dict[str, Any]:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise Problem(f"{file} is neither YAML nor JSON: {error}", exit_code=ExitCode.USAGE) from error
     if not isinstance(request, dict):
-        raise Problem(f"{file} does not hold a job request", exit_code=ExitCode.USAGE)
+        raise Problem(f"{file} is not a job request", exit_code=ExitCode.USAGE)
     return request
 
 

@@ -124,7 +124,7 @@ def check(
     try:
         settings = read_settings(given, config=config)
     except Problem as problem:
-        findings = [_finding("settings", problem.message, "Correct it where the brackets say.")]
+        findings = [_finding("settings", problem.message, "Fix it at the location in brackets.")]
     else:
         findings = [_finding("settings"), *_look(settings)]
     if as_json:

@@ -143,7 +143,7 @@ def _read_yaml(path: Path | None) -> dict[str, Any]:
     if found is None:
         return {}
     if not isinstance(found, dict):
-        raise Problem(f"{path} is no list of settings and values", exit_code=ExitCode.USAGE)
+        raise Problem(f"{path} is not a mapping of settings", exit_code=ExitCode.USAGE)
     try:
         return refuse_bits({str(name).lower(): value for name, value in found.items()})
     except ValueError as error:

@@ -142,12 +142,12 @@ def main() -> None:
         hint = (
             f'pip install "{DISTRIBUTION}[data]" for files, [api,worker] for a platform, [train] for training'
         )
-        _tell(Problem(f"this command needs the package '{error.name}', which is not installed", hint=hint))
+        _tell(Problem(f"this command requires the '{error.name}' package, which is not installed", hint=hint))
         sys.exit(ExitCode.FAILED)
     except Exception as error:
         if os.environ.get(TRACEBACK_VARIABLE):
             raise
-        hint = f"this is a fault of the command; {TRACEBACK_VARIABLE}=1 shows where it is raised"
+        hint = f"this is a bug; set {TRACEBACK_VARIABLE}=1 for a traceback"
         _tell(Problem(f"unexpected {type(error).__name__}: {error}", hint=hint))
         sys.exit(ExitCode.FAILED)
 

@@ -34,7 +34,7 @@ def operators(
     one = next((each for each in found if each["id"] == operator), None)
     if one is None:
         raise Problem(
-            f"there is no operator '{operator}'",
+            f"no operator named '{operator}'",
             hint="trellis pipelines operators",
             exit_code=ExitCode.REFUSED,
         )
@@ -71,7 +71,7 @@ def list_pipelines(
     """List saved pipelines or, with --runs, pipeline runs; newest first."""
     client = connect()
     if dataset and not runs:
-        raise Problem("--dataset goes with --runs", exit_code=ExitCode.USAGE)
+        raise Problem("--dataset requires --runs", exit_code=ExitCode.USAGE)
     if runs:
         chosen = find_dataset(client, dataset) if dataset else None
         _print_runs(client.get("/pipelines/runs", dataset=chosen, limit=limit)["items"], as_json=as_json)
@@ -213,7 +213,7 @@ def parse_output(into: str, branch: str, message: str) -> dict[str, Any]:
     """The body's ``output`` for what was written."""
     kind, _, name = into.partition(":")
     if branch != "main" and kind != "version":
-        raise Problem("--branch goes with --into version", exit_code=ExitCode.USAGE)
+        raise Problem("--branch requires --into version", exit_code=ExitCode.USAGE)
     if into == "version":
         return {"kind": "version", "branch": branch, "message": message}
     if kind == "dataset" and name:
@@ -250,7 +250,7 @@ def follow(client: ApiClient, run_id: str) -> dict[str, Any]:
         with TaskBar() as bar:
             wait_for_task(client, run_id, look=bar.show)
     except KeyboardInterrupt:
-        err.print(f"the run goes on: trellis pipelines show {run_id}; trellis pipelines stop {run_id}")
+        err.print(f"still running: trellis pipelines show {run_id}; trellis pipelines stop {run_id}")
         raise
     return dict(client.get(f"/pipelines/runs/{run_id}"))
 
@@ -268,7 +268,7 @@ def show(
     found = find_pipeline(client, called)
     if found is None:
         raise Problem(
-            f"there is no pipeline '{called}'", hint="trellis pipelines list", exit_code=ExitCode.REFUSED
+            f"no pipeline named '{called}'", hint="trellis pipelines list", exit_code=ExitCode.REFUSED
         )
     saved = client.get(f"/pipelines/{found}")
     if as_json:

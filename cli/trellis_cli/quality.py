@@ -56,7 +56,7 @@ def run_tests(
     if ctx.args:
         if is_complete or part or is_changed:
             raise Problem(
-                f"pytest's arguments {ctx.args} do not go with --all, --part or --changed",
+                f"pytest arguments {ctx.args} can't be combined with --all, --part or --changed",
                 exit_code=ExitCode.USAGE,
             )
         raise typer.Exit(runs.run_pytest(ctx.args))

@@ -43,7 +43,7 @@ def create(
 ) -> None:
     """Create a report; with -o, download its files."""
     if output is not None and not wait:
-        raise Problem("--output needs the files: leave out --no-wait", exit_code=ExitCode.USAGE)
+        raise Problem("--output can't be combined with --no-wait", exit_code=ExitCode.USAGE)
     client = connect()
     chosen = [find_evaluation(client, each) for each in evaluation]
     body: dict[str, Any] = {
@@ -103,14 +103,14 @@ def delete(report: Annotated[str, typer.Argument(help="ID or unique name.")]) ->
 
 
 def _wait(client: ApiClient, report_id: str) -> dict[str, Any]:
-    with err.status("writing the report"):
+    with err.status("generating the report"):
         while True:
             found = read_patiently(client, f"/reports/{report_id}")
             if found["state"] not in _ON_ITS_WAY:
                 break
             time.sleep(_PAUSE_S)
     if found["state"] != "ready":
-        raise Problem(f"the report was not written: {found['state_reason']}")
+        raise Problem(f"the report could not be generated: {found['state_reason']}")
     if found["state_reason"]:
         err.print(f"[yellow]{escape(found['state_reason'])}[/yellow]", soft_wrap=True)
     return found

@@ -40,7 +40,7 @@ def list_rewards(as_json: Json = False) -> None:
         )
         for each in kinds
     ]
-    print_table(("name", "title", "returns", "options", "not usable here"), rows)
+    print_table(("name", "title", "returns", "options", "unavailable here"), rows)
 
 
 def describe_range(kind: dict[str, Any]) -> str:
@@ -57,7 +57,7 @@ def show(name: str, as_json: Json = False) -> None:
     kind = next((each for each in kinds if each["name"] == name), None)
     if kind is None:
         known = ", ".join(each["name"] for each in kinds)
-        raise Problem(f"there is no reward '{name}'", hint=f"rewards: {known}", exit_code=ExitCode.REFUSED)
+        raise Problem(f"no reward named '{name}'", hint=f"rewards: {known}", exit_code=ExitCode.REFUSED)
     if as_json:
         print_json(kind)
         return
@@ -123,11 +123,11 @@ def read_rewards(given: list[str], file: Path | None) -> list[Any]:
             raise Problem(f"{file} is neither YAML nor JSON: {error}", exit_code=ExitCode.USAGE) from error
         listed = content.get("rewards") if isinstance(content, dict) else content
         if not isinstance(listed, list):
-            raise Problem(f"{file} does not hold a list of rewards", exit_code=ExitCode.USAGE)
+            raise Problem(f"{file} is not a list of rewards", exit_code=ExitCode.USAGE)
         terms += listed
     if not terms:
         raise Problem(
-            "no reward was given", hint="--reward math, or -f rewards.yaml", exit_code=ExitCode.USAGE
+            "no reward specified", hint="--reward math, or -f rewards.yaml", exit_code=ExitCode.USAGE
         )
     return terms
 
@@ -137,7 +137,7 @@ def parse_term(text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise Problem(f"--reward {text} is no JSON: {error}", exit_code=ExitCode.USAGE) from error
+        raise Problem(f"--reward {text} is not valid JSON: {error}", exit_code=ExitCode.USAGE) from error
 
 
 def follow(client: ApiClient, dry_run_id: str) -> dict[str, Any]:
@@ -188,7 +188,7 @@ def print_report(found: dict[str, Any]) -> None:
     for warning in result["warnings"]:
         out.print(f"[yellow]{warning['code']}[/yellow]: {warning['message']['en']}", highlight=False)
     if not result["warnings"]:
-        out.print("[green]nothing stands out[/green]")
+        out.print("[green]no problems found[/green]")
 
 
 def sparkline(counts: list[int]) -> str:

@@ -96,8 +96,8 @@ def find_rows(paths: Sequence[Path], imported: Path | None = None, *, anew: bool
         return Rows({"train": files})
     if imported is None or len(paths) != 1:
         raise Problem(
-            "Parquet files are needed here",
-            hint="trellis data import FILE --to FOLDER reads files of other kinds",
+            "this command requires Parquet files",
+            hint="convert other files with trellis data import FILE --to FOLDER",
             exit_code=ExitCode.USAGE,
         )
     _import_once(paths[0], imported, anew=anew)
@@ -111,7 +111,7 @@ def _read_report(folder: Path) -> "RunReport":
         return RunReport.model_validate_json((folder / _REPORT_FILE).read_bytes())
     except ValidationError:
         raise Problem(
-            f"{folder / _REPORT_FILE} is no report of a run",
+            f"{folder / _REPORT_FILE} is not a run report",
             hint="name the Parquet files instead of their folder, or move that file elsewhere",
             exit_code=ExitCode.USAGE,
         ) from None
@@ -126,12 +126,12 @@ def _import_once(source: Path, folder: Path, *, anew: bool) -> None:
         return
     if stamp.exists() and not anew:
         raise Problem(
-            f"{folder} holds the rows of another file, or of one that has changed since",
-            hint="choose another --output, or begin anew with --no-resume",
+            f"{folder} contains rows from another file, or the file has changed",
+            hint="choose another --output, or start over with --no-resume",
             exit_code=ExitCode.USAGE,
         )
     if folder.exists() and not (folder / REPORT_FILE).exists():
-        raise Problem(f"{folder} is in the way: no run has written it", hint="choose another --output")
+        raise Problem(f"{folder} already exists and is not a run folder", hint="choose another --output")
     # Without a stamp it is of a command that was killed before any row of it was used.
     shutil.rmtree(folder, ignore_errors=True)
     report = import_into(str(source), folder)

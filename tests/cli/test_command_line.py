@@ -176,7 +176,7 @@ def test_a_login_is_stored_for_its_owner_alone_and_used(
     assert (used.url, used.token_header) == ("https://trellis.example", "Bearer secret")
     # What names a platform of this machine goes before it.
     monkeypatch.setenv("TRELLIS_DATA_ROOT", str(tmp_path))
-    with pytest.raises(Problem, match="no platform was started"):
+    with pytest.raises(Problem, match="no platform is running"):
         clients.connect()
     assert RUNNER.invoke(app, ["logout"]).output == "logged out\n"
     assert read_connection() is None
@@ -187,7 +187,7 @@ def test_a_token_that_is_not_known_is_not_stored(monkeypatch: pytest.MonkeyPatch
         raise Refusal("unauthorized", status=401)
 
     monkeypatch.setattr(logins.ApiClient, "get", refuse)
-    with pytest.raises(Problem, match="does not know this token"):
+    with pytest.raises(Problem, match="rejected this token"):
         RUNNER.invoke(app, ["login", "https://t.example", "--token", "x"], catch_exceptions=False)
     assert read_connection() is None
     with pytest.raises(Problem, match="is no address"):

@@ -232,7 +232,7 @@ def test_a_reward_is_shown_with_its_options(platform: LightPlatform) -> None:
     unknown = trellis(platform, "rewards", "show", "regexx")
 
     assert "pattern" in known.stdout
-    assert (unknown.returncode, "there is no reward 'regexx'" in unknown.stderr) == (4, True)
+    assert (unknown.returncode, "no reward named 'regexx'" in unknown.stderr) == (4, True)
 
 
 def test_a_dry_run_of_a_wrong_mixture_is_refused_with_the_nearest_name(platform: LightPlatform) -> None:

@@ -45,8 +45,7 @@ def list_assumptions(
     if training.is_offloaded and plan.platform != "cpu":
         found.append(
             Text(
-                en="Weights and optimizer state are offloaded when idle; host memory is "
-                "not included.",
+                en="Weights and optimizer state are offloaded when idle; host memory is not included.",
                 zh="权重与优化器在其他阶段移至主机内存；未计入主机内存。",
             )
         )

@@ -42,7 +42,7 @@ def upload(
     trellis workflows upload my_agent/ --name sql-agent
     """
     if not path.exists():
-        raise Problem(f"there is no file or folder {path}", exit_code=ExitCode.USAGE)
+        raise Problem(f"no such file or folder: {path}", exit_code=ExitCode.USAGE)
     client = connect()
     body: dict[str, Any] = {"name": name or path.resolve().name.partition(".")[0], "function": function}
     if path.suffix == ".py":

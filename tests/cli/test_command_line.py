@@ -116,7 +116,7 @@ def test_a_job_is_launched_in_one_line() -> None:
         "recipe": "sft", "model": "m", "dataset": "d", "name": "sft",
         "params": {"learning_rate": 0.0001, "epochs": 2, "x": None},
     }  # fmt: skip
-    with pytest.raises(Problem, match="a job needs --model, --dataset"):
+    with pytest.raises(Problem, match="missing --model, --dataset"):
         make_request(None, Choice(recipe="sft"))
 
 
@@ -151,10 +151,10 @@ def test_names_do_where_ids_do_and_what_cannot_be_undone_is_not_guessed() -> Non
 
     assert find_job(client, JOB_ID) == JOB_ID
     assert find_job(client, "run") == "job_2"
-    with pytest.raises(Problem, match="2 are called 'run'") as caught:
+    with pytest.raises(Problem, match="2 items are named 'run'") as caught:
         find_job(client, "run", must_be_one=True)
     assert caught.value.hint == "job_2, job_1"
-    with pytest.raises(Problem, match="no job 'other'"):
+    with pytest.raises(Problem, match="no job named 'other'"):
         find_job(client, "other")
     request = name_to_ids(client, {"model": "m", "params": {"workflow": "agent", "epochs": 1}})
     assert request == {"model": "mdl_1", "params": {"workflow": "wfl_1", "epochs": 1}}
@@ -190,7 +190,7 @@ def test_a_token_that_is_not_known_is_not_stored(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(Problem, match="rejected this token"):
         RUNNER.invoke(app, ["login", "https://t.example", "--token", "x"], catch_exceptions=False)
     assert read_connection() is None
-    with pytest.raises(Problem, match="is no address"):
+    with pytest.raises(Problem, match="not a valid URL"):
         RUNNER.invoke(app, ["login", "t.example"], catch_exceptions=False)
 
 

@@ -134,7 +134,7 @@ def test_the_platforms_refusal_is_told(platform: LightPlatform, database: Databa
     wrong = trellis(platform, "eval", "run", "--model", "starter", "--benchmarks", "gsm9k")
 
     assert unknown.returncode == ExitCode.REFUSED
-    assert "no model 'nobody'" in unknown.stderr
+    assert "no model named 'nobody'" in unknown.stderr
     assert wrong.returncode == ExitCode.REFUSED
 
 

@@ -109,7 +109,7 @@ def make_checkpoints(output: Path, *steps: int) -> None:
 def test_a_folder_with_checkpoints_refuses_a_new_run(tmp_path: Path) -> None:
     make_checkpoints(tmp_path, 2, 10)
 
-    with pytest.raises(Problem, match="the last of step 10") as raised:
+    with pytest.raises(Problem, match="the last at step 10") as raised:
         choose_checkpoint(tmp_path, resume=False, resume_from=None, resume_best=False)
 
     assert "--resume" in (raised.value.hint or "")

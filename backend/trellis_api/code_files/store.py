@@ -76,7 +76,7 @@ class FileStore(Generic[File, Read]):
         """The file; 404 where there is none."""
         file = self.find(session, file_id)
         if file is None:
-            raise self.not_found(f"There is no {self.noun} '{file_id}'.")
+            raise self.not_found(f"No {self.noun} '{file_id}' found.")
         return file
 
     def list(self, session: Session, *, cursor: str | None, limit: int) -> Page[Read]:

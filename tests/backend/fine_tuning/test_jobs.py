@@ -193,7 +193,7 @@ def test_a_file_that_cannot_be_read_is_named(official: openai.OpenAI, upload: Up
 @pytest.mark.parametrize(
     ("changes", "param", "said"),
     [
-        ({"model": "gpt-4o"}, "model", "no model 'gpt-4o'"),
+        ({"model": "gpt-4o"}, "model", "Model 'gpt-4o' not found"),
         ({"training_file": "file-abc"}, "training_file", "no file 'file-abc'"),
         ({"validation_file": "file-abc"}, "validation_file", "no file 'file-abc'"),
         (

@@ -30,7 +30,8 @@ DATA = REPOSITORY_ROOT / "docs" / "data.md"
 HEADER = """# Settings
 
 Every setting is an environment variable. An invalid value aborts start-up and names the variable.
-Generated from `backend/trellis_api/core/settings.py` by `python -m trellis_cli.documents configuration --write`.
+Generated from `backend/trellis_api/core/settings.py`
+by `python -m trellis_cli.documents configuration --write`.
 
 | variable | default | meaning |
 |---|---|---|

@@ -37,16 +37,19 @@ class DataKind(StrEnum):
 @app.command()
 def generate(
     output: Annotated[
-        Path, typer.Option("--output", "-o", file_okay=False, help="Folder for JSON lines and a manifest.")
+        Path,
+        typer.Option(
+            "--output", "-o", file_okay=False, help=("Output folder for JSON Lines files and a manifest.")
+        ),
     ],
     kind: Annotated[
         DataKind,
-        typer.Option(help="What to make; the tools always come along."),
+        typer.Option(help="What to generate; tools are always included."),
     ] = DataKind.ALL,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 42,
+    seed: Annotated[int, typer.Option(help="The same seed produces identical files.")] = 42,
     as_json: Json = False,
 ) -> None:
-    """Make the data of the pipeline: tools, dialogs, samples to measure with and queries for tools."""
+    """Generate the training and evaluation data: tools, dialogs, benchmark samples and tool queries."""
     started = time.monotonic()
     command = python_command("-m", GENERATOR, str(output), "--kind", kind.value, "--seed", str(seed))
     manifest = _follow(command)

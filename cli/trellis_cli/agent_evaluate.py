@@ -29,7 +29,7 @@ METRIC_NAMES = {
 }
 
 Model = Annotated[
-    str, typer.Option("--model", "--base-model", help="Folder of the model, or of the run that left it.")
+    str, typer.Option("--model", "--base-model", help="Folder of the model, or of the run that produced it.")
 ]
 Data = Annotated[
     str,
@@ -40,18 +40,18 @@ Data = Annotated[
         "agent_benchmark:test.",
     ),
 ]
-Limit = Annotated[int | None, typer.Option(min=1, help="Only the first rows.")]
-MaxTokens = Annotated[int, typer.Option(min=1, help="Of one response.")]
-Seed = Annotated[int, typer.Option(help="Of the sampling.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Only use the first N rows.")]
+MaxTokens = Annotated[int, typer.Option(min=1, help="Max tokens per response.")]
+Seed = Annotated[int, typer.Option(help="Sampling seed.")]
 Platform = Annotated[str, typer.Option(help="cpu or cuda.")]
 
 
 def evaluate(
     model: Model,
     data: Data,
-    metrics: Annotated[str | None, typer.Option(help="Some of the metrics, with commas between.")] = None,
+    metrics: Annotated[str | None, typer.Option(help="Comma-separated metrics.")] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File for responses and metrics.")
+        Path | None, typer.Option("--output", "-o", help="Output file for responses and metrics.")
     ] = None,
     limit: Limit = None,
     max_tokens: MaxTokens = 512,
@@ -59,7 +59,7 @@ def evaluate(
     platform: Platform = "cpu",
     as_json: Json = False,
 ) -> None:
-    """Measure how well a model uses tools: choice, plan, steps, timing, and what its calls come to."""
+    """Evaluate tool use: selection, planning, steps, timing and results."""
     with tempfile.TemporaryDirectory() as scratch:
         given = find_data(data)
         rows = locate_rows(given.path, given.split or "test", Path(scratch) / "rows")
@@ -80,14 +80,15 @@ def evaluate(
 def pairs(
     model: Model,
     data: Data,
-    output: Annotated[Path, typer.Option("--output", "-o", help="File of JSON lines, to train DPO with.")],
-    num_samples: Annotated[int, typer.Option(min=2, help="Responses to each prompt.")] = 4,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Output JSON Lines file for DPO training.")],
+    num_samples: Annotated[int, typer.Option(min=2, help="Responses per prompt.")] = 4,
     temperature: Annotated[float, typer.Option(min=0.01, max=2.0)] = 1.0,
     reward_weights: Annotated[
-        str | None, typer.Option(help="Weights of the reward's parts, a JSON object; docs/agents.md.")
+        str | None,
+        typer.Option(help=("Weights of the reward components as a JSON object; see docs/agents.md.")),
     ] = None,
     reward_penalties: Annotated[
-        str | None, typer.Option(help="Penalties of the reward, a JSON object of numbers up to 0.")
+        str | None, typer.Option(help="Reward penalties as a JSON object with values ≤ 0.")
     ] = None,
     limit: Limit = None,
     max_tokens: MaxTokens = 512,
@@ -95,7 +96,7 @@ def pairs(
     platform: Platform = "cpu",
     as_json: Json = False,
 ) -> None:
-    """Sample a model and set its best response to each prompt against its worst."""
+    """Sample responses and pair the best with the worst for each prompt."""
     with tempfile.TemporaryDirectory() as scratch:
         given = find_data(data)
         rows = locate_rows(given.path, given.split or "train", Path(scratch) / "rows")
@@ -134,8 +135,8 @@ def locate_rows(data: Path, split: str, scratch: Path) -> Path:
         found = scratch / "rl" / f"{split}.jsonl"
     if not found.is_file():
         raise Problem(
-            f"{data} holds no rows to sample from",
-            hint="--data with a file, a folder of `trellis agent generate`, or an environment's folder",
+            f"{data} contains no rows to sample from",
+            hint="set --data to a file, a `trellis agent generate` folder, or an environment folder",
             exit_code=ExitCode.USAGE,
         )
     return found

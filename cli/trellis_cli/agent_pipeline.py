@@ -27,31 +27,32 @@ def register(app: typer.Typer) -> None:
 
 
 def pipeline(
-    model: Annotated[str, typer.Option(help="Registered model to begin with, by id or name.")],
-    environment: Annotated[str, typer.Option(help="Environment of the kind toolbox, by id or name.")],
+    model: Annotated[str, typer.Option(help="ID or name of the base model.")],
+    environment: Annotated[str, typer.Option(help="ID or name of a toolbox environment.")],
     preset: Annotated[
-        str | None, typer.Option(help="Of every training: development, production, or one of a machine.")
+        str | None,
+        typer.Option(help=("Preset for all training stages: development, production, or a machine preset.")),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="YAML of settings; docs/agents.md.")
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Settings YAML; see docs/agents.md.")
     ] = None,
     algorithm: Annotated[
-        str | None, typer.Option(help="dpo, ppo or grpo; default as the settings say (dpo).")
+        str | None, typer.Option(help="dpo, ppo or grpo; default: from the settings (dpo).")
     ] = None,
     warm_up: Annotated[
-        bool | None, typer.Option("--warm-up/--no-warm-up", help="A short supervised training first.")
+        bool | None, typer.Option("--warm-up/--no-warm-up", help="Start with a short supervised warm-up.")
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", help="A knob of a stage, as STAGE.NAME=VALUE (rl.total_steps=2); repeatable."),
+        typer.Option("--set", help="Stage parameter as STAGE.NAME=VALUE (rl.total_steps=2); repeatable."),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Rows that the evaluation answers.")] = None,
-    gpus: Annotated[int, typer.Option(min=1, help="Of every training.")] = 1,
-    name: Annotated[str, typer.Option(help="Of the pipeline.")] = "agent",
-    wait: Annotated[bool, typer.Option(help="Follow it to its end.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Number of evaluation rows.")] = None,
+    gpus: Annotated[int, typer.Option(min=1, help="GPUs per training stage.")] = 1,
+    name: Annotated[str, typer.Option(help="Workflow name.")] = "agent",
+    wait: Annotated[bool, typer.Option(help="Wait until it finishes.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Run all stages in the order of their needs; one whose inputs did not change is skipped."""
+    """Run all stages in dependency order; unchanged stages are skipped."""
     read = _read_settings(config, algorithm, warm_up=warm_up)
     client = connect()
     document = {
@@ -87,7 +88,7 @@ def plan_stages(
     kept = {stage["id"] for stage in wanted}
     if unknown := sorted(set(own) - kept):
         raise Problem(
-            f"the pipeline has no stage '{unknown[0]}'; stages: {', '.join(sorted(kept))}",
+            f"unknown stage '{unknown[0]}'; available: {', '.join(sorted(kept))}",
             exit_code=ExitCode.USAGE,
         )
     stages = []
@@ -155,7 +156,7 @@ def _read_settings(config: Path | None, algorithm: str | None, *, warm_up: bool 
         known: tuple[Algorithm, ...] = ("dpo", "ppo", "grpo")
         if algorithm not in known:
             raise Problem(
-                f"there is no algorithm '{algorithm}'; there are {', '.join(known)}", exit_code=ExitCode.USAGE
+                f"unknown algorithm '{algorithm}'; available: {', '.join(known)}", exit_code=ExitCode.USAGE
             )
         read.rl.algorithm = next(each for each in known if each == algorithm)
     if warm_up is not None:
@@ -180,7 +181,7 @@ def _read_template(client: ApiClient) -> list[dict[str, Any]]:
     template = next((each for each in found if each["id"] == TEMPLATE), None)
     if template is None or template["missing_recipes"]:
         lacking = ", ".join(template["missing_recipes"]) if template else f"the template '{TEMPLATE}'"
-        raise Problem(f"the platform lacks {lacking}", exit_code=ExitCode.REFUSED)
+        raise Problem(f"the platform is missing {lacking}", exit_code=ExitCode.REFUSED)
     stages: list[dict[str, Any]] = template["stages"]
     return stages
 

@@ -39,12 +39,12 @@ def find_data(given: str) -> NamedData:
         return NamedData(path)
     named = _NAMED.fullmatch(given)
     if named is None:
-        raise Problem(f"there is no file or folder {given}", exit_code=ExitCode.USAGE)
+        raise Problem(f"no such file or folder: {given}", exit_code=ExitCode.USAGE)
     folder = Path(os.environ.get(DATA_VARIABLE) or DATA_FOLDER)
     if not (folder / TOOLS_FILE).is_file():
         raise Problem(
-            f"{given}: {folder} holds no generated data",
-            hint=f"trellis agent generate --output {folder}, or name a folder in {DATA_VARIABLE}",
+            f"{given}: {folder} contains no generated data",
+            hint=f"run trellis agent generate --output {folder}, or set {DATA_VARIABLE} to a folder",
             exit_code=ExitCode.USAGE,
         )
     return NamedData(folder, named[1])
@@ -68,8 +68,8 @@ def find_model(given: str, *, scratch: Path) -> str:
     if (folder / "config.json").is_file():
         return str(folder.resolve())
     raise Problem(
-        f"{given} is no folder with a model (config.json), and no run that left one",
-        hint="nothing is downloaded here: give --base-model with a folder of weights",
+        f"{given} is neither a model folder (with config.json) nor a run that produced a model",
+        hint="models are not downloaded here; set --base-model to a local folder",
         exit_code=ExitCode.USAGE,
     )
 
@@ -92,7 +92,7 @@ def _merge(state: Path, run: Path, scratch: Path) -> str:
     )
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own module
     if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["the checkpoint cannot be used"])[-1]
+        reason = (done.stderr.strip().splitlines() or ["the checkpoint is not usable"])[-1]
         raise Problem(reason, exit_code=ExitCode.USAGE)
     return str(scratch.resolve())
 

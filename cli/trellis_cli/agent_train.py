@@ -19,7 +19,7 @@ from trellis_cli.services.platform import python_command
 
 
 class Stage(StrEnum):
-    """What can be trained."""
+    """List recipes."""
 
     SFT = "sft"
     DPO = "dpo"
@@ -53,14 +53,17 @@ def register(app: typer.Typer) -> None:
 
 
 def train(
-    stage: Annotated[Stage, typer.Argument(help="What to train.")],
+    stage: Annotated[Stage, typer.Argument(help="Stage to train.")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", file_okay=False, help="Folder for checkpoints, metrics and log.")
+        Path,
+        typer.Option(
+            "--output", "-o", file_okay=False, help=("Output folder for checkpoints, metrics and logs.")
+        ),
     ],
     data: Annotated[
         str,
         typer.Option(
-            help="Rows (JSON lines or Parquet), a folder of `trellis agent generate`, or agent_sft:train.",
+            help="Rows (JSON Lines or Parquet), a `trellis agent generate` folder, or agent_sft:train.",
         ),
     ],
     base_model: Annotated[
@@ -68,21 +71,21 @@ def train(
         typer.Option(
             "--base-model",
             "--sft-model",
-            help="Folder with the weights to begin with, or of the run that left them.",
+            help="Folder of the base model, or of the run that produced it.",
         ),
     ] = None,
     dev_data: Annotated[
         Path | None,
         typer.Option(
-            exists=True, dir_okay=False, help="Rows to measure on: the first validation_rows of them."
+            exists=True, dir_okay=False, help="Validation data; the first validation_rows rows are used."
         ),
     ] = None,
     epochs: Annotated[int | None, typer.Option(min=1)] = None,
     task_weights: Annotated[
-        str | None, typer.Option(help="Of sft: tool_selection=.35,planning=.3,... or a JSON object.")
+        str | None, typer.Option(help="For sft: tool_selection=.35,planning=.3,... or a JSON object.")
     ] = None,
     beta: Annotated[
-        float | None, typer.Option(help="Of dpo; of grpo and ppo the weight of the divergence.")
+        float | None, typer.Option(help="DPO beta; for grpo and ppo, the KL coefficient.")
     ] = None,
     num_samples: Annotated[
         int | None,
@@ -93,21 +96,21 @@ def train(
         ),
     ] = None,
     metrics: Annotated[
-        str | None, typer.Option(help="Which to print at the end, with commas; default the main ones.")
+        str | None, typer.Option(help="Metrics to print at the end, comma-separated; default: the main ones.")
     ] = None,
     preset: Annotated[
-        str | None, typer.Option(help="development, production, or one of a machine (trellis recipes show).")
+        str | None, typer.Option(help="development, production, or a machine preset (trellis recipes show).")
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="YAML of settings; docs/agents.md.")
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Settings YAML; see docs/agents.md.")
     ] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="A knob of the recipe, as NAME=VALUE; repeatable.")
+        list[str] | None, typer.Option("--set", help="Recipe parameter as NAME=VALUE; repeatable.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     as_json: Json = False,
 ) -> None:
-    """Train one stage here, in the foreground; Ctrl-C leaves at a checkpoint."""
+    """Train one stage locally in the foreground; Ctrl-C saves a checkpoint and exits."""
     read = _read_settings(config)
     knobs = _config_knobs(read, stage)
     knobs |= _option_knobs(stage, epochs=epochs, weights=task_weights, beta=beta, samples=num_samples)
@@ -196,8 +199,8 @@ def _sample_pairs(data: NamedData, model: str, output: Path, samples: int, seed:
     found = run_module(PAIR_MAKER, [*options, "--output", str(pairs), "--temperature", "1.0"])
     if not found["pairs"]:
         raise Problem(
-            f"none of {found['prompts']} prompts gave two responses of different worth",
-            hint="train with sft first, or ask for more --num-samples",
+            f"none of {found['prompts']} prompts has two responses with different rewards",
+            hint="train with sft first, or raise --num-samples",
             exit_code=ExitCode.FAILED,
         )
     return LocalRows(pairs, DataFormat.PREFERENCE)
@@ -216,7 +219,7 @@ def _locate_rows(
             _format(data, folder)
         train_file = folder / name / f"{split}.jsonl"
         if not train_file.is_file():
-            raise Problem(f"{data} holds no {name}/{split}.jsonl", exit_code=ExitCode.USAGE)
+            raise Problem(f"{data} contains no {name}/{split}.jsonl", exit_code=ExitCode.USAGE)
         measured = folder / name / DEV_FILE
         dev_data = dev_data or (measured if measured.is_file() else None)
     return LocalRows(train_file, row_format), LocalRows(dev_data, row_format) if dev_data else None
@@ -232,7 +235,7 @@ def _format(data: Path, folder: Path) -> None:
     )
     if done.returncode:
         lines = done.stderr.strip().splitlines()
-        raise Problem(lines[-1] if lines else "the rows cannot be written", exit_code=ExitCode.USAGE)
+        raise Problem(lines[-1] if lines else "can't write the rows", exit_code=ExitCode.USAGE)
 
 
 def find_loadable(outcome: LocalOutcome) -> str | None:

@@ -18,7 +18,7 @@ _ON_ITS_WAY = ("pending", "installing")
 
 @app.command("list")
 def list_benchmarks(as_json: Json = False) -> None:
-    """Benchmarks of the catalogue; lm-evaluation-harness has hundreds more (harness:TASK)."""
+    """List benchmarks. Hundreds more come from lm-evaluation-harness (harness:TASK)."""
     found = connect().get("/benchmarks")["items"]
     if as_json:
         print_json(found)
@@ -40,17 +40,17 @@ def list_benchmarks(as_json: Json = False) -> None:
 
 @app.command()
 def show(benchmark: str) -> None:
-    """All that is known about a benchmark, as JSON."""
+    """Show a benchmark as JSON."""
     print_json(connect().get(f"/benchmarks/{benchmark}"))
 
 
 @app.command()
 def install(
-    benchmark: Annotated[list[str], typer.Argument(help="Names of benchmarks.")],
-    wait: Annotated[bool, typer.Option(help="Wait until the files are there.")] = True,
+    benchmark: Annotated[list[str], typer.Argument(help="Benchmark names.")],
+    wait: Annotated[bool, typer.Option(help="Wait until the files are downloaded.")] = True,
     as_json: Json = False,
 ) -> None:
-    """Bring the files of benchmarks at the catalogue's revision; evaluations do it by themselves."""
+    """Download benchmark files at their pinned revision. Evaluations do this automatically."""
     client = connect()
     found = [_install(client, name) for name in benchmark]
     if wait:
@@ -83,8 +83,8 @@ def _wait(client: ApiClient, name: str) -> dict[str, Any]:
                 return found
             if found["state"] not in _ON_ITS_WAY:
                 raise Problem(
-                    f"{name} has no files: {found['state_reason'] or found['state']}",
-                    hint="without a network: TRELLIS_BENCHMARK_MIRROR, see docs/evaluation.md",
+                    f"{name}: files not installed: {found['state_reason'] or found['state']}",
+                    hint="without network access, set TRELLIS_BENCHMARK_MIRROR (see docs/evaluation.md)",
                     exit_code=ExitCode.FAILED,
                 )
             time.sleep(_PAUSE_S)

@@ -24,20 +24,22 @@ def register(app: typer.Typer) -> None:
 def chat(
     model: Served,
     prompt: Annotated[
-        str | None, typer.Option("--prompt", "-p", help="Ask this and leave; '-' reads standard input.")
+        str | None, typer.Option("--prompt", "-p", help="Send one prompt and exit; '-' reads it from stdin.")
     ] = None,
-    system: Annotated[
-        str | None, typer.Option("--system", help="What comes before the conversation.")
-    ] = None,
+    system: Annotated[str | None, typer.Option("--system", help="System prompt.")] = None,
     temperature: Annotated[float | None, typer.Option("--temperature", min=0, max=2)] = None,
     top_p: Annotated[float | None, typer.Option("--top-p", max=1)] = None,
-    max_tokens: Annotated[int | None, typer.Option("--max-tokens", min=1, help="Of one answer.")] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="The same one gives the same answer.")] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option("--max-tokens", min=1, help="Max tokens per answer.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help=("Sampling seed; the same seed gives the same answer."))
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Talk to a model (NAME or id) or a checkpoint (JOB:STEP). It is loaded first where it is not.
+    """Chat with a model (NAME or ID) or a checkpoint (JOB:STEP), loading it first if needed.
 
-    Without --prompt a conversation begins: each line is a turn, an empty one or Ctrl-D ends it.
+    Without --prompt, starts a conversation: each line is a turn; an empty line or Ctrl-D ends it.
     """
     client = connect()
     endpoint = wait_until_ready(client, client.post(f"{path_of(client, model)}/endpoint"))
@@ -87,5 +89,5 @@ def _answer(client: ApiClient, body: dict[str, Any], *, as_json: bool) -> str:
                 sys.stdout.flush()
     sys.stdout.write("\n")
     if reason == "length":
-        err.print("[dim]the answer was cut: --max-tokens allows more[/dim]")
+        err.print("[dim]truncated; raise --max-tokens for a longer answer[/dim]")
     return "".join(pieces)

@@ -10,11 +10,13 @@ from trellis_cli.finding import find_job
 from trellis_cli.output import Json, out, print_json, print_table, size, styled
 from trellis_cli.watch import watch_job
 
-Job = Annotated[str, typer.Argument(help="Id (job_...) or name; of several of the name, the newest.")]
-OneJob = Annotated[str, typer.Argument(help="Id (job_...), or a name that one job has.")]
-Step = Annotated[int, typer.Option(min=0, help="Step of the checkpoint.")]
-BestBy = Annotated[str | None, typer.Option(help="Metric that tells the best; default the job's own.")]
-Mode = Annotated[str | None, typer.Option(help="max or min; default as suits the metric.")]
+Job = Annotated[str, typer.Argument(help="ID (job_...) or name; the latest if several share the name.")]
+OneJob = Annotated[str, typer.Argument(help="ID (job_...) or unique name.")]
+Step = Annotated[int, typer.Option(min=0, help="Checkpoint step.")]
+BestBy = Annotated[
+    str | None, typer.Option(help=("Metric that decides the best checkpoint; default: the job's own."))
+]
+Mode = Annotated[str | None, typer.Option(help="max or min; default: depends on the metric.")]
 #: Metrics that a terminal has room for.
 SHOWN_METRICS = 3
 
@@ -26,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 
 def checkpoints(job: Job, best_by: BestBy = None, mode: Mode = None, as_json: Json = False) -> None:
-    """The checkpoints of a job, with what was measured at their steps; the best one bears a star."""
+    """List a job's checkpoints with their metrics; the best is starred."""
     client = connect()
     job = find_job(client, job)
     found = list(client.pages(f"/jobs/{job}/checkpoints", best_by=best_by, mode=mode))
@@ -63,20 +65,20 @@ def format_metric(value: float | None) -> str | None:
 
 def export(
     job: Job,
-    name: Annotated[str, typer.Option(help="Name of the model to register.")],
-    step: Annotated[
-        int | None, typer.Option(min=0, help="Step of the checkpoint; default the last one.")
-    ] = None,
-    best: Annotated[bool, typer.Option("--best", help="The best checkpoint instead of the last.")] = False,
+    name: Annotated[str, typer.Option(help="Name for the registered model.")],
+    step: Annotated[int | None, typer.Option(min=0, help="Checkpoint step; default: the last.")] = None,
+    best: Annotated[
+        bool, typer.Option("--best", help=("Export the best checkpoint instead of the last."))
+    ] = False,
     best_by: BestBy = None,
     mode: Mode = None,
-    form: Annotated[str, typer.Option(help="merged: a whole model; adapter: the adapter alone.")] = "merged",
-    description: Annotated[str, typer.Option(help="Of the model.")] = "",
-    wait: Annotated[bool, typer.Option(help="Until the model is there.")] = True,
+    form: Annotated[str, typer.Option(help="merged: full model; adapter: adapter only.")] = "merged",
+    description: Annotated[str, typer.Option(help="Model description.")] = "",
+    wait: Annotated[bool, typer.Option(help="Wait until the model is ready.")] = True,
     detach: Annotated[bool, typer.Option("--detach", hidden=True)] = False,
     as_json: Json = False,
 ) -> None:
-    """Write a checkpoint as a model and register it; waits until that is done."""
+    """Export a checkpoint as a model, register it and wait until it's done."""
     client = connect()
     job = find_job(client, job)
     if step is None:
@@ -99,7 +101,7 @@ def choose_step(found: list[dict[str, Any]], *, wants_best: bool) -> int:
     """The step of the best, or of the last checkpoint that is still there."""
     there = [each for each in found if each["can_export"]]
     if not there:
-        raise Problem("the job has no checkpoint that could be exported", exit_code=ExitCode.REFUSED)
+        raise Problem("the job has no checkpoint to export", exit_code=ExitCode.REFUSED)
     if wants_best:
         best = [each for each in there if each["is_best"]]
         if not best:
@@ -121,9 +123,9 @@ def print_export(job: dict[str, Any], *, as_json: bool) -> None:
 def keep(
     job: OneJob,
     step: Step,
-    off: Annotated[bool, typer.Option("--off", help="Let it go again.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Unpin it.")] = False,
 ) -> None:
-    """Pin a checkpoint: it is not removed to make room."""
+    """Pin a checkpoint so that it is never pruned."""
     client = connect()
     job = find_job(client, job, must_be_one=True)
     found = client.request("PATCH", f"/jobs/{job}/checkpoints/{step}", json={"is_kept": not off})
@@ -131,7 +133,7 @@ def keep(
 
 
 def prune(job: OneJob, step: Step) -> None:
-    """Remove the files of a checkpoint; its metrics stay listed."""
+    """Delete a checkpoint's files; its metrics are kept."""
     client = connect()
     client.delete(f"/jobs/{find_job(client, job, must_be_one=True)}/checkpoints/{step}")
     out.print(f"step {step}: removed", highlight=False)

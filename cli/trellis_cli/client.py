@@ -44,8 +44,8 @@ class ApiClient:
             return answer.json() if answer.content else None
         except ValueError:
             raise Problem(
-                f"{self.url} answers {method} {path} with something else than JSON",
-                hint="is this the address of a platform?",
+                f"{self.url} did not return JSON for {method} {path}",
+                hint="is this the URL of a Trellis platform?",
                 exit_code=ExitCode.UNREACHABLE,
             ) from None
 
@@ -93,8 +93,8 @@ class ApiClient:
             yield
         except httpx.HTTPError as error:
             raise Problem(
-                f"the platform at {self.url} does not answer ({error})",
-                hint="start it with ./init.sh, or name another one: TRELLIS_URL, trellis login URL",
+                f"can't reach the platform at {self.url} ({error})",
+                hint="start it with ./init.sh, or choose another one with TRELLIS_URL or trellis login URL",
                 exit_code=ExitCode.UNREACHABLE,
             ) from error
 
@@ -173,14 +173,14 @@ def _read_admin_token(platform: Platform) -> str:
         return path.read_text().strip()
     except FileNotFoundError:
         raise Problem(
-            f"no platform was started in {platform.settings.data_root}",
-            hint="start it with ./init.sh, set TRELLIS_DATA_ROOT to the one you mean, "
-            "or log in to one elsewhere: trellis login URL",
+            f"no platform is running in {platform.settings.data_root}",
+            hint="start it with ./init.sh, set TRELLIS_DATA_ROOT, or log in to a remote "
+            "platform: trellis login URL",
             exit_code=ExitCode.UNREACHABLE,
         ) from None
     except PermissionError:
         raise Problem(
-            f"{path} is readable by its owner alone",
+            f"{path} is only readable by its owner",
             hint="run as that user, or set TRELLIS_TOKEN",
             exit_code=ExitCode.UNREACHABLE,
         ) from None

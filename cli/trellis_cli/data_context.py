@@ -15,16 +15,14 @@ if TYPE_CHECKING:
     from trellis_data.scoring.endpoint_judge import EndpointJudge
 
 Tokenizer = Annotated[
-    Path | None, typer.Option(help="Folder of the model whose tokenizer counts; default the pipeline's.")
+    Path | None, typer.Option(help="Model folder whose tokenizer counts tokens; default: the pipeline's.")
 ]
 Resources = Annotated[
-    list[str] | None, typer.Option("--resource", help="File for operators, as NAME=PATH; may be repeated.")
+    list[str] | None, typer.Option("--resource", help="Additional input file as NAME=PATH; repeatable.")
 ]
 Judges = Annotated[
     list[str] | None,
-    typer.Option(
-        "--judge", help="Model that scores answers, as NAME=FILE.yaml (docs/data.md); may be repeated."
-    ),
+    typer.Option("--judge", help="LLM judge as NAME=FILE.yaml (docs/data.md); repeatable."),
 ]
 
 
@@ -41,7 +39,7 @@ def make_context(
 
     folder = tokenizer or (Path(stated) if stated else None)
     if folder and not folder.is_dir():
-        raise Problem(f"the tokenizer's folder {folder} is not there", hint="name one with --tokenizer")
+        raise Problem(f"tokenizer folder {folder} not found", hint="set --tokenizer")
     return Context(
         tokenizer=folder,
         resources=dict(_named(each, "--resource") for each in resources or ()),
@@ -65,7 +63,7 @@ def _read_judge(name: str, path: Path, grades: Path) -> "EndpointJudge":
     try:
         settings = JudgeSettings.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise Problem(f"{path} is no YAML: {error}", exit_code=ExitCode.USAGE) from None
+        raise Problem(f"{path} is not valid YAML: {error}", exit_code=ExitCode.USAGE) from None
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "it"

@@ -14,21 +14,23 @@ if TYPE_CHECKING:
 
 
 def generate(
-    settings: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="YAML; see docs/data.md.")],
+    settings: Annotated[
+        Path, typer.Argument(exists=True, dir_okay=False, help=("Pipeline YAML; see docs/data.md."))
+    ],
     input_: Annotated[
         list[Path],
-        typer.Option("--input", "-i", help="Seed rows: Parquet files, a folder, or a file to read."),
+        typer.Option("--input", "-i", help="Seed rows: Parquet files, a folder, or a file to import."),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder: rows, report, what was paid for.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help=("Output folder, for rows, report and cached responses."))
+    ],
     judge: Judges = None,
     data_format: Format = None,
     column: Columns = None,
-    resume: Annotated[
-        bool, typer.Option(help="Go on with what the folder holds, or make the rows anew.")
-    ] = True,
+    resume: Annotated[bool, typer.Option(help="Resume from the output folder, or start over.")] = True,
     as_json: Json = False,
 ) -> None:
-    """Let a model write rows; what was interrupted goes on where it stopped and pays nothing twice."""
+    """Generate data with a model; interrupted runs resume without paying twice."""
     with told(), err.status("starting") as status:
         from trellis_data.generate.run import JUDGES_FOLDER, generate, load_generation
 
@@ -67,8 +69,6 @@ def _show(report: "GenerationReport", folder: Path) -> None:
             said = ", ".join(f"{reason} {count:,}" for reason, count in counts.items())
             out.print(f"{title}: {said}", markup=False)
     if report.stopped == "cost_bound":
-        err.print("[yellow]The cost bound was reached[/yellow]: raise max_cost and call again to go on.")
+        err.print("[yellow]Budget reached[/yellow]: raise max_cost and rerun to continue.")
     elif report.stopped == "nothing_new":
-        err.print(
-            "[yellow]The model says nothing new any more[/yellow]: give it other seed rows or a new seed."
-        )
+        err.print("[yellow]The model produces nothing new[/yellow]: use other seed rows or a new seed.")

@@ -29,26 +29,33 @@ if TYPE_CHECKING:
     from trellis_data.pipeline.preview import PreviewStep
     from trellis_data.pipeline.report import RunReport
 
-PipelineFile = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="YAML; see docs/data.md.")]
-_PARQUET = "Parquet files, a folder of them, a run's folder, or STORE@REVISION"
+PipelineFile = Annotated[
+    Path, typer.Argument(exists=True, dir_okay=False, help=("Pipeline YAML; see docs/data.md."))
+]
+_PARQUET = "Parquet files, a folder with them, a run's folder, or STORE@REVISION"
 Input = Annotated[
     list[Path],
-    typer.Option("--input", "-i", help=f"{_PARQUET}, or a file to read first."),
+    typer.Option("--input", "-i", help=f"{_PARQUET}, or a file to import first."),
 ]
 
 
 def import_rows(
     source: Annotated[str, typer.Argument(help="File, folder, hub:ID\\[@REVISION] or s3://BUCKET/KEY.")],
-    to: Annotated[Path, typer.Option(help="New folder for the rows as Parquet.")],
+    to: Annotated[Path, typer.Option(help="New folder for the Parquet files.")],
     mixed: Annotated[
         Literal["quarantine", "text"],
-        typer.Option(help="A column of numbers and texts: its first kind counts, or all of it becomes text."),
+        typer.Option(
+            help=(
+                "For columns that mix numbers and text: keep the first type and quarantine the rest, "
+                "or convert all to text."
+            )
+        ),
     ] = "quarantine",
     as_json: Json = False,
 ) -> None:
-    """Read rows of any kind into Parquet; what cannot be read lies in a quarantine file with its reason."""
+    """Import data files as Parquet; invalid rows go to a quarantine file with the reason."""
     if to.exists():
-        raise Problem(f"{to} is there already", hint="choose a new folder", exit_code=ExitCode.USAGE)
+        raise Problem(f"{to} already exists", hint="choose a new folder", exit_code=ExitCode.USAGE)
     report = import_into(source, to, mixed)
     if as_json:
         print_json(report.model_dump(mode="json"))
@@ -61,15 +68,15 @@ def import_rows(
 
 
 def detect(
-    path: Annotated[list[Path], typer.Argument(help="Parquet files or a folder of them.")],
+    path: Annotated[list[Path], typer.Argument(help="Parquet files or a folder with them.")],
     as_json: Json = False,
 ) -> None:
-    """Tell what format rows have, how sure that is and why, the likeliest first."""
+    """Detect the data format, with confidence and reasons, most likely first."""
     found = detect_formats(find_rows(path).files)
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
     elif not found:
-        out.print("unknown: no format's columns are there")
+        out.print("unknown: the columns match no format")
     else:
         print_table(
             ("format", "sure", "columns", "why"),
@@ -89,27 +96,27 @@ def run(
     pipeline: PipelineFile,
     input_: Input,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder of the run: rows, report, dropped rows.")
+        Path, typer.Option("--output", "-o", help="Run folder, for rows, report and dropped rows.")
     ],
-    processes: Annotated[int | None, typer.Option(min=1, help="Default one a core.")] = None,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help=("Number of processes; default: one per core."))
+    ] = None,
     executor: Annotated[
         Literal["processes", "inline", "ray"],
-        typer.Option(help="Where shards are worked on; RAY_ADDRESS names the cluster of ray."),
+        typer.Option(help="Where to process shards; for ray, set RAY_ADDRESS."),
     ] = "processes",
     tokenizer: Tokenizer = None,
     resource: Resources = None,
     judge: Judges = None,
     data_format: Format = None,
     column: Columns = None,
-    resume: Annotated[
-        bool, typer.Option(help="Go on with the run that the folder holds, or begin anew.")
-    ] = True,
+    resume: Annotated[bool, typer.Option(help="Resume the run in the output folder, or start over.")] = True,
     keep_dropped: Annotated[
-        int | None, typer.Option(min=0, help="Dropped rows to keep a step; default all.")
+        int | None, typer.Option(min=0, help="Number of dropped rows to keep per step; default: all.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Run a pipeline; one that was interrupted goes on where it stopped."""
+    """Run a data pipeline; an interrupted run resumes."""
     with told():
         from trellis_data.pipeline.document import load_pipeline_file
         from trellis_data.pipeline.runner import Options
@@ -136,7 +143,7 @@ def preview(
     pipeline: PipelineFile,
     input_: Input,
     rows: Annotated[int, typer.Option(min=1, max=1000)] = 20,
-    random: Annotated[bool, typer.Option(help="Draw rows evenly instead of taking the first.")] = False,
+    random: Annotated[bool, typer.Option(help="Sample rows instead of taking the first ones.")] = False,
     tokenizer: Tokenizer = None,
     resource: Resources = None,
     judge: Judges = None,
@@ -144,7 +151,7 @@ def preview(
     column: Columns = None,
     as_json: Json = False,
 ) -> None:
-    """Show what every step would do to some rows; nothing is written."""
+    """Preview each step on a few rows without writing anything."""
     with told():
         from trellis_data.pipeline.document import load_pipeline_file
         from trellis_data.pipeline.preview import preview as preview_pipeline
@@ -166,10 +173,10 @@ def preview(
 
 
 def operators(
-    operator: Annotated[str | None, typer.Argument(help="Id of an operator, to see its parameters.")] = None,
+    operator: Annotated[str | None, typer.Argument(help="Operator ID, to show its parameters.")] = None,
     as_json: Json = False,
 ) -> None:
-    """What steps a pipeline can have."""
+    """List the operators a data pipeline can use."""
     with told():
         from trellis_data.catalogue import describe, find_operator
         from trellis_data.catalogue import operators as all_operators
@@ -196,7 +203,7 @@ def stats(
     column: Columns = None,
     as_json: Json = False,
 ) -> None:
-    """Count rows, lengths, turns, languages, duplicates."""
+    """Compute statistics: rows, lengths, turns, languages, duplicates."""
     found = summarise_rows(find_rows(path), tokenizer, data_format, column)
     if as_json:
         print_json(found.model_dump(mode="json"))

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from trellis_data.versions.records import Version
     from trellis_data.versions.store import Store
 
-StoreFolder = Annotated[Path, typer.Option("--store", envvar="TRELLIS_STORE", help="Folder of the versions.")]
-Revision = Annotated[str, typer.Argument(help="Branch, tag, or the first eight digits of an id.")]
-Branch = Annotated[str, typer.Option(help="Branch that moves.")]
-Author = Annotated[str | None, typer.Option(help="Default who is logged in.")]
+StoreFolder = Annotated[Path, typer.Option("--store", envvar="TRELLIS_STORE", help="Version store folder.")]
+Revision = Annotated[str, typer.Argument(help="Branch, tag, or at least 8 digits of a version ID.")]
+Branch = Annotated[str, typer.Option(help="Branch to commit to.")]
+Author = Annotated[str | None, typer.Option(help="Author; default: the current user.")]
 
 
 def commit(
-    path: Annotated[list[Path], typer.Argument(help="A run's folder, Parquet files, or a folder of them.")],
+    path: Annotated[list[Path], typer.Argument(help="A run folder, Parquet files, or a folder with them.")],
     store: StoreFolder,
     message: Annotated[str, typer.Option("--message", "-m")],
     branch: Branch = "main",
@@ -32,12 +32,12 @@ def commit(
     column: Columns = None,
     tokenizer: Tokenizer = None,
     made_from: Annotated[
-        list[str] | None, typer.Option("--from", help="Version that the rows were made of; may be repeated.")
+        list[str] | None, typer.Option("--from", help="Version the rows were derived from; repeatable.")
     ] = None,
-    statistics: Annotated[bool, typer.Option(help="Count what the version holds.")] = True,
+    statistics: Annotated[bool, typer.Option(help="Compute statistics of the version.")] = True,
     as_json: Json = False,
 ) -> None:
-    """Record rows as the next version; what other versions hold already is not stored again."""
+    """Commit rows as a new version; unchanged rows are not stored again."""
     rows = find_rows(path)
     counted = summarise_rows(rows, tokenizer, data_format, column) if statistics else None
     with told():
@@ -64,7 +64,7 @@ def commit(
 
 
 def log(revision: Revision = "main", *, store: StoreFolder, as_json: Json = False) -> None:
-    """A version and those before it, newest first."""
+    """Show a version and its history, newest first."""
     with told():
         opened = _open(store)
         history = list(opened.history(revision))
@@ -97,12 +97,12 @@ def diff(
     *,
     store: StoreFolder,
     key: Annotated[
-        str | None, typer.Option(help="Column that tells rows apart, to see changed ones.")
+        str | None, typer.Option(help="Column that identifies rows, to detect changed ones.")
     ] = None,
-    rows: Annotated[int, typer.Option(min=0, max=1000, help="Rows of each kind to show.")] = 5,
+    rows: Annotated[int, typer.Option(min=0, max=1000, help="Number of rows of each kind to show.")] = 5,
     as_json: Json = False,
 ) -> None:
-    """What differs between two versions."""
+    """Show differences between two versions."""
     with told():
         from trellis_data.versions.differences import Kind, compare, read_difference
 
@@ -131,13 +131,13 @@ def diff(
 
 
 def tag(name: str, revision: Revision = "main", *, store: StoreFolder) -> None:
-    """Give a version a name that stays."""
+    """Tag a version."""
     with told():
         _open(store).tag(name, revision)
 
 
 def branch(name: str, revision: Revision = "main", *, store: StoreFolder) -> None:
-    """Let a new branch begin at a version."""
+    """Create a branch at a version."""
     with told():
         _open(store).branch(name, revision)
 
@@ -150,7 +150,7 @@ def rollback(
     author: Author = None,
     as_json: Json = False,
 ) -> None:
-    """Record the rows of an old version as the next one; nothing of the history is lost."""
+    """Roll back to an earlier version by adding it as a new one; the history is kept."""
     with told():
         made = _open(store).roll_back(revision, branch=branch, author=author or getpass.getuser())
     if as_json:
@@ -160,12 +160,12 @@ def rollback(
 
 
 def checkout(
-    folder: Annotated[Path, typer.Argument(help="New folder for the rows as Parquet.")],
+    folder: Annotated[Path, typer.Argument(help="New folder for the Parquet files.")],
     revision: Revision = "main",
     *,
     store: StoreFolder,
 ) -> None:
-    """Write a version as Parquet files, a folder a split."""
+    """Write a version as Parquet files, one folder per split."""
     with told():
         from trellis_data.versions.checkout import check_out
 
@@ -176,7 +176,7 @@ def checkout(
 
 
 def verify(store: StoreFolder) -> None:
-    """Read every version and compare it with what was stored."""
+    """Verify the integrity of all versions."""
     from trellis_cli.errors import Problem
 
     with told():
@@ -185,11 +185,11 @@ def verify(store: StoreFolder) -> None:
         problems = verify_store(_open(store))
     if problems:
         raise Problem("\n".join(problems))
-    out.print("every version is whole")
+    out.print("all versions are intact")
 
 
 def gc(store: StoreFolder) -> None:
-    """Remove what no branch and no tag leads to."""
+    """Delete versions that no branch or tag reaches."""
     with told():
         from trellis_data.versions.upkeep import collect_garbage
 

@@ -15,16 +15,16 @@ from trellis_cli.output import err, out, size
 
 
 def download(
-    dataset: Annotated[str, typer.Argument(help="Id (ds_...) or name.")],
+    dataset: Annotated[str, typer.Argument(help="ID (ds_...) or name.")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write, - for stdout; default NAME.FORM.")
+        Path | None, typer.Option("--output", "-o", help="Output file, - for stdout; default: NAME.FORM.")
     ] = None,
-    version: Annotated[str | None, typer.Option(help="Version, branch or tag; default main.")] = None,
-    split: Annotated[str | None, typer.Option(help="Default train, or the only one.")] = None,
-    form: Annotated[Literal["jsonl", "csv", "parquet"], typer.Option(help="Kind of file.")] = "jsonl",
+    version: Annotated[str | None, typer.Option(help="Version, branch or tag; default: main.")] = None,
+    split: Annotated[str | None, typer.Option(help="Split; default: train, or the only one.")] = None,
+    form: Annotated[Literal["jsonl", "csv", "parquet"], typer.Option(help="File format.")] = "jsonl",
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
 ) -> None:
-    """Write all rows of a split to a file; it appears when it is whole.
+    """Download all rows of a split to a file, written atomically.
 
     trellis datasets download chats --version v1 --form parquet -o chats.parquet
     """
@@ -36,7 +36,7 @@ def download(
         return
     target = output or Path(f"{_plain_name(client, found)}.{form}")
     if target.exists() and not force:
-        raise Problem(f"{target} is there already", hint="--force overwrites it", exit_code=ExitCode.USAGE)
+        raise Problem(f"{target} already exists", hint="--force overwrites it", exit_code=ExitCode.USAGE)
     unfinished = target.with_name(f".{target.name}.unfinished")
     try:
         with unfinished.open("wb") as handle:

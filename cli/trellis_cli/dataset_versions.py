@@ -12,18 +12,18 @@ from trellis_cli.output import Json, age, out, print_json, print_table
 from trellis_cli.task_bar import TaskBar
 from trellis_cli.waiting import wait_for_task
 
-Dataset = Annotated[str, typer.Argument(help="Id (ds_...) or name.")]
-Revision = Annotated[str, typer.Argument(help="Version (its first eight digits will do), branch or tag.")]
+Dataset = Annotated[str, typer.Argument(help="ID (ds_...) or name.")]
+Revision = Annotated[str, typer.Argument(help="Version (at least 8 digits), branch or tag.")]
 _KINDS = ("added", "removed", "changed")
 _ROW_CHARACTERS = 300
 
 
 def versions(
     dataset: Dataset,
-    branch: Annotated[str | None, typer.Option(help="Only what led to this branch's tip.")] = None,
+    branch: Annotated[str | None, typer.Option(help="Only versions on this branch.")] = None,
     as_json: Json = False,
 ) -> None:
-    """The history of a dataset, newest first."""
+    """Show a dataset's history, newest first."""
     client = connect()
     found = list(client.pages(f"/datasets/{find_dataset(client, dataset)}/versions", branch=branch))
     if as_json:
@@ -49,12 +49,12 @@ def diff(
     before: Revision,
     after: Revision = "main",
     key: Annotated[
-        str | None, typer.Option(help="Column that tells rows apart, to see changed ones.")
+        str | None, typer.Option(help="Column that identifies rows, to detect changed ones.")
     ] = None,
-    rows: Annotated[int, typer.Option(min=0, max=100, help="Rows of each kind to show.")] = 5,
+    rows: Annotated[int, typer.Option(min=0, max=100, help="Number of rows of each kind to show.")] = 5,
     as_json: Json = False,
 ) -> None:
-    """What differs between two versions.
+    """Show differences between two versions.
 
     trellis datasets diff chats v1 main --key id
     """
@@ -112,11 +112,11 @@ def _print_pair(split: str, pair: dict[str, Any]) -> None:
 def rollback(
     dataset: Dataset,
     version: Revision,
-    branch: Annotated[str, typer.Option(help="Branch that gets the rows back.")] = "main",
+    branch: Annotated[str, typer.Option(help="Branch to roll back.")] = "main",
     message: Annotated[str, typer.Option("--message", "-m")] = "",
     as_json: Json = False,
 ) -> None:
-    """Make the rows of an old version the next one; nothing of the history is lost."""
+    """Roll back to an earlier version by adding it as a new one; the history is kept."""
     client = connect()
     body = {"version": version, "branch": branch, "message": message}
     made = client.post(f"/datasets/{find_dataset(client, dataset)}/rollback", body)
@@ -126,7 +126,7 @@ def rollback(
         out.print(f"{made['id'][:12]}  {_splits(made)}", markup=False, highlight=False)
 
 
-Delete = Annotated[bool, typer.Option("--delete", help="Remove the name; the version stays.")]
+Delete = Annotated[bool, typer.Option("--delete", help="Delete the name; the version is kept.")]
 
 
 def tag(
@@ -136,7 +136,7 @@ def tag(
     delete: Delete = False,
     as_json: Json = False,
 ) -> None:
-    """Give a version a name that stays: `trellis datasets tag chats v1`."""
+    """Tag a version: `trellis datasets tag chats v1`."""
     _name("tags", dataset, name, version, delete=delete, as_json=as_json)
 
 
@@ -147,7 +147,7 @@ def branch(
     delete: Delete = False,
     as_json: Json = False,
 ) -> None:
-    """Let a branch begin at a version: `trellis datasets branch chats strict v1`."""
+    """Create a branch at a version: `trellis datasets branch chats strict v1`."""
     _name("branches", dataset, name, version, delete=delete, as_json=as_json)
 
 

@@ -21,25 +21,30 @@ from trellis_cli.waiting import wait_for_dataset, wait_for_task
 app = typer.Typer(no_args_is_help=True)
 dataset_versions.register(app)
 app.command()(download)
-Dataset = Annotated[str, typer.Argument(help="Id (ds_...) or name.")]
-Version = Annotated[str | None, typer.Option(help="Version, branch or tag; default main.")]
-Split = Annotated[str | None, typer.Option(help="Default train, or the only one.")]
+Dataset = Annotated[str, typer.Argument(help="ID (ds_...) or name.")]
+Version = Annotated[str | None, typer.Option(help="Version, branch or tag; default: main.")]
+Split = Annotated[str | None, typer.Option(help="Split; default: train, or the only one.")]
 
-Name = Annotated[str | None, typer.Option(help="Of the new dataset; default after the source.")]
+Name = Annotated[str | None, typer.Option(help="Name of the new dataset; default: from the source.")]
 Into = Annotated[
     str | None,
-    typer.Option("--to", help="Dataset whose next version the rows make, instead of a new dataset."),
+    typer.Option("--to", help="Add the rows to this dataset as a new version instead of creating a dataset."),
 ]
-Mode = Annotated[
-    Literal["append", "replace"], typer.Option(help="With --to: behind its rows, or in their place.")
-]
-Branch = Annotated[str, typer.Option(help="With --to: branch of the new version.")]
+Mode = Annotated[Literal["append", "replace"], typer.Option(help="With --to: append to or replace its rows.")]
+Branch = Annotated[str, typer.Option(help="With --to: branch for the new version.")]
 Mixed = Annotated[
     Literal["quarantine", "text"],
-    typer.Option(help="A column of numbers and texts: its first kind counts, or all of it becomes text."),
+    typer.Option(
+        help=(
+            "For columns that mix numbers and text: keep the first type and quarantine the rest, "
+            "or convert all to text."
+        )
+    ),
 ]
-Description = Annotated[str, typer.Option(help="Of the new dataset, or of the new version with --to.")]
-Wait = Annotated[bool, typer.Option(help="Wait until the workers have read the rows.")]
+Description = Annotated[
+    str, typer.Option(help=("Description of the new dataset, or message of the new version with --to."))
+]
+Wait = Annotated[bool, typer.Option(help="Wait until the import finishes.")]
 
 
 @app.command()
@@ -47,7 +52,10 @@ def upload(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE...", exists=True, dir_okay=False, help="JSONL, JSON, CSV, Parquet; packed or not."
+            metavar="FILE...",
+            exists=True,
+            dir_okay=False,
+            help=("JSONL, JSON, CSV or Parquet files, optionally compressed."),
         ),
     ],
     name: Name = None,
@@ -57,18 +65,18 @@ def upload(
     mixed: Mixed = "quarantine",
     description: Description = "",
     resume: Annotated[
-        str | None, typer.Option(help="Upload to go on with; by default the one that was begun for the file.")
+        str | None, typer.Option(help="Upload to resume; default: the one started for this file.")
     ] = None,
     wait: Wait = True,
     as_json: Json = False,
 ) -> None:
-    """Upload files and import their rows, a dataset for each; an upload that broke off goes on.
+    """Upload files and import each as a dataset; interrupted uploads resume.
 
     trellis datasets upload chats.jsonl.gz
     trellis datasets upload july.jsonl august.jsonl --to chats
     """
     if len(files) > 1 and (resume or (name and not to)):
-        raise Problem("--name and --resume go with one file", exit_code=ExitCode.USAGE)
+        raise Problem("--name and --resume only work with a single file", exit_code=ExitCode.USAGE)
     client = connect()
     request = _describe_import(client, name, to, mode, branch, mixed, description)
     for file in files:
@@ -81,10 +89,10 @@ def upload(
 def import_rows(
     source: Annotated[
         str,
-        typer.Argument(help="path:FILE below the data root, hub:OWNER/NAME\\[@REVISION], s3://BUCKET/KEY."),
+        typer.Argument(help="path:FILE in the data root, hub:OWNER/NAME\\[@REVISION] or s3://BUCKET/KEY."),
     ],
     name: Name = None,
-    under: Annotated[str, typer.Option(help="Only this folder or file of a hub's dataset.")] = "",
+    under: Annotated[str, typer.Option(help="Only this folder or file of the Hub dataset.")] = "",
     to: Into = None,
     mode: Mode = "append",
     branch: Branch = "main",
@@ -93,7 +101,7 @@ def import_rows(
     wait: Wait = True,
     as_json: Json = False,
 ) -> None:
-    """Import rows that the platform can reach itself.
+    """Import data the platform can access directly.
 
     trellis datasets import hub:openai/gsm8k@main --under main --name gsm8k
     """
@@ -107,7 +115,7 @@ def parse_source(text: str, under: str = "") -> dict[str, Any]:
     """The body's ``source`` for what was written."""
     kind, _, rest = text.partition(":")
     if under and kind != "hub":
-        raise Problem("--under goes with hub:", exit_code=ExitCode.USAGE)
+        raise Problem("--under requires a hub: source", exit_code=ExitCode.USAGE)
     if kind == "path" and rest:
         return {"kind": "path", "path": rest}
     if kind == "hub" and (found := re.fullmatch(r"([^@]+)(?:@([^@]+))?", rest)):
@@ -115,7 +123,7 @@ def parse_source(text: str, under: str = "") -> dict[str, Any]:
     if text.startswith("s3://"):
         return {"kind": "s3", "url": text}
     raise Problem(
-        f"'{text}' is no source",
+        f"invalid source '{text}'",
         hint="path:FILE, hub:OWNER/NAME[@REVISION] or s3://BUCKET/KEY; a file of this machine is uploaded: "
         "trellis datasets upload",
         exit_code=ExitCode.USAGE,
@@ -134,10 +142,10 @@ def _describe_import(
     """All of a request but its source; ``to`` is the dataset, where it is one that is there."""
     if to is None:
         if mode != "append" or branch != "main":
-            raise Problem("--mode and --branch go with --to", exit_code=ExitCode.USAGE)
+            raise Problem("--mode and --branch require --to", exit_code=ExitCode.USAGE)
         return {"to": None, "mixed": mixed, "name": name, "description": description}
     if name is not None:
-        raise Problem("--name is for a new dataset, --to for one that is there", exit_code=ExitCode.USAGE)
+        raise Problem("use --name for a new dataset or --to for an existing one", exit_code=ExitCode.USAGE)
     found = find_dataset(client, to)
     return {"to": found, "mixed": mixed, "mode": mode, "branch": branch, "message": description}
 
@@ -188,10 +196,10 @@ def _print_warnings(dataset: dict[str, Any]) -> None:
 
 @app.command("list")
 def list_datasets(
-    text: Annotated[str | None, typer.Option(help="Part of the name or description.")] = None,
+    text: Annotated[str | None, typer.Option(help="Search names and descriptions.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Datasets, newest first."""
+    """List datasets, newest first."""
     found = list(connect().pages("/datasets", text=text))
     if as_json:
         print_json(found)
@@ -213,7 +221,7 @@ def list_datasets(
 
 @app.command()
 def show(dataset: Dataset, as_json: Json = False) -> None:
-    """One dataset: what its rows are, where they came from, what is worth a look."""
+    """Show a dataset: format, source, size and warnings."""
     client = connect()
     found = client.get(f"/datasets/{find_dataset(client, dataset)}")
     if as_json:
@@ -248,11 +256,11 @@ def rows(
     dataset: Dataset,
     version: Version = None,
     split: Split = None,
-    text: Annotated[str | None, typer.Option(help="Only rows in which this occurs.")] = None,
-    offset: Annotated[int, typer.Option(min=0, help="Row to begin with.")] = 0,
+    text: Annotated[str | None, typer.Option(help="Only rows containing this text.")] = None,
+    offset: Annotated[int, typer.Option(min=0, help="First row to print.")] = 0,
     limit: Annotated[int, typer.Option(min=1, max=100)] = 5,
 ) -> None:
-    """Rows of a dataset, one JSON object a line.
+    """Print rows as JSON Lines.
 
     trellis datasets rows chats --text refund | jq .messages
     """
@@ -286,10 +294,10 @@ def search(
 def delete(
     dataset: Dataset,
     version: Annotated[
-        str | None, typer.Option(help="Forget only this version; refused for one that is in use.")
+        str | None, typer.Option(help="Delete only this version; fails if it is in use.")
     ] = None,
 ) -> None:
-    """Delete a dataset with all its versions; refused while a job or task uses it."""
+    """Delete a dataset and all its versions; fails while a job or task uses it."""
     client = connect()
     place = f"/datasets/{find_dataset(client, dataset)}"
     client.delete(place if version is None else f"{place}/versions/{version}")

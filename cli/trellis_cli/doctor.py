@@ -49,7 +49,7 @@ def check_python() -> Check:
     return Check(
         "python",
         "ok" if is_supported else "failing",
-        version if is_supported else f"{version}: 3.11 or 3.12 is needed",
+        version if is_supported else f"{version}: requires 3.11 or 3.12",
     )
 
 
@@ -61,9 +61,9 @@ def check_disk(settings: Settings) -> Check:
     free = shutil.disk_usage(folder).free
     found = f"{free / GIB:.1f} GiB free for {settings.data_root}"
     if free < settings.min_free_disk_bytes:
-        return Check("disk", "failing", f"{found}: make room or move TRELLIS_DATA_ROOT")
+        return Check("disk", "failing", f"{found}: free up space or move TRELLIS_DATA_ROOT")
     if not os.access(folder, os.W_OK):
-        return Check("disk", "failing", f"{folder} cannot be written: choose another TRELLIS_DATA_ROOT")
+        return Check("disk", "failing", f"{folder} is not writable: choose another TRELLIS_DATA_ROOT")
     return Check("disk", "ok" if free > 10 * GIB else "warning", found)
 
 
@@ -77,7 +77,7 @@ def check_database(settings: Settings) -> Check:
     database = Database(settings)
     name = "SQLite" if database.is_sqlite else database.url.render_as_string(hide_password=True)
     if database.is_sqlite and not Path(database.url.database or "").exists():
-        return Check("database", "warning", "SQLite, not made yet: the first start makes it")
+        return Check("database", "warning", "SQLite, created on first start")
     try:
         with database.read() as session:
             session.connection().execute(text("SELECT 1"))
@@ -93,7 +93,11 @@ def check_shared_memory() -> Check:
     try:
         total = shutil.disk_usage("/dev/shm").total  # noqa: S108
     except FileNotFoundError:
-        return Check("shared memory", "failing", "there is no /dev/shm: weights travel through it")
+        return Check(
+            "shared memory",
+            "failing",
+            "shared memory (/dev/shm) is missing; it is needed to transfer weights",
+        )
     found = f"{total / GIB:.1f} GiB in /dev/shm"
     if total < MIN_SHARED_MEMORY_BYTES:
         return Check(
@@ -116,14 +120,14 @@ def check_sandbox() -> Check:
 
     problem = probe_sandbox(sys.executable)
     if problem is None:
-        return Check("sandbox", "ok", "bubblewrap isolates code of rewards")
-    return Check("sandbox", "warning", f"{problem}: rewards 'code' and 'python' cannot be used")
+        return Check("sandbox", "ok", "bubblewrap available for sandboxing")
+    return Check("sandbox", "warning", f"{problem}: rewards 'code' and 'python' are unavailable")
 
 
 def check_frontend(settings: Settings) -> Check:
     """The built dashboard."""
     if settings.frontend_path is None:
-        return Check("dashboard", "warning", "not built: run ./init.sh, which builds it")
+        return Check("dashboard", "warning", "not built; run ./init.sh to build it")
     return Check("dashboard", "ok", "built")
 
 
@@ -134,7 +138,7 @@ def check_gpus(settings: Settings) -> Check:
         return Check("gpus", "ok", f"none: jobs run on the CPU, {settings.total_slots} slot(s)")
     names = gpu_names()
     if not names:
-        return Check("gpus", "warning", f"{count} device file(s), but nvidia-smi does not answer")
+        return Check("gpus", "warning", f"{count} device file(s), but nvidia-smi is not responding")
     return Check("gpus", "ok", f"{count} x {names[0]}, {settings.total_slots} slot(s)")
 
 

@@ -29,8 +29,9 @@ DATA = REPOSITORY_ROOT / "docs" / "data.md"
 
 HEADER = """# Settings
 
-Every setting is an environment variable. A wrong value stops the start with the variable's name.
-Made from `backend/trellis_api/core/settings.py` by `python -m trellis_cli.documents configuration --write`.
+Every setting is an environment variable. An invalid value aborts start-up and names the variable.
+Generated from `backend/trellis_api/core/settings.py`
+by `python -m trellis_cli.documents configuration --write`.
 
 | variable | default | meaning |
 |---|---|---|
@@ -38,15 +39,15 @@ Made from `backend/trellis_api/core/settings.py` by `python -m trellis_cli.docum
 FOOTER = """
 ## Set-up
 
-These are read by `init.sh` and the command line, before the platform runs.
+Read by `init.sh` and the command line before the platform starts.
 
 | variable | default | meaning |
 |---|---|---|
-| `TRELLIS_PYTHON` | the first that fits | Python 3.11 or 3.12 to make the virtual environment with. |
-| `TRELLIS_TORCH_INDEX_URL` | the usual, then PyTorch's own | Package index that has PyTorch's CPU wheel. |
-| `TRELLIS_URL` | of `trellis login`, else of the data root | Platform that commands and the SDK speak to. |
-| `TRELLIS_TOKEN` | of `trellis login`, else `<data_root>/admin.token` | Bearer token for it. |
-| `TRELLIS_TRACEBACK` | none | Set, a fault of a command shows its traceback. |
+| `TRELLIS_PYTHON` | the first that fits | Python 3.11 or 3.12 for the virtual environment. |
+| `TRELLIS_TORCH_INDEX_URL` | the usual, then PyTorch's own | Package index with PyTorch's CPU wheel. |
+| `TRELLIS_URL` | of `trellis login`, else of the data root | Platform that the CLI and the SDK connect to. |
+| `TRELLIS_TOKEN` | of `trellis login`, else `<data_root>/admin.token` | Bearer token for that platform. |
+| `TRELLIS_TRACEBACK` | none | If set, CLI errors show a traceback. |
 
 A setting that is not given is embedded: SQLite, a Redis server and a Ray head of the platform's own, on free
 local ports that `<data_root>/run/services.json` remembers.

@@ -91,8 +91,8 @@ def _fetch(
     arrived = unfinished.stat().st_size
     if arrived != size:
         raise Problem(
-            f"{name} has {arrived} bytes and should have {size}",
-            hint="the same command goes on where it stopped",
+            f"{name} has {arrived} of {size} bytes",
+            hint="run the same command again to resume",
             exit_code=ExitCode.UNREACHABLE,
         )
     os.replace(unfinished, target)

@@ -11,14 +11,14 @@ from trellis_cli.finding import find_job, find_model, look_for_model
 from trellis_cli.output import Json, age, err, out, print_json, print_table, styled
 
 app = typer.Typer(no_args_is_help=True)
-Served = Annotated[str, typer.Argument(help="A model's name or id, or a checkpoint as JOB:STEP.")]
+Served = Annotated[str, typer.Argument(help="Model name or ID, or a checkpoint as JOB:STEP.")]
 _POLL_S = 1.0
 _OVER = frozenset({"ready", "stopped", "failed"})
 
 
 @app.command("list")
 def list_endpoints(as_json: Json = False) -> None:
-    """Everything that was ever served, newest first."""
+    """List all endpoints, newest first."""
     endpoints = list(connect().pages("/endpoints"))
     if as_json:
         print_json(endpoints)
@@ -42,12 +42,12 @@ def list_endpoints(as_json: Json = False) -> None:
 def start(
     model: Served,
     idle: Annotated[
-        float | None, typer.Option("--idle", min=10, help="Seconds without a request after which it stops.")
+        float | None, typer.Option("--idle", min=10, help="Stop after this many seconds without a request.")
     ] = None,
     context: Annotated[
-        int | None, typer.Option("--context", min=16, help="Tokens of prompt and answer together, at most.")
+        int | None, typer.Option("--context", min=16, help="Max context length: prompt plus answer tokens.")
     ] = None,
-    wait: Annotated[bool, typer.Option(help="Until it answers.")] = True,
+    wait: Annotated[bool, typer.Option(help="Wait until it is ready.")] = True,
     as_json: Json = False,
 ) -> None:
     """Serve a model or a checkpoint."""
@@ -64,10 +64,10 @@ def start(
 
 @app.command()
 def stop(
-    endpoint: Annotated[str, typer.Argument(help="Id (ep_...), or the name that requests give.")],
+    endpoint: Annotated[str, typer.Argument(help="ID (ep_...) or model name.")],
     as_json: Json = False,
 ) -> None:
-    """Stop one; its slot and memory are given back."""
+    """Stop an endpoint and free its slot and memory."""
     client = connect()
     stopped = client.request("DELETE", f"/endpoints/{find_endpoint(client, endpoint)}")
     if as_json:
@@ -94,15 +94,13 @@ def find_endpoint(client: ApiClient, called: str) -> str:
     for each in client.pages("/endpoints"):
         if each["name"] == called or (each["model"] and each["model"]["id"] == called and not each["job"]):
             return str(each["id"])
-    raise Problem(
-        f"there is no endpoint '{called}'", hint="trellis endpoints list", exit_code=ExitCode.REFUSED
-    )
+    raise Problem(f"no endpoint named '{called}'", hint="trellis endpoints list", exit_code=ExitCode.REFUSED)
 
 
 def wait_until_ready(client: ApiClient, endpoint: dict[str, Any]) -> dict[str, Any]:
     """The endpoint when it answers; raises where it failed or was stopped instead."""
     if endpoint["state"] not in _OVER:
-        err.print(f"[dim]{endpoint['name']} is being loaded ...[/dim]")
+        err.print(f"[dim]loading {endpoint['name']}...[/dim]")
     while endpoint["state"] not in _OVER:
         time.sleep(_POLL_S)
         endpoint = client.get(f"/endpoints/{endpoint['id']}")

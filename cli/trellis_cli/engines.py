@@ -25,9 +25,9 @@ def engines() -> None:
 
 @app.command()
 def compat(as_json: Json = False) -> None:
-    """Compare every symbol of an engine that is changed here with the one that is installed.
+    """Compare every patched engine symbol with the installed version.
 
-    Fails where one has moved: docs/upgrading.md says what to do.
+    Fails if a symbol has changed; see docs/upgrading.md.
     """
     rows = read_rows()
     failures = [row for row in rows if row["state"] in _FAILURES]
@@ -68,7 +68,7 @@ def describe(rows: list[dict[str, Any]]) -> str:
     """One sentence."""
     moved = sum(row["state"] in _FAILURES for row in rows)
     absent = sum(row["state"] == "absent" for row in rows)
-    said = f"{len(rows)} symbols are changed; {moved} of them have moved"
+    said = f"{len(rows)} patched symbols; {moved} have changed upstream"
     return f"{said}, {absent} are of engines that are not installed here." if absent else f"{said}."
 
 
@@ -84,6 +84,6 @@ def read_rows() -> list[dict[str, Any]]:
     try:
         rows: list[dict[str, Any]] = json.loads(done.stdout)
     except ValueError:
-        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
         raise Problem(f"the engines could not be looked at: {last}") from None
     return rows

@@ -19,12 +19,12 @@ from trellis_cli.waiting import read_patiently
 
 app = typer.Typer(no_args_is_help=True)
 POLL_S = 0.5
-Called = Annotated[str, typer.Argument(help="Id (env_...) or name.")]
+Called = Annotated[str, typer.Argument(help="ID (env_...) or name.")]
 
 
 @app.command()
 def kinds(as_json: Json = False) -> None:
-    """What environments can be made of, with their parameters."""
+    """List environment kinds and their parameters."""
     found = connect().get("/environments/kinds")["items"]
     if as_json:
         print_json(found)
@@ -40,21 +40,19 @@ def kinds(as_json: Json = False) -> None:
 
 @app.command()
 def make(
-    name: Annotated[str, typer.Argument(help="Of the environment.")],
-    kind: Annotated[str, typer.Option(help="`trellis environments kinds` lists them.")] = "linksearch",
+    name: Annotated[str, typer.Argument(help="Environment name.")],
+    kind: Annotated[str, typer.Option(help="Kind; see `trellis environments kinds`.")] = "linksearch",
     param: Annotated[
-        list[str] | None, typer.Option("--set", help="A parameter as NAME=VALUE; may be repeated.")
+        list[str] | None, typer.Option("--set", help="Parameter as NAME=VALUE; repeatable.")
     ] = None,
     upload: Annotated[
         list[str] | None,
-        typer.Option(
-            "--upload", help="A parameter that is a file of this machine, as NAME=FILE; repeatable."
-        ),
+        typer.Option("--upload", help="Parameter from a local file, as NAME=FILE; repeatable."),
     ] = None,
-    wait: Annotated[bool, typer.Option(help="Until it is ready.")] = True,
+    wait: Annotated[bool, typer.Option(help="Wait until it is ready.")] = True,
     as_json: Json = False,
 ) -> None:
-    """Make an environment; its rows become a dataset.
+    """Create an environment; its rows become a dataset.
 
     trellis environments make people --kind linksearch --set profiles=2000 --set train=1000 --set eval=100
     trellis environments make ours --kind linksearch_database --upload database=own.db --set queries=people
@@ -71,7 +69,7 @@ def make(
 
 @app.command("list")
 def list_environments(as_json: Json = False) -> None:
-    """All environments, newest first."""
+    """List environments, newest first."""
     found = list(connect().pages("/environments"))
     if as_json:
         print_json(found)
@@ -93,7 +91,7 @@ def list_environments(as_json: Json = False) -> None:
 
 @app.command()
 def show(environment: Called, as_json: Json = False) -> None:
-    """One environment with its tools and datasets."""
+    """Show an environment with its tools and datasets."""
     client = connect()
     _show(client.get(f"/environments/{find_environment(client, environment)}"), as_json=as_json)
 
@@ -101,18 +99,18 @@ def show(environment: Called, as_json: Json = False) -> None:
 @app.command()
 def call(
     environment: Called,
-    tool: Annotated[str, typer.Argument(help="Name of the tool.")],
-    arguments: Annotated[str, typer.Argument(help="JSON object.")] = "{}",
+    tool: Annotated[str, typer.Argument(help="Tool name.")],
+    arguments: Annotated[str, typer.Argument(help="Arguments as a JSON object.")] = "{}",
     as_json: Json = False,
 ) -> None:
-    """Try a tool as an episode would call it.
+    """Call a tool the way an episode would.
 
     trellis environments call people search_profile '{"sql": "SELECT name FROM profiles LIMIT 3"}'
     """
     try:
         given = json.loads(arguments)
     except json.JSONDecodeError as error:
-        raise Problem(f"the arguments are no JSON: {error}", exit_code=ExitCode.USAGE) from error
+        raise Problem(f"the arguments are not valid JSON: {error}", exit_code=ExitCode.USAGE) from error
     client = connect()
     place = f"/environments/{find_environment(client, environment)}/calls"
     found = client.post(place, {"tool": tool, "arguments": given})
@@ -133,7 +131,7 @@ def call(
 
 @app.command()
 def delete(environment: Called) -> None:
-    """Forget an environment and its files; its datasets stay."""
+    """Delete an environment and its files; its datasets are kept."""
     client = connect()
     client.delete(f"/environments/{find_environment(client, environment)}")
 
@@ -189,9 +187,7 @@ def _split(text: str) -> tuple[str, Path]:
     name, sign, file = text.partition("=")
     path = Path(file).expanduser()
     if not sign or not name or not path.is_file():
-        raise Problem(
-            f"--upload {text}: write NAME=FILE with a file of this machine", exit_code=ExitCode.USAGE
-        )
+        raise Problem(f"--upload {text}: use NAME=FILE with a local file", exit_code=ExitCode.USAGE)
     return name, path
 
 

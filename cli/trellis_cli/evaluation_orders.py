@@ -21,7 +21,7 @@ def read_orders(
     orders += _from_file(file) if file else []
     if not orders:
         raise Problem(
-            "no benchmark was named",
+            "no benchmark specified",
             hint="--benchmarks gsm8k,math500 or --file orders.yaml; trellis benchmarks list",
             exit_code=ExitCode.USAGE,
         )
@@ -44,14 +44,14 @@ def read_targets(client: ApiClient, models: list[str], checkpoints: list[str]) -
         job, colon, step = each.rpartition(":")
         if not colon or not step.isdecimal():
             raise Problem(
-                f"'{each}' is no checkpoint",
-                hint="--checkpoint JOB:STEP, for example job_abc:200; trellis jobs checkpoints JOB",
+                f"invalid checkpoint '{each}'",
+                hint="use --checkpoint JOB:STEP, e.g. job_abc:200; see trellis jobs checkpoints JOB",
                 exit_code=ExitCode.USAGE,
             )
         targets.append({"kind": "checkpoint", "job": find_job(client, job), "step": int(step)})
     if not targets:
         raise Problem(
-            "nothing to measure was named",
+            "no model or checkpoint specified",
             hint="--model NAME or --checkpoint JOB:STEP",
             exit_code=ExitCode.USAGE,
         )
@@ -74,8 +74,9 @@ def _from_file(file: Path) -> list[dict[str, Any]]:
         found = found.get("benchmarks", [found])
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
         raise Problem(
-            f"{file} holds no list of benchmarks",
-            hint="each is a mapping such as {benchmark: gsm8k, limit: 100}; see docs/evaluation.md",
+            f"{file} contains no list of benchmarks",
+            hint="each entry must be a mapping such as {benchmark: gsm8k, limit: 100}; see "
+            "docs/evaluation.md",
             exit_code=ExitCode.USAGE,
         )
     return found

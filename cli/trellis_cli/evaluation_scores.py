@@ -10,23 +10,23 @@ from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.finding import find_evaluation, find_job, find_model
 from trellis_cli.output import Json, age, out, print_json, print_table
 
-Label = Annotated[str | None, typer.Option(help="Of the benchmark.")]
-Metric = Annotated[str | None, typer.Option(help="Default the one that stands for the benchmark.")]
+Label = Annotated[str | None, typer.Option(help="Benchmark label.")]
+Metric = Annotated[str | None, typer.Option(help="Metric; default: the benchmark's main metric.")]
 _OBSTACLES = {
     "other_benchmark": "other benchmarks",
-    "other_metric": "other metrics stand for the benchmark",
-    "other_data": "measured on files of different revisions",
-    "no_common_problems": "no problem in common",
-    "samples_missing": "samples of one are gone",
+    "other_metric": "different main metrics",
+    "other_data": "different file revisions",
+    "no_common_problems": "no problems in common",
+    "samples_missing": "samples of one are missing",
 }
 
 
 def compare(
-    a: Annotated[str, typer.Argument(help="Id or name of an evaluation.")],
-    b: Annotated[str, typer.Argument(help="Id or name of another one.")],
+    a: Annotated[str, typer.Argument(help="ID or name of an evaluation.")],
+    b: Annotated[str, typer.Argument(help="ID or name of another evaluation.")],
     as_json: Json = False,
 ) -> None:
-    """B against A, problem by problem: difference with its 95 % interval and a paired test."""
+    """Compare B with A: difference with 95% CI and a paired test."""
     client = connect()
     pair = {"a": find_evaluation(client, a), "b": find_evaluation(client, b)}
     found = client.get("/evaluations/compare", **pair)
@@ -72,16 +72,18 @@ def _compared(each: dict[str, Any]) -> tuple[Any, ...]:
 def leaderboard(
     label: Label = None,
     metric: Metric = None,
-    configuration: Annotated[str | None, typer.Option(help="Default that of most evaluations.")] = None,
+    configuration: Annotated[
+        str | None, typer.Option(help=("Settings to rank; default: the most common."))
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Models and checkpoints by their scores, measured in the same way on the same data."""
+    """Rank models and checkpoints evaluated with the same settings and data."""
     found = connect().get("/evaluations/leaderboard", label=label, metric=metric, configuration=configuration)
     if as_json:
         print_json(found)
         return
     if not found["items"]:
-        out.print("there are no scores yet")
+        out.print("no scores yet")
         return
     out.print(f"{found['label']} {found['metric']}", highlight=False)
     rows = [
@@ -99,15 +101,15 @@ def leaderboard(
 
 
 def history(
-    model: Annotated[str | None, typer.Option(help="A model, with all that it was made from.")] = None,
-    job: Annotated[str | None, typer.Option(help="A job: its checkpoints.")] = None,
+    model: Annotated[str | None, typer.Option(help="A model and its ancestors.")] = None,
+    job: Annotated[str | None, typer.Option(help="A job's checkpoints.")] = None,
     label: Label = None,
     metric: Metric = None,
     as_json: Json = False,
 ) -> None:
-    """Scores over a job's steps, or over the models that a model was made from."""
+    """Show scores over a job's steps or over a model's ancestors."""
     if (model is None) == (job is None):
-        raise Problem("give --model or --job, one of the two", exit_code=ExitCode.USAGE)
+        raise Problem("specify either --model or --job", exit_code=ExitCode.USAGE)
     client = connect()
     chosen = find_model(client, model) if model else None
     trained = find_job(client, job) if job else None

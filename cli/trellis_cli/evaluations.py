@@ -20,9 +20,9 @@ from trellis_cli.waiting import read_patiently
 from trellis_cli.watch import POLL_S, JobDisplay
 
 app = typer.Typer(no_args_is_help=True)
-Evaluation = Annotated[str, typer.Argument(help="Id (ev_...) or name; of several of the name, the newest.")]
-OneEvaluation = Annotated[str, typer.Argument(help="Id (ev_...), or a name that one evaluation has.")]
-Wait = Annotated[bool, typer.Option("--wait", help="Follow it to its end and print the scores.")]
+Evaluation = Annotated[str, typer.Argument(help="ID (ev_...) or name; the latest if several share the name.")]
+OneEvaluation = Annotated[str, typer.Argument(help="ID (ev_...) or unique name.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait until it finishes and print the scores.")]
 #: Of a text in a table.
 _SHOWN = 60
 
@@ -30,29 +30,31 @@ _SHOWN = 60
 @app.command("run", hidden=True)
 @app.command()
 def submit(
-    model: Annotated[list[str] | None, typer.Option(help="Name or id; may be given again.")] = None,
-    checkpoint: Annotated[list[str] | None, typer.Option(help="JOB:STEP; may be given again.")] = None,
+    model: Annotated[list[str] | None, typer.Option(help="Model name or ID; repeatable.")] = None,
+    checkpoint: Annotated[list[str] | None, typer.Option(help="Checkpoint as JOB:STEP; repeatable.")] = None,
     benchmarks: Annotated[
-        str | None, typer.Option(help="By name, with commas; harness:TASK for lm-evaluation-harness.")
+        str | None, typer.Option(help="Comma-separated names; harness:TASK for lm-evaluation-harness.")
     ] = None,
     file: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="YAML list of benchmarks with settings.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Problems of each benchmark.")] = None,
-    shots: Annotated[int | None, typer.Option(min=0, help="Solved examples before each problem.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Max problems per benchmark.")] = None,
+    shots: Annotated[int | None, typer.Option(min=0, help="Few-shot examples per problem.")] = None,
     chat: Annotated[
         Literal["auto", "always", "never"] | None, typer.Option(help="Use the model's chat template.")
     ] = None,
-    temperature: Annotated[float | None, typer.Option(min=0, max=2, help="Default 0: greedy.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(min=1, help="Of one answer.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Draws problems where there is a limit.")] = 0,
-    priority: Annotated[int, typer.Option(min=-100, max=100, help="Among evaluations.")] = 0,
-    name: Annotated[str | None, typer.Option(help="Default the target and the benchmarks.")] = None,
-    estimate: Annotated[bool, typer.Option("--estimate", help="Only say what it would take.")] = False,
+    temperature: Annotated[
+        float | None, typer.Option(min=0, max=2, help=("Sampling temperature; default: 0 (greedy)."))
+    ] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="Max tokens per answer.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for sampling problems when limited.")] = 0,
+    priority: Annotated[int, typer.Option(min=-100, max=100, help="Priority among evaluations.")] = 0,
+    name: Annotated[str | None, typer.Option(help="Name; default: the model and benchmark names.")] = None,
+    estimate: Annotated[bool, typer.Option("--estimate", help="Only print an estimate.")] = False,
     wait: Wait = False,
     as_json: Json = False,
 ) -> None:
-    """Measure models or checkpoints, each in an evaluation of its own."""
+    """Evaluate models or checkpoints, one evaluation each."""
     client = connect()
     changes = {"limit": limit, "shots": shots, "chat": chat}
     decoding = {"temperature": temperature, "max_tokens": max_tokens}
@@ -75,14 +77,14 @@ def submit(
 
 @app.command("list")
 def list_evaluations(
-    model: Annotated[str | None, typer.Option(help="Of this model.")] = None,
-    job: Annotated[str | None, typer.Option(help="Of checkpoints of this job.")] = None,
-    benchmark: Annotated[str | None, typer.Option(help="With this benchmark.")] = None,
-    state: Annotated[list[str] | None, typer.Option(help="Any of these states.")] = None,
+    model: Annotated[str | None, typer.Option(help="Filter by model.")] = None,
+    job: Annotated[str | None, typer.Option(help="Filter by checkpoints of this job.")] = None,
+    benchmark: Annotated[str | None, typer.Option(help="Filter by benchmark.")] = None,
+    state: Annotated[list[str] | None, typer.Option(help="Filter by state; repeatable.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=200)] = 50,
     as_json: Json = False,
 ) -> None:
-    """Evaluations, newest first."""
+    """List evaluations, newest first."""
     client = connect()
     chosen = find_model(client, model) if model else None
     trained = find_job(client, job) if job else None
@@ -97,7 +99,7 @@ def list_evaluations(
 
 @app.command()
 def show(evaluation: Evaluation, as_json: Json = False) -> None:
-    """Scores with their intervals, and what became of the answers."""
+    """Show scores with confidence intervals and outcome counts."""
     client = connect()
     found = client.get(f"/evaluations/{find_evaluation(client, evaluation)}")
     if as_json:
@@ -108,7 +110,7 @@ def show(evaluation: Evaluation, as_json: Json = False) -> None:
 
 @app.command()
 def manifest(evaluation: Evaluation) -> None:
-    """What the scores were measured with, as JSON."""
+    """Show the evaluation manifest as JSON."""
     client = connect()
     print_json(client.get(f"/evaluations/{find_evaluation(client, evaluation)}/manifest")["manifest"])
 
@@ -116,18 +118,18 @@ def manifest(evaluation: Evaluation) -> None:
 @app.command()
 def samples(
     evaluation: Evaluation,
-    label: Annotated[str, typer.Argument(help="Of the benchmark.")],
-    verdict: Annotated[list[Verdict] | None, typer.Option(help="Any of these; may be given again.")] = None,
+    label: Annotated[str, typer.Argument(help="Benchmark label.")],
+    verdict: Annotated[list[Verdict] | None, typer.Option(help="Filter by verdict; repeatable.")] = None,
     group: Annotated[str | None, typer.Option(help="KIND=NAME, for example 'level=Level 5'.")] = None,
-    search: Annotated[str | None, typer.Option(help="Text in prompt, answer or reference.")] = None,
+    search: Annotated[str | None, typer.Option(help="Search prompts, answers and references.")] = None,
     against: Annotated[str | None, typer.Option(help="Evaluation to compare with.")] = None,
     changed: Annotated[
-        Literal["any", "better", "worse"] | None, typer.Option(help="What changed against the other.")
+        Literal["any", "better", "worse"] | None, typer.Option(help="Filter by change relative to --against.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="The most to print.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, help="Max samples to print.")] = 20,
     as_json: Json = False,
 ) -> None:
-    """Answers of a model, one line each; with --json whole, a JSON document a line."""
+    """List samples, one per line; with --json, in full as JSON Lines."""
     kind, name = _split_group(group)
     client = connect()
     asked = {
@@ -151,7 +153,7 @@ def samples(
 @app.command("cancel", hidden=True)
 @app.command()
 def stop(evaluation: OneEvaluation, as_json: Json = False) -> None:
-    """End an evaluation; what is done stays."""
+    """Cancel an evaluation; results so far are kept."""
     client = connect()
     called = find_evaluation(client, evaluation, must_be_one=True)
     _print_changed(client.post(f"/evaluations/{called}/cancel"), as_json=as_json)
@@ -160,7 +162,7 @@ def stop(evaluation: OneEvaluation, as_json: Json = False) -> None:
 @app.command("retry", hidden=True)
 @app.command()
 def resume(evaluation: OneEvaluation, wait: Wait = False, as_json: Json = False) -> None:
-    """Go on with an evaluation that failed or was stopped, where it stopped."""
+    """Resume a failed or cancelled evaluation."""
     client = connect()
     called = find_evaluation(client, evaluation, must_be_one=True)
     found = client.post(f"/evaluations/{called}/retry")
@@ -172,7 +174,7 @@ def resume(evaluation: OneEvaluation, wait: Wait = False, as_json: Json = False)
 
 @app.command()
 def delete(evaluation: OneEvaluation) -> None:
-    """Delete an evaluation with its samples."""
+    """Delete an evaluation and its samples."""
     client = connect()
     client.delete(f"/evaluations/{find_evaluation(client, evaluation, must_be_one=True)}")
 
@@ -234,7 +236,7 @@ def _follow(client: ApiClient, evaluation_id: str, *, quiet: bool) -> dict[str, 
 
 def _say_partial(evaluation: dict[str, Any]) -> str:
     if evaluation["waits_for"]:
-        return f"waits for the files of {', '.join(evaluation['waits_for'])}"
+        return f"waiting for files: {', '.join(evaluation['waits_for'])}"
     scores = [
         f"{label}/{metric} {percent(value)}"
         for label, metrics in evaluation["partial"].items()
@@ -285,7 +287,7 @@ def _print_estimate(estimate: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json(estimate)
         return
-    unknown = "not measured here yet"
+    unknown = "no data yet"
     rows = [
         (
             escape(target["name"]),
@@ -301,7 +303,7 @@ def _print_estimate(estimate: dict[str, Any], *, as_json: bool) -> None:
     if estimate["judge_cost"]:
         out.print(f"judges: at most {estimate['judge_cost']:.2f} US dollars")
     if estimate["to_install"]:
-        out.print(f"brought first: {', '.join(estimate['to_install'])}")
+        out.print(f"downloads first: {', '.join(estimate['to_install'])}")
 
 
 def _split_group(group: str | None) -> tuple[str | None, str | None]:
@@ -309,7 +311,7 @@ def _split_group(group: str | None) -> tuple[str | None, str | None]:
         return None, None
     kind, equals, name = group.partition("=")
     if not equals or not kind or not name:
-        raise Problem(f"'{group}' is no group", hint="--group 'level=Level 5'", exit_code=ExitCode.USAGE)
+        raise Problem(f"invalid group '{group}'", hint="--group 'level=Level 5'", exit_code=ExitCode.USAGE)
     return kind, name
 
 

@@ -32,7 +32,7 @@ class EventFiles:
         except ImportError:
             raise Problem(
                 "monitor.monitor_type: tensorboard needs the package tensorboard",
-                hint="pip install tensorboard, or leave monitor_type out",
+                hint="pip install tensorboard, or remove monitor_type",
                 exit_code=ExitCode.USAGE,
             ) from None
         self._event: Any = Event

@@ -27,6 +27,6 @@ class FileBar:
     def show(self, there: int) -> None:
         """So many bytes are there."""
         if not self._has_begun and there:
-            err.print(f"{self._file.name}: {size(there)} are there already", markup=False, highlight=False)
+            err.print(f"{self._file.name}: {size(there)} already uploaded", markup=False, highlight=False)
         self._has_begun = True
         self._bar.update(self._task, completed=there)

@@ -9,7 +9,7 @@ from trellis_cli.errors import ExitCode, Problem
 def find_dataset(client: ApiClient, called: str) -> str:
     """Id of the dataset of this id or name."""
     found = _find(client, called, prefix="ds_", path="/datasets", text=called)
-    return _require(found, f"there is no dataset '{called}'", hint="trellis datasets list")
+    return _require(found, f"no dataset named '{called}'", hint="trellis datasets list")
 
 
 def find_pipeline(client: ApiClient, called: str) -> str | None:
@@ -20,7 +20,7 @@ def find_pipeline(client: ApiClient, called: str) -> str | None:
 def find_model(client: ApiClient, called: str, *, must_be_one: bool = False) -> str:
     """Id of the model of this id or name; of several of the name the newest, as ``find_job``."""
     found = _find(client, called, prefix="mdl_", path="/models", must_be_one=must_be_one)
-    return _require(found, f"there is no model '{called}'", hint="trellis models list")
+    return _require(found, f"no model named '{called}'", hint="trellis models list")
 
 
 def look_for_model(client: ApiClient, called: str) -> str | None:
@@ -51,43 +51,43 @@ def name_to_ids(client: ApiClient, request: dict[str, Any]) -> dict[str, Any]:
 def find_job(client: ApiClient, called: str, *, must_be_one: bool = False) -> str:
     """Id of the job of this id or name; of several of the name the newest, or none if it ``must_be_one``."""
     found = _find(client, called, prefix="job_", path="/jobs", must_be_one=must_be_one, text=called)
-    return _require(found, f"there is no job '{called}'", hint="trellis jobs list")
+    return _require(found, f"no job named '{called}'", hint="trellis jobs list")
 
 
 def find_evaluation(client: ApiClient, called: str, *, must_be_one: bool = False) -> str:
     """Id of the evaluation of this id or name; of several of the name the newest, as ``find_job``."""
     found = _find(client, called, prefix="ev_", path="/evaluations", must_be_one=must_be_one)
-    return _require(found, f"there is no evaluation '{called}'", hint="trellis eval list")
+    return _require(found, f"no evaluation named '{called}'", hint="trellis eval list")
 
 
 def find_report(client: ApiClient, called: str, *, must_be_one: bool = False) -> str:
     """Id of the report of this id or name; of several of the name the newest, as ``find_job``."""
     found = _find(client, called, prefix="rep_", path="/reports", must_be_one=must_be_one)
-    return _require(found, f"there is no report '{called}'", hint="trellis reports list")
+    return _require(found, f"no report named '{called}'", hint="trellis reports list")
 
 
 def find_environment(client: ApiClient, called: str) -> str:
     """Id of the environment of this id or name."""
     found = _find(client, called, prefix="env_", path="/environments")
-    return _require(found, f"there is no environment '{called}'", hint="trellis environments list")
+    return _require(found, f"no environment named '{called}'", hint="trellis environments list")
 
 
 def find_workflow(client: ApiClient, called: str) -> str:
     """Id of the workflow file of this id or name."""
     found = _find(client, called, prefix="wfl_", path="/workflows")
-    return _require(found, f"there is no workflow '{called}'", hint="the launch page lists workflow files")
+    return _require(found, f"no agent workflow named '{called}'", hint="the launch page lists workflow files")
 
 
 def find_job_pipeline(client: ApiClient, called: str) -> str:
     """Id of the pipeline of jobs of this id or name; of several of the name, the newest."""
     found = _find(client, called, prefix="jpl_", path="/job-pipelines")
-    return _require(found, f"there is no pipeline of jobs '{called}'", hint="trellis job-pipelines list")
+    return _require(found, f"no job workflow named '{called}'", hint="trellis job-pipelines list")
 
 
 def find_sweep(client: ApiClient, called: str) -> str:
     """Id of the sweep of this id or name; of several of the name, the newest."""
     found = _find(client, called, prefix="swp_", path="/sweeps")
-    return _require(found, f"there is no sweep '{called}'", hint="trellis sweep list")
+    return _require(found, f"no sweep named '{called}'", hint="trellis sweep list")
 
 
 def _find(
@@ -102,7 +102,7 @@ def _find(
     if len(found) > 1:
         # What cannot be undone is not guessed.
         raise Problem(
-            f"{len(found)} are called '{called}': say which by its id",
+            f"{len(found)} items are named '{called}'; use the ID",
             hint=", ".join(found),
             exit_code=ExitCode.USAGE,
         )

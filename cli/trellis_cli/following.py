@@ -40,5 +40,5 @@ def follow_parts(
                 line.update(progress(found))
                 time.sleep(POLL_S)
     except KeyboardInterrupt:
-        err.print(f"It goes on: {again}", highlight=False)
+        err.print(f"Still running: {again}", highlight=False)
         raise

@@ -57,14 +57,12 @@ def find_driver() -> Tool:
     """NVIDIA's driver, new enough for the CUDA that PyTorch brings."""
     name = "nvidia driver"
     package = f"nvidia-driver-{MIN_DRIVER}-server"
-    get = f"install NVIDIA's driver {MIN_DRIVER} or newer (Ubuntu: apt-get install -y {package})"
+    get = f"install NVIDIA driver {MIN_DRIVER} or newer (Ubuntu: apt-get install -y {package})"
     if shutil.which("nvidia-smi") is None:
-        return Tool(name, False, f"there is no nvidia-smi: {get}")
+        return Tool(name, False, f"nvidia-smi not found: {get}")
     versions = query("driver_version")
     if not versions:
-        return Tool(
-            name, False, f"nvidia-smi does not answer: reboot after an update of the driver, or {get}"
-        )
+        return Tool(name, False, f"nvidia-smi is not responding: reboot if the driver was updated, or {get}")
     found = re.match(r"\d+", versions[0])
     if found is None or int(found.group()) < MIN_DRIVER:
         return Tool(name, False, f"{versions[0]} is too old for CUDA 13: {get}")

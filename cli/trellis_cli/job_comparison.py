@@ -22,18 +22,18 @@ def register(app: typer.Typer) -> None:
 
 
 def compare(
-    jobs: Annotated[list[str], typer.Argument(help="Ids (job_...) or names of 2 to 20 jobs.")],
-    baseline: Annotated[str | None, typer.Option(help="Compare with this job; default the first.")] = None,
+    jobs: Annotated[list[str], typer.Argument(help="IDs (job_...) or names of 2 to 20 jobs.")],
+    baseline: Annotated[str | None, typer.Option(help="Baseline job; default: the first.")] = None,
     metric: Annotated[
-        list[str] | None, typer.Option(help="Key of a metric; default headline and validation metrics.")
+        list[str] | None, typer.Option(help="Metric key; default: headline and validation metrics.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Settings that differ, last and best metrics against a baseline, and paired tests of evaluations."""
+    """Compare jobs with a baseline: settings, last and best metrics, paired tests of evaluations."""
     client = connect()
     ids = list(dict.fromkeys(find_job(client, each) for each in jobs))
     if not 2 <= len(ids) <= MOST_JOBS:
-        raise Problem(f"name 2 to {MOST_JOBS} different jobs", exit_code=ExitCode.USAGE)
+        raise Problem(f"specify 2 to {MOST_JOBS} different jobs", exit_code=ExitCode.USAGE)
     base = find_job(client, baseline) if baseline else ids[0]
     if base not in ids:
         raise Problem("the baseline is not among the jobs", exit_code=ExitCode.USAGE)

@@ -18,24 +18,24 @@ def register(app: typer.Typer) -> None:
 
 
 def edit(
-    jobs: Annotated[list[str], typer.Argument(help="Ids (job_...), or names that one job has.")],
-    name: Annotated[str | None, typer.Option(help="New name, of one job.")] = None,
-    notes: Annotated[str | None, typer.Option(help="Markdown; an empty text removes them.")] = None,
-    notes_file: Annotated[
-        Path | None, typer.Option(help="Read the notes from a file; - reads standard input.")
+    jobs: Annotated[list[str], typer.Argument(help="IDs (job_...) or unique names.")],
+    name: Annotated[str | None, typer.Option(help="New name; only with a single job.")] = None,
+    notes: Annotated[
+        str | None, typer.Option(help=("Notes in Markdown; an empty string removes them."))
     ] = None,
-    tag: Annotated[list[str] | None, typer.Option(help="Add a tag; repeat for several.")] = None,
-    untag: Annotated[list[str] | None, typer.Option(help="Remove a tag; repeat for several.")] = None,
-    star: Annotated[bool | None, typer.Option("--star/--no-star", help="Set or remove the star.")] = None,
+    notes_file: Annotated[Path | None, typer.Option(help="Read notes from a file; - for stdin.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="Add a tag; repeatable.")] = None,
+    untag: Annotated[list[str] | None, typer.Option(help="Remove a tag; repeatable.")] = None,
+    star: Annotated[bool | None, typer.Option("--star/--no-star", help="Star or unstar.")] = None,
     priority: Annotated[
-        int | None, typer.Option(min=-100, max=100, help="Of a queued job; higher runs first.")
+        int | None, typer.Option(min=-100, max=100, help="Priority of a queued job; higher runs first.")
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Rename, annotate, tag or star jobs."""
     changes = _collect(name, notes, notes_file, tag, untag, star, priority)
     if name is not None and len(jobs) > 1:
-        raise Problem("--name renames one job; several were named", exit_code=ExitCode.USAGE)
+        raise Problem("--name works with a single job, but several were given", exit_code=ExitCode.USAGE)
     client = connect()
     ids = [find_job(client, each, must_be_one=True) for each in jobs]
     edited = [client.request("PATCH", f"/jobs/{each}", json=changes) for each in ids]
@@ -58,7 +58,7 @@ def _collect(
 ) -> dict[str, Any]:
     """The body of the request: only what was given."""
     if notes is not None and notes_file is not None:
-        raise Problem("give --notes or --notes-file, not both", exit_code=ExitCode.USAGE)
+        raise Problem("use either --notes or --notes-file", exit_code=ExitCode.USAGE)
     if notes_file is not None:
         notes = _read(notes_file)
     fields = {

@@ -14,19 +14,19 @@ from trellis_cli.following import follow_parts
 from trellis_cli.output import Json, age, out, print_json, print_table, styled
 
 app = typer.Typer(no_args_is_help=True)
-Called = Annotated[str, typer.Argument(help="Id (jpl_...) or name; of several of the name, the newest.")]
-Wait = Annotated[bool, typer.Option(help="Follow it to its end; the exit code is 0 when it succeeded.")]
+Called = Annotated[str, typer.Argument(help="ID (jpl_...) or name; the latest if several share the name.")]
+Wait = Annotated[bool, typer.Option(help="Wait until it finishes; exits with 0 on success.")]
 _UNDER_WAY = ("running", "stopping")
 
 
 @app.command()
 def templates(
     template: Annotated[
-        str | None, typer.Argument(help="Print this one as a file to fill in and submit.")
+        str | None, typer.Argument(help="Print this template as a file to fill in and submit.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Pipelines to begin with.
+    """List workflow templates.
 
     trellis job-pipelines templates reasoning > pipeline.yaml
     """
@@ -49,7 +49,7 @@ def templates(
     one = next((each for each in found if each["id"] == template), None)
     if one is None:
         raise Problem(
-            f"there is no template '{template}'",
+            f"no template named '{template}'",
             hint="trellis job-pipelines templates",
             exit_code=ExitCode.REFUSED,
         )
@@ -83,14 +83,20 @@ def _skeleton(stage: dict[str, Any]) -> dict[str, Any]:
 @app.command()
 def submit(
     file: Annotated[
-        Path, typer.Option("-f", exists=True, dir_okay=False, help="YAML or JSON; docs/agents.md has one.")
+        Path,
+        typer.Option(
+            "-f",
+            exists=True,
+            dir_okay=False,
+            help=("Workflow in YAML or JSON; see docs/agents.md for an example."),
+        ),
     ],
-    name: Annotated[str | None, typer.Option(help="Instead of the file's.")] = None,
-    start: Annotated[bool, typer.Option(help="Begin at once.")] = True,
+    name: Annotated[str | None, typer.Option(help="Overrides the name in the file.")] = None,
+    start: Annotated[bool, typer.Option(help="Start right away.")] = True,
     wait: Wait = False,
     as_json: Json = False,
 ) -> None:
-    """Check every stage, and run them in the order of their needs; models and datasets may go by name."""
+    """Validate a job workflow and run its stages in dependency order."""
     client = connect()
     document = _read_document(client, file)
     body = {**document, "start": start, **({"name": name} if name else {})}
@@ -105,7 +111,7 @@ def _read_document(client: ApiClient, file: Path) -> dict[str, Any]:
         raise Problem(f"{file} is neither YAML nor JSON: {error}", exit_code=ExitCode.USAGE) from error
     stages = content.get("stages") if isinstance(content, dict) else None
     if not isinstance(stages, list) or not all(isinstance(stage, dict) for stage in stages):
-        raise Problem(f"{file} holds no list of stages", exit_code=ExitCode.USAGE)
+        raise Problem(f"{file} contains no list of stages", exit_code=ExitCode.USAGE)
     return {**content, "stages": [_with_ids(client, stage) for stage in stages]}
 
 
@@ -132,7 +138,7 @@ def _order_with_id(client: ApiClient, order: Any) -> Any:
 
 @app.command("list")
 def list_job_pipelines(as_json: Json = False) -> None:
-    """All pipelines of jobs, newest first."""
+    """List job workflows, newest first."""
     found = list(connect().pages("/job-pipelines"))
     if as_json:
         print_json(found)
@@ -152,7 +158,7 @@ def list_job_pipelines(as_json: Json = False) -> None:
 
 @app.command()
 def show(pipeline: Called, wait: Wait = False, as_json: Json = False) -> None:
-    """One pipeline with its stages."""
+    """Show a job workflow and its stages."""
     client = connect()
     found = client.get(f"/job-pipelines/{find_job_pipeline(client, pipeline)}")
     follow_and_tell(client, found, wait=wait, as_json=as_json)
@@ -161,7 +167,7 @@ def show(pipeline: Called, wait: Wait = False, as_json: Json = False) -> None:
 @app.command("start", hidden=True)
 @app.command()
 def resume(pipeline: Called, wait: Wait = False, as_json: Json = False) -> None:
-    """Begin it, or go on with it: stages whose inputs did not change are skipped."""
+    """Start or resume a job workflow; unchanged stages are skipped."""
     client = connect()
     found = client.post(f"/job-pipelines/{find_job_pipeline(client, pipeline)}/start")
     follow_and_tell(client, found, wait=wait, as_json=as_json)
@@ -169,7 +175,7 @@ def resume(pipeline: Called, wait: Wait = False, as_json: Json = False) -> None:
 
 @app.command()
 def stop(pipeline: Called, wait: Wait = False, as_json: Json = False) -> None:
-    """Begin no more stages, and stop the jobs of those that run."""
+    """Stop a job workflow: no new stages start, and running jobs are stopped."""
     client = connect()
     found = client.post(f"/job-pipelines/{find_job_pipeline(client, pipeline)}/stop")
     if wait:
@@ -180,11 +186,11 @@ def stop(pipeline: Called, wait: Wait = False, as_json: Json = False) -> None:
 @app.command()
 def rerun(
     pipeline: Called,
-    stage: Annotated[str, typer.Argument(help="Id of the stage.")],
+    stage: Annotated[str, typer.Argument(help="Stage ID.")],
     wait: Wait = False,
     as_json: Json = False,
 ) -> None:
-    """Run a stage and all behind it, whether or not their inputs changed."""
+    """Rerun a stage and everything that depends on it, even if nothing changed."""
     client = connect()
     found = client.post(f"/job-pipelines/{find_job_pipeline(client, pipeline)}/stages/{stage}/rerun")
     follow_and_tell(client, found, wait=wait, as_json=as_json)
@@ -192,7 +198,7 @@ def rerun(
 
 @app.command()
 def delete(pipeline: Called) -> None:
-    """Forget a pipeline that does not run; its jobs and models stay."""
+    """Delete a job workflow that isn't running; its jobs and models are kept."""
     client = connect()
     client.delete(f"/job-pipelines/{find_job_pipeline(client, pipeline)}")
 
@@ -205,7 +211,7 @@ def follow_and_tell(client: ApiClient, found: dict[str, Any], *, wait: bool, as_
     if wait and found["state"] != "succeeded":
         reasons = [f"{stage['id']}: {stage['reason']}" for stage in found["stages"] if stage["reason"]]
         raise Problem(
-            f"the pipeline is {found['state']}{': ' if reasons else ''}{'; '.join(reasons)}",
+            f"the workflow is {found['state']}{': ' if reasons else ''}{'; '.join(reasons)}",
             exit_code=ExitCode.FAILED,
         )
 

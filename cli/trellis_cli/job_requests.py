@@ -12,21 +12,21 @@ import yaml
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.knobs import read_knobs
 
-File = Annotated[Path | None, typer.Option("-f", "--file", help="Job request as YAML or JSON; - for stdin.")]
-Recipe = Annotated[str | None, typer.Option(help="What to train; trellis recipes list.")]
-Model = Annotated[str | None, typer.Option(help="Id or name of the model to begin with.")]
-Dataset = Annotated[str | None, typer.Option(help="Id or name of the dataset to learn.")]
-Validation = Annotated[str | None, typer.Option(help="Id or name of the dataset to measure on.")]
-Name = Annotated[str | None, typer.Option(help="Of the job; default that of the recipe.")]
-Preset = Annotated[str | None, typer.Option(help="Of the recipe; trellis recipes show RECIPE.")]
+File = Annotated[Path | None, typer.Option("-f", "--file", help="Job request in YAML or JSON; - for stdin.")]
+Recipe = Annotated[str | None, typer.Option(help="Recipe; see `trellis recipes list`.")]
+Model = Annotated[str | None, typer.Option(help="ID or name of the base model.")]
+Dataset = Annotated[str | None, typer.Option(help="ID or name of the training dataset.")]
+Validation = Annotated[str | None, typer.Option(help="ID or name of the validation dataset.")]
+Name = Annotated[str | None, typer.Option(help="Job name; default: the recipe's name.")]
+Preset = Annotated[str | None, typer.Option(help="Preset; see `trellis recipes show RECIPE`.")]
 Settings = Annotated[
-    list[str] | None, typer.Option("--set", help="A knob of the recipe, as NAME=VALUE; repeat for several.")
+    list[str] | None, typer.Option("--set", help="Recipe parameter as NAME=VALUE; repeatable.")
 ]
 Columns = Annotated[
     list[str] | None,
-    typer.Option("--column", help="A column's role in the data, e.g. prompt=question; repeat for several."),
+    typer.Option("--column", help="Column mapping as ROLE=COLUMN, e.g. prompt=question; repeatable."),
 ]
-ReadAs = Annotated[str | None, typer.Option("--data-format", help="What the rows are read as.")]
+ReadAs = Annotated[str | None, typer.Option("--data-format", help="Data format of the rows.")]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def make_request(file: Path | None, choice: Choice) -> dict[str, Any]:
         missing = [f"--{field}" for field in ("recipe", "model", "dataset") if field not in request]
         if missing:
             raise Problem(
-                f"a job needs {', '.join(missing)}, or -f FILE with a request",
+                f"missing {', '.join(missing)}; or use -f FILE with a request",
                 hint="trellis jobs submit --recipe sft --model MODEL --dataset DATASET",
                 exit_code=ExitCode.USAGE,
             )
@@ -74,7 +74,7 @@ def read_request(file: Path) -> dict[str, Any]:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise Problem(f"{file} is neither YAML nor JSON: {error}", exit_code=ExitCode.USAGE) from error
     if not isinstance(request, dict):
-        raise Problem(f"{file} does not hold a job request", exit_code=ExitCode.USAGE)
+        raise Problem(f"{file} is not a job request", exit_code=ExitCode.USAGE)
     return request
 
 

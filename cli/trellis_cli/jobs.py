@@ -34,24 +34,22 @@ checkpoints.register(app)
 job_editing.register(app)
 job_comparison.register(app)
 script_import.register(app)
-Job = Annotated[str, typer.Argument(help="Id (job_...) or name; of several of the name, the newest.")]
-OneJob = Annotated[str, typer.Argument(help="Id (job_...), or a name that one job has.")]
-Wait = Annotated[
-    bool, typer.Option("--wait", help="Follow it to its end; the exit code is 0 when it succeeded.")
-]
+Job = Annotated[str, typer.Argument(help="ID (job_...) or name; the latest if several share the name.")]
+OneJob = Annotated[str, typer.Argument(help="ID (job_...) or unique name.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait until it finishes; exits with 0 on success.")]
 OldWatch = Annotated[bool, typer.Option("--watch", hidden=True)]
 FOLLOW_PAUSE_S = 0.5
 
 
 @app.command("list")
 def list_jobs(
-    state: Annotated[list[str] | None, typer.Option(help="Only these states; repeat for several.")] = None,
+    state: Annotated[list[str] | None, typer.Option(help="Filter by state; repeatable.")] = None,
     recipe: Annotated[str | None, typer.Option()] = None,
     tag: Annotated[str | None, typer.Option()] = None,
-    text: Annotated[str | None, typer.Option(help="Part of the name, the id or a tag.")] = None,
-    kind: Annotated[str | None, typer.Option(help="train, export or evaluate; default all.")] = None,
+    text: Annotated[str | None, typer.Option(help="Search names, IDs and tags.")] = None,
+    kind: Annotated[str | None, typer.Option(help="train, export or evaluate; default: all.")] = None,
     starred: Annotated[
-        bool | None, typer.Option("--starred/--not-starred", help="Only with, or without, a star.")
+        bool | None, typer.Option("--starred/--not-starred", help="Only starred or unstarred jobs.")
     ] = None,
     sort: Annotated[
         str | None,
@@ -60,23 +58,19 @@ def list_jobs(
             "metric_last or metric_best."
         ),
     ] = None,
-    rising: Annotated[bool, typer.Option("--rising", help="Least first; default greatest first.")] = False,
+    rising: Annotated[bool, typer.Option("--rising", help="Sort ascending; default: descending.")] = False,
     metric: Annotated[
-        str | None, typer.Option(help="Key of the metric to show and sort by; default the headline metric.")
+        str | None, typer.Option(help="Metric to show and sort by; default: the headline metric.")
     ] = None,
     has_alarms: Annotated[
-        bool | None, typer.Option("--alarms/--no-alarms", help="Only with, or without, an active alarm.")
+        bool | None, typer.Option("--alarms/--no-alarms", help="Only jobs with or without active alarms.")
     ] = None,
-    environment: Annotated[
-        str | None, typer.Option(help="Name or id of the environment that their agents work in.")
-    ] = None,
-    workflow: Annotated[
-        str | None, typer.Option(help="Name or id of the workflow file that they train.")
-    ] = None,
+    environment: Annotated[str | None, typer.Option(help="Filter by environment (name or ID).")] = None,
+    workflow: Annotated[str | None, typer.Option(help="Filter by agent workflow (name or ID).")] = None,
     limit: Annotated[int, typer.Option(min=1, max=200)] = 50,
     as_json: Json = False,
 ) -> None:
-    """Jobs, newest first or by a column."""
+    """List jobs, newest first or sorted by a column."""
     client = connect()
     wanted = {
         "state": state,
@@ -132,7 +126,7 @@ def progress_text(job: dict[str, Any]) -> str:
 
 @app.command()
 def show(job: Job, as_json: Json = False) -> None:
-    """One job: how it is, and why where it failed."""
+    """Show a job's status, and why it failed if it did."""
     client = connect()
     job = find_job(client, job)
     found = client.get(f"/jobs/{job}")
@@ -214,20 +208,20 @@ def submit(
     column: Columns = None,
     data_format: ReadAs = None,
     export_as: Annotated[
-        str | None, typer.Option(help="Export a checkpoint as a model of this name when it has succeeded.")
+        str | None, typer.Option(help="If the job succeeds, export a checkpoint as a model with this name.")
     ] = None,
     best_by: Annotated[
-        str | None, typer.Option(help="Export the best checkpoint by this metric; default the last one.")
+        str | None, typer.Option(help="Export the best checkpoint by this metric; default: the last.")
     ] = None,
     wait: Wait = False,
     watch: OldWatch = False,
     as_json: Json = False,
 ) -> None:
-    """Launch a job, of a file or in one line; the body is that of POST /api/v1/jobs.
+    """Launch a job from a file or from options; the file has the format of POST /api/v1/jobs.
 
     trellis jobs submit --recipe sft --model starter --dataset rows --set learning_rate=1e-4 --wait
 
-    Options go before what a file says. Model and datasets may be called by name.
+    Options override the file. Refer to models and datasets by name or ID.
     """
     client = connect()
     choice = Choice(recipe, model, dataset, validation_dataset, name, preset, settings, column, data_format)
@@ -253,7 +247,7 @@ def preview(
     data_format: ReadAs = None,
     as_json: Json = False,
 ) -> None:
-    """What a request would run, without launching it; it is given as to `submit`."""
+    """Show what a job would run without launching it. Takes the same options as `submit`."""
     client = connect()
     choice = Choice(recipe, model, dataset, validation_dataset, name, preset, settings, column, data_format)
     composed = client.post("/jobs/preview", name_to_ids(client, make_request(file, choice)))
@@ -272,7 +266,7 @@ def preview(
 
 @app.command()
 def watch(job: Job) -> None:
-    """Follow a job's progress to its end; the exit code is 0 when it succeeded."""
+    """Follow a job until it finishes; exits with 0 on success."""
     client = connect()
     raise typer.Exit(finish(watch_job(client, find_job(client, job))))
 
@@ -286,10 +280,10 @@ def finish(job: dict[str, Any]) -> ExitCode:
 @app.command()
 def stop(
     job: OneJob,
-    wait: Annotated[bool, typer.Option("--wait", help="Until it has left at its checkpoint.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until it has stopped.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Ask a job to save a checkpoint and leave."""
+    """Stop a job: it saves a checkpoint and exits."""
     client = connect()
     found = client.post(f"/jobs/{find_job(client, job, must_be_one=True)}/stop")
     if wait:
@@ -300,11 +294,11 @@ def stop(
 @app.command()
 def resume(
     job: OneJob,
-    step: Annotated[int | None, typer.Option(help="Checkpoint to continue from; default the newest.")] = None,
+    step: Annotated[int | None, typer.Option(help="Checkpoint to resume from; default: the latest.")] = None,
     wait: Wait = False,
     as_json: Json = False,
 ) -> None:
-    """Continue a stopped or failed job from a checkpoint."""
+    """Resume a stopped or failed job from a checkpoint."""
     client = connect()
     called = find_job(client, job, must_be_one=True)
     found = client.post(f"/jobs/{called}/resume", {"checkpoint_step": step})
@@ -334,10 +328,12 @@ def delete(job: OneJob) -> None:
 @app.command()
 def logs(
     job: Job,
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the job ends.")] = False,
-    lines: Annotated[int, typer.Option("-n", min=1, max=5000, help="Last lines to begin with.")] = 200,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Follow until the job ends.")] = False,
+    lines: Annotated[
+        int, typer.Option("-n", min=1, max=5000, help=("Number of lines to show from the end."))
+    ] = 200,
 ) -> None:
-    """What a job printed."""
+    """Show a job's output."""
     client = connect()
     job = find_job(client, job)
     page = client.get(f"/jobs/{job}/logs", limit=lines)

@@ -24,12 +24,12 @@ _PACKAGE = "trellis_train.agents.linksearch"
 RECIPE = "linksearch"
 
 
-Config = Annotated[Path | None, typer.Option("--config", help="YAML of settings; docs/agents.md lists them.")]
+Config = Annotated[Path | None, typer.Option("--config", help="Settings YAML; see docs/agents.md.")]
 Database = Annotated[Path | None, typer.Option("--profile-db-path", help="PROFILE_DB_PATH.")]
-Queries = Annotated[str | None, typer.Option("--queries", help="File, folder or hub dataset of queries.")]
-Model = Annotated[str | None, typer.Option("--model-name", help="MODEL_NAME: a folder, or a hub name.")]
-Output = Annotated[Path | None, typer.Option("--output-dir", "-o", help="OUTPUT_DIR: folder of the run.")]
-Preset = Annotated[str | None, typer.Option(help="PRESET of the recipe; default by this machine.")]
+Queries = Annotated[str | None, typer.Option("--queries", help="File, folder or Hub dataset with queries.")]
+Model = Annotated[str | None, typer.Option("--model-name", help="MODEL_NAME: a folder or Hub name.")]
+Output = Annotated[Path | None, typer.Option("--output-dir", "-o", help="OUTPUT_DIR: run folder.")]
+Preset = Annotated[str | None, typer.Option(help="Recipe PRESET; default: depends on the machine.")]
 TrainSize = Annotated[int | None, typer.Option(help="TRAIN_DATASET_SIZE.")]
 EvalSize = Annotated[int | None, typer.Option(help="EVAL_DATASET_SIZE.")]
 MaxTurns = Annotated[int | None, typer.Option(help="MAX_TURNS.")]
@@ -38,20 +38,20 @@ MaxProfiles = Annotated[int | None, typer.Option(help="MAX_PROFILES.")]
 
 @app.command("train")
 def train(
-    mode: Annotated[
-        Mode | None, typer.Option(help="MODE. masked: as recommended; rollout: the ablation.")
-    ] = None,
+    mode: Annotated[Mode | None, typer.Option(help="MODE. masked: recommended; rollout: ablation.")] = None,
     enable_detailed_logging: Annotated[
         bool | None,
         typer.Option("--enable-detailed-logging/--no-detailed-logging", help="ENABLE_DETAILED_LOGGING."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume from the last checkpoint.")] = False,
     resume_from: Annotated[
         Path | None,
-        typer.Option("--resume_from_checkpoint", "--resume-from-checkpoint", help="Go on from this one."),
+        typer.Option(
+            "--resume_from_checkpoint", "--resume-from-checkpoint", help="Resume from this checkpoint."
+        ),
     ] = None,
     resume_best: Annotated[
-        bool, typer.Option("--resume_best", "--resume-best", help="Go on from the best one.")
+        bool, typer.Option("--resume_best", "--resume-best", help="Resume from the best checkpoint.")
     ] = False,
     config: Config = None,
     profile_db_path: Database = None,
@@ -64,7 +64,8 @@ def train(
     learning_rate: Annotated[float | None, typer.Option(help="LEARNING_RATE.")] = None,
     num_generations: Annotated[int | None, typer.Option(help="NUM_GENERATIONS.")] = None,
     tool_template: Annotated[
-        str | None, typer.Option(help="TOOL_TEMPLATE: model, or hermes for one that shows no tools.")
+        str | None,
+        typer.Option(help=("TOOL_TEMPLATE: model, or hermes if the chat template doesn't support tools.")),
     ] = None,
     max_turns: MaxTurns = None,
     max_profiles: MaxProfiles = None,
@@ -83,11 +84,11 @@ def train(
     preset: Preset = None,
     knobs: Annotated[
         list[str] | None,
-        typer.Option("--set", help="A further knob of the recipe, as NAME=VALUE; repeatable (PARAMS)."),
+        typer.Option("--set", help="Additional recipe parameter as NAME=VALUE; repeatable (PARAMS)."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Train; Ctrl-C leaves at a checkpoint, from which --resume goes on."""
+    """Train; Ctrl-C saves a checkpoint and exits, --resume continues from it."""
     given = {
         name: value
         for name, value in locals().items()
@@ -118,12 +119,12 @@ def check(
     max_profiles: MaxProfiles = None,
     as_json: Json = False,
 ) -> None:
-    """Look at database, data, model and settings, without training anything."""
+    """Check database, data, model and settings without training."""
     given = {name: value for name, value in locals().items() if name in LinkSearchSettings.model_fields}
     try:
         settings = read_settings(given, config=config)
     except Problem as problem:
-        findings = [_finding("settings", problem.message, "Correct it where the brackets say.")]
+        findings = [_finding("settings", problem.message, "Fix it at the location in brackets.")]
     else:
         findings = [_finding("settings"), *_look(settings)]
     if as_json:
@@ -142,7 +143,7 @@ def check(
 @app.command("evaluate")
 def evaluate(
     checkpoint: Annotated[
-        str | None, typer.Option(help="A checkpoint of a run, or a model; default MODEL_NAME.")
+        str | None, typer.Option(help="A run's checkpoint, or a model; default: MODEL_NAME.")
     ] = None,
     config: Config = None,
     profile_db_path: Database = None,
@@ -155,7 +156,7 @@ def evaluate(
     preset: Preset = None,
     as_json: Json = False,
 ) -> None:
-    """Measure a model or a checkpoint on the queries of the split eval."""
+    """Evaluate a model or checkpoint on the eval split."""
     given = {name: value for name, value in locals().items() if name in LinkSearchSettings.model_fields}
     settings = read_settings(given, config=config)
     folder = settings.output_dir / "evaluations"
@@ -169,14 +170,14 @@ def evaluate(
 
 @app.command("generate")
 def generate(
-    folder: Annotated[Path, typer.Argument(help="For the database, the queries and their manifest.")],
-    profiles: Annotated[int, typer.Option(help="People in the database.")] = 2000,
-    train_queries: Annotated[int, typer.Option("--train", help="Queries to train on.")] = 1000,
-    eval_queries: Annotated[int, typer.Option("--eval", help="Queries to measure with.")] = 100,
-    seed: Annotated[int, typer.Option(help="The same numbers and seed give the same bytes.")] = 42,
+    folder: Annotated[Path, typer.Argument(help="Output folder for the database, queries and manifest.")],
+    profiles: Annotated[int, typer.Option(help="Number of profiles.")] = 2000,
+    train_queries: Annotated[int, typer.Option("--train", help="Number of training queries.")] = 1000,
+    eval_queries: Annotated[int, typer.Option("--eval", help="Number of evaluation queries.")] = 100,
+    seed: Annotated[int, typer.Option(help="The same numbers and seed produce identical files.")] = 42,
     as_json: Json = False,
 ) -> None:
-    """Make a database of profiles and queries whose answers are known."""
+    """Generate a profile database and queries with known answers."""
     counts = {"--profiles": profiles, "--train": train_queries, "--eval": eval_queries, "--seed": seed}
     options = [part for name, value in counts.items() for part in (name, str(value))]
     manifest = _ask("generate", str(folder), *options)

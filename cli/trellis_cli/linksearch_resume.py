@@ -21,7 +21,7 @@ def choose_checkpoint(
 ) -> Path | None:
     """The checkpoint of the flags; None for a new run, which a folder with checkpoints does not allow."""
     if sum([resume, resume_from is not None, resume_best]) > 1:
-        message = "--resume, --resume_from_checkpoint and --resume_best exclude each other"
+        message = "--resume, --resume_from_checkpoint and --resume_best are mutually exclusive"
         raise Problem(message, exit_code=ExitCode.USAGE)
     found = list_checkpoints(output)
     if resume_from is not None:
@@ -30,12 +30,12 @@ def choose_checkpoint(
         return _checked(_read_best(output))
     if resume:
         if not found:
-            raise Problem(f"{output} holds no checkpoint to resume from", exit_code=ExitCode.USAGE)
+            raise Problem(f"{output} contains no checkpoint to resume from", exit_code=ExitCode.USAGE)
         return _checked(found[-1])
     if found:
         raise Problem(
-            f"{output} already holds checkpoints, the last of step {_step(found[-1])}",
-            hint="Go on with --resume, --resume_best or --resume_from_checkpoint, or name another folder.",
+            f"{output} already contains checkpoints, the last at step {_step(found[-1])}",
+            hint="Use --resume, --resume_best or --resume_from_checkpoint, or choose another folder.",
             exit_code=ExitCode.USAGE,
         )
     return None
@@ -95,7 +95,7 @@ def _ask(module: str, *arguments: str) -> None:
     command = python_command("-m", module, *arguments)
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own module
     if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["the checkpoint cannot be used"])[-1]
+        reason = (done.stderr.strip().splitlines() or ["the checkpoint is not usable"])[-1]
         raise Problem(reason, exit_code=ExitCode.USAGE)
 
 

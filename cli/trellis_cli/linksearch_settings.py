@@ -38,8 +38,8 @@ class LinkSearchSettings(BaseModel):
     tool_template: Literal["model", "hermes"] = Field(
         "model", description="The model's chat template, or that with the tools put into it."
     )
-    train_dataset_size: int = Field(1000, ge=1, description="Queries to train on.")
-    eval_dataset_size: int = Field(100, ge=1, description="Queries to measure with.")
+    train_dataset_size: int = Field(1000, ge=1, description="Number of training queries.")
+    eval_dataset_size: int = Field(100, ge=1, description="Number of evaluation queries.")
     max_steps: int = Field(200, ge=1, description="Training steps.")
     learning_rate: float = Field(1e-5, ge=0, description="Of the policy.")
     num_generations: int = Field(4, ge=2, description="Episodes of each query.")
@@ -143,7 +143,7 @@ def _read_yaml(path: Path | None) -> dict[str, Any]:
     if found is None:
         return {}
     if not isinstance(found, dict):
-        raise Problem(f"{path} is no list of settings and values", exit_code=ExitCode.USAGE)
+        raise Problem(f"{path} is not a mapping of settings", exit_code=ExitCode.USAGE)
     try:
         return refuse_bits({str(name).lower(): value for name, value in found.items()})
     except ValueError as error:

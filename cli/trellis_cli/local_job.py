@@ -181,7 +181,7 @@ def _as_source(rows: LocalRows, folder: Path) -> DataSource:
     import pyarrow.parquet as pq
 
     if not rows.path.is_file():
-        raise Problem(f"there is no file {rows.path}", exit_code=ExitCode.USAGE)
+        raise Problem(f"no such file: {rows.path}", exit_code=ExitCode.USAGE)
     data = rows.path.read_bytes()
     path = rows.path.resolve()
     try:

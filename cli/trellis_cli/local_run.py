@@ -226,7 +226,7 @@ def _leaving_on_signals(process: "subprocess.Popen[str]", stop_file: Path) -> It
     def leave(_number: int, _frame: FrameType | None) -> None:
         if not stop_file.exists():
             stop_file.touch()
-            err.print("stopping at the end of this step; Ctrl-C again to end at once", style="yellow")
+            err.print("stopping after this step; press Ctrl-C again to stop immediately", style="yellow")
         elif process.poll() is None:
             process.terminate()
 
@@ -246,5 +246,5 @@ def _leaving_on_signals(process: "subprocess.Popen[str]", stop_file: Path) -> It
 
 def _explain(exit_code: int) -> str:
     if exit_code == EXIT_BAD_SPEC:
-        return "the job's specification could not be used"
-    return f"its process left with exit code {exit_code} and said nothing"
+        return "invalid job spec"
+    return f"the process exited with code {exit_code} without output"

@@ -18,24 +18,26 @@ _UNAUTHORIZED = 401
 def login(
     url: Annotated[
         str | None,
-        typer.Argument(help="Address of a platform, e.g. https://trellis.example.org. Without it: a link."),
+        typer.Argument(
+            help=("Platform URL, e.g. https://trellis.example.org. If omitted, prints a login link.")
+        ),
     ] = None,
     token: Annotated[
-        str | None, typer.Option(help="Better left out: it is asked for, or read from standard input.")
+        str | None, typer.Option(help="If omitted (recommended), prompted for or read from stdin.")
     ] = None,
 ) -> None:
-    """Store a platform's URL and token for commands and scripts; without URL, a login link of this machine's.
+    """Save a platform's URL and token for the CLI; without URL, print a login link for this machine.
 
     The file is private to this user (~/.config/trellis/connection.json). The link opens the dashboard of the
     platform on this machine, once and within a quarter of an hour.
     """
     if url is None:
         if token is not None:
-            raise Problem("--token needs a URL: trellis login URL", exit_code=ExitCode.USAGE)
+            raise Problem("--token requires a URL: trellis login URL", exit_code=ExitCode.USAGE)
         out.print(login_link(load_platform()), highlight=False)
         return
     if not url.startswith(("http://", "https://")):
-        raise Problem(f"'{url}' is no address", hint=f"https://{url}?", exit_code=ExitCode.USAGE)
+        raise Problem(f"'{url}' is not a valid URL", hint=f"https://{url}?", exit_code=ExitCode.USAGE)
     connection = Connection(url=url.rstrip("/"), token=token or _ask_token())
     client = ApiClient(connection.url, connection.token)
     try:
@@ -44,8 +46,8 @@ def login(
         if refusal.status != _UNAUTHORIZED:
             raise
         raise Problem(
-            f"{connection.url} does not know this token",
-            hint="it lies in the file admin.token of that platform's data root",
+            f"{connection.url} rejected this token",
+            hint="you'll find it in admin.token in that platform's data root",
             exit_code=ExitCode.REFUSED,
         ) from None
     path = write_connection(connection)
@@ -53,15 +55,15 @@ def login(
 
 
 def logout() -> None:
-    """Forget the stored URL and token."""
-    out.print("logged out" if remove_connection() else "nothing was stored")
+    """Remove the saved URL and token."""
+    out.print("logged out" if remove_connection() else "nothing saved")
 
 
 def _ask_token() -> str:
     given = typer.prompt("Token", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline()
     token = str(given).strip()
     if not token:
-        raise Problem("no token was given", exit_code=ExitCode.USAGE)
+        raise Problem("no token provided", exit_code=ExitCode.USAGE)
     return token
 
 

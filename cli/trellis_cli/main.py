@@ -1,4 +1,4 @@
-"""The command `trellis`: everything that the dashboard does, for terminals and scripts."""
+"""The command `trellis`: everything the dashboard can do, for terminals and scripts."""
 
 import os
 import sys
@@ -49,18 +49,18 @@ Train large language models from the terminal.
 
   trellis up                              start the platform on this machine
   trellis datasets upload rows.jsonl      upload training rows
-  trellis models register models/starter  register weights under the data root
-  trellis recipes list                    what can be trained
+  trellis models register models/starter  register weights from the data root
+  trellis recipes list                    list recipes
   trellis jobs submit --recipe sft --model starter --dataset rows --set learning_rate=1e-4 --wait
-                                          launch a job and follow it
+                                          launch a job and wait for it
   trellis eval submit --model starter --benchmarks gsm8k --limit 100 --wait
-                                          measure a model
-  trellis chat starter                    talk to a model
+                                          evaluate a model
+  trellis chat starter                    chat with a model
 
-Every command takes --help; those that print results take --json.
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the platform does not answer, 4 the platform refused.
-Settings: TRELLIS_DATA_ROOT, TRELLIS_PORT and the others of docs/configuration.md; for a platform elsewhere
-`trellis login URL`, or TRELLIS_URL and TRELLIS_TOKEN. `trellis --install-completion`: Tab completes commands.
+Every command supports --help; commands that print results support --json.
+Exit codes: 0 success, 1 failure, 2 usage error, 3 platform unreachable, 4 request rejected.
+Settings: TRELLIS_DATA_ROOT, TRELLIS_PORT and others, see docs/configuration.md. For a remote platform, run
+`trellis login URL` or set TRELLIS_URL and TRELLIS_TOKEN. For Tab completion: `trellis --install-completion`.
 """
 
 app = typer.Typer(
@@ -90,27 +90,35 @@ def root(
 
 
 app.add_typer(jobs.app, name="jobs", help="Launch, follow, stop, resume and delete jobs.")
-app.add_typer(datasets.app, name="datasets", help="Rows on the platform: upload, import, look at, versions.")
-app.add_typer(pipelines.app, name="pipelines", help="Clean, deduplicate and split datasets of the platform.")
-app.add_typer(data.app, name="data", help="The same on files of this machine, without a platform.")
-app.add_typer(models.app, name="models", help="Register and look at models.")
-app.add_typer(registry.app, name="registry", help="Versions of named models, aliases and promotions.")
-app.add_typer(votes.app, name="votes", help="Votes of the playground: win rates and pairs to learn from.")
-app.add_typer(transfers.app, name="transfers", help="Pushes of models to hubs, and exports to GGUF.")
-app.add_typer(endpoints.app, name="endpoints", help="Let models and checkpoints answer requests.")
-app.add_typer(recipes.app, name="recipes", help="What can be trained, and with which knobs.")
-app.add_typer(rewards.app, name="rewards", help="What responses can earn, and dry runs of it.")
-app.add_typer(evaluations.app, name="eval", help="Measure models and checkpoints on benchmarks.")
-app.add_typer(benchmarks.app, name="benchmarks", help="What models can be measured on.")
-app.add_typer(reports.app, name="reports", help="Evaluations as Markdown, HTML and PDF.")
-app.add_typer(agent.app, name="agent", help="Teach a model to use tools: data, training, evaluation.")
-app.add_typer(linksearch.app, name="linksearch", help="Train an agent that finds people with SQL.")
-app.add_typer(environments.app, name="environments", help="What agents work on; make them, try tools.")
-app.add_typer(workflows.app, name="workflows", help="Agents as functions: upload files and packages.")
-app.add_typer(job_pipelines.app, name="job-pipelines", help="Stages of jobs that need each other.")
-app.add_typer(engines.app, name="engines", help="What is changed in verl, vLLM and TRL, and whether it fits.")
-app.add_typer(sweeps.app, name="sweep", help="One training many times, with values or seeds that vary.")
-app.add_typer(tune.app, name="tune", help="Train any workflow: an async function that returns a reward.")
+app.add_typer(datasets.app, name="datasets", help="Upload, import, inspect and version datasets.")
+app.add_typer(pipelines.app, name="pipelines", help="Data pipelines: clean, deduplicate and split datasets.")
+app.add_typer(data.app, name="data", help="Data tools for local files, without the platform.")
+app.add_typer(models.app, name="models", help="Register and manage models.")
+app.add_typer(
+    registry.app, name="registry", help=("Model registry: named models, versions, aliases and promotions.")
+)
+app.add_typer(votes.app, name="votes", help="Playground votes: win rates and preference pairs.")
+app.add_typer(transfers.app, name="transfers", help="Push models to hubs, export them to GGUF.")
+app.add_typer(endpoints.app, name="endpoints", help="Serve models and checkpoints.")
+app.add_typer(recipes.app, name="recipes", help="Recipes and their parameters.")
+app.add_typer(rewards.app, name="rewards", help="Rewards and dry runs.")
+app.add_typer(evaluations.app, name="eval", help="Evaluate models and checkpoints on benchmarks.")
+app.add_typer(benchmarks.app, name="benchmarks", help="Evaluation benchmarks.")
+app.add_typer(reports.app, name="reports", help="Evaluation reports in Markdown, HTML and PDF.")
+app.add_typer(agent.app, name="agent", help="Train models to use tools: data, training, evaluation.")
+app.add_typer(linksearch.app, name="linksearch", help="Train an agent that finds people using SQL.")
+app.add_typer(environments.app, name="environments", help="Create agent environments and try their tools.")
+app.add_typer(workflows.app, name="workflows", help="Agent workflows: upload files and packages.")
+app.add_typer(job_pipelines.app, name="job-pipelines", help="Job workflows: chained jobs.")
+app.add_typer(
+    engines.app,
+    name="engines",
+    help=("Check the patches to verl, vLLM and TRL against the installed versions."),
+)
+app.add_typer(
+    sweeps.app, name="sweep", help=("Sweeps: run a training many times with varying parameters or seeds.")
+)
+app.add_typer(tune.app, name="tune", help="Train agent workflows: async functions that return a reward.")
 chat.register(app)
 platform_commands.register(app)
 login.register(app)
@@ -138,12 +146,12 @@ def main() -> None:
         hint = (
             f'pip install "{DISTRIBUTION}[data]" for files, [api,worker] for a platform, [train] for training'
         )
-        _tell(Problem(f"this command needs the package '{error.name}', which is not installed", hint=hint))
+        _tell(Problem(f"this command requires the '{error.name}' package, which is not installed", hint=hint))
         sys.exit(ExitCode.FAILED)
     except Exception as error:
         if os.environ.get(TRACEBACK_VARIABLE):
             raise
-        hint = f"this is a fault of the command; {TRACEBACK_VARIABLE}=1 shows where it is raised"
+        hint = f"this is a bug; set {TRACEBACK_VARIABLE}=1 for a traceback"
         _tell(Problem(f"unexpected {type(error).__name__}: {error}", hint=hint))
         sys.exit(ExitCode.FAILED)
 

@@ -16,16 +16,16 @@ from trellis_cli.output import err, out, size
 
 CARD = "README.md"
 _CHECKPOINT = re.compile(r"(.+):(\d+)")
-Model = Annotated[str, typer.Argument(help="Id (mdl_...) or name; of several of the name, the newest.")]
+Model = Annotated[str, typer.Argument(help="ID (mdl_...) or name; the latest if several share the name.")]
 
 
 def download(
-    name: Annotated[str, typer.Argument(help="A model's name or id, or a checkpoint: JOB:STEP.")],
-    folder: Annotated[Path, typer.Argument(help="Folder to write to; it is made where there is none.")],
+    name: Annotated[str, typer.Argument(help="Model name or ID, or a checkpoint as JOB:STEP.")],
+    folder: Annotated[Path, typer.Argument(help="Target folder; created if it doesn't exist.")],
 ) -> None:
     """Download all files of a model or checkpoint, e.g. `trellis models download support-bot ./support-bot`.
 
-    Called again, it fetches what is missing. A model gets its card as README.md where it has none.
+    Run it again to download missing files. If the model has no README.md, its model card is added.
     """
     client = connect()
     address = find_address(client, name)
@@ -52,10 +52,10 @@ def download(
 def card(
     model: Model,
     verify: Annotated[
-        Path | None, typer.Option("--verify", help="Compare this card with what is known now; - for stdin.")
+        Path | None, typer.Option("--verify", help="Check this card against current data; - for stdin.")
     ] = None,
 ) -> None:
-    """Print a model's card; with --verify, say whether one still is right (exit status 4 where it is not)."""
+    """Print a model's card; with --verify, check whether a card is up to date (exit code 4 if not)."""
     client = connect()
     address = f"/models/{find_model(client, model)}"
     if verify is None:

@@ -18,13 +18,13 @@ app.command()(download)
 app.command()(card)
 app.command()(push)
 app.command()(gguf)
-Model = Annotated[str, typer.Argument(help="Id (mdl_...) or name; of several of the name, the newest.")]
-OneModel = Annotated[str, typer.Argument(help="Id (mdl_...), or a name that one model has.")]
+Model = Annotated[str, typer.Argument(help="ID (mdl_...) or name; the latest if several share the name.")]
+OneModel = Annotated[str, typer.Argument(help="ID (mdl_...) or unique name.")]
 
 
 @app.command("list")
 def list_models(as_json: Json = False) -> None:
-    """Registered models, newest first."""
+    """List models, newest first."""
     models = list(connect().pages("/models"))
     if as_json:
         print_json(models)
@@ -46,7 +46,7 @@ def list_models(as_json: Json = False) -> None:
 
 @app.command()
 def catalogue(as_json: Json = False) -> None:
-    """Models that `trellis models get` fetches by name."""
+    """List models that `trellis models get` can download by name."""
     entries = connect().get("/models/catalogue")["items"]
     if as_json:
         print_json(entries)
@@ -74,12 +74,12 @@ def origin_of(origin: dict[str, Any]) -> str:
 
 @app.command()
 def get(
-    name: Annotated[str, typer.Argument(help="A name that `trellis models catalogue` lists.")],
-    as_name: Annotated[str | None, typer.Option("--as", help="Name on the platform; default NAME.")] = None,
-    wait: Annotated[bool, typer.Option(help="Follow the download to its end.")] = True,
+    name: Annotated[str, typer.Argument(help="Name from `trellis models catalogue`.")],
+    as_name: Annotated[str | None, typer.Option("--as", help="Name on the platform; default: NAME.")] = None,
+    wait: Annotated[bool, typer.Option(help="Wait until the download finishes.")] = True,
     as_json: Json = False,
 ) -> None:
-    """Fetch a model by its name in the catalogue, e.g. `trellis models get smollm2-135m-instruct`."""
+    """Download a model from the catalogue, e.g. `trellis models get smollm2-135m-instruct`."""
     client = connect()
     source = {"kind": "catalogue", "name": name}
     model = client.post("/models", {"source": source} | ({"name": as_name} if as_name else {}))
@@ -99,7 +99,7 @@ def follow(client: ApiClient, model: dict[str, Any], *, wait: bool, as_json: boo
 
 @app.command()
 def show(model: Model) -> None:
-    """All that is known about a model, as JSON."""
+    """Show a model as JSON."""
     client = connect()
     print_json(client.get(f"/models/{find_model(client, model)}"))
 
@@ -107,19 +107,17 @@ def show(model: Model) -> None:
 @app.command()
 def register(
     source: Annotated[
-        str, typer.Argument(help="Folder or GGUF file below the data root, or owner/name of a model hub.")
+        str, typer.Argument(help="Folder or GGUF file in the data root, or owner/name on the Hub.")
     ],
-    name: Annotated[str | None, typer.Option(help="Name to show; default the source.")] = None,
-    hub: Annotated[bool, typer.Option("--hub", help="The source is a model hub's id.")] = False,
-    revision: Annotated[str, typer.Option(help="Branch, tag or commit of a hub model.")] = "main",
+    name: Annotated[str | None, typer.Option(help="Display name; default: the source.")] = None,
+    hub: Annotated[bool, typer.Option("--hub", help="SOURCE is a Hub ID.")] = False,
+    revision: Annotated[str, typer.Option(help="Branch, tag or commit of the Hub model.")] = "main",
     file: Annotated[
-        str | None, typer.Option(help="A GGUF file of the hub's repository, converted to safetensors.")
+        str | None, typer.Option(help="GGUF file in the Hub repository, converted to safetensors.")
     ] = None,
-    job: Annotated[bool, typer.Option("--job", help="The source is a job: register its checkpoint.")] = False,
-    step: Annotated[
-        int | None, typer.Option(help="Step of the job's checkpoint; default the newest.")
-    ] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Until its files are here.")] = False,
+    job: Annotated[bool, typer.Option("--job", help="SOURCE is a job: register its checkpoint.")] = False,
+    step: Annotated[int | None, typer.Option(help="Checkpoint step; default: the latest.")] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the files are downloaded.")] = False,
 ) -> None:
     """Register weights: `models/starter`, `Qwen/Qwen3-0.6B --hub`, or `JOB --job`."""
     client = connect()
@@ -149,14 +147,14 @@ def newest_step(checkpoints: list[dict[str, Any]], wanted: int | None) -> int:
 
 @app.command()
 def delete(model: OneModel) -> None:
-    """Forget a model."""
+    """Delete a model."""
     client = connect()
     client.delete(f"/models/{find_model(client, model, must_be_one=True)}")
 
 
 @app.command()
 def lineage(model: Model, as_json: Json = False) -> None:
-    """What a model was made from, and what was made from it."""
+    """Show a model's lineage: its parents and everything derived from it."""
     client = connect()
     found = client.get(f"/models/{find_model(client, model)}/lineage")
     if as_json:

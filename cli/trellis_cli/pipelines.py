@@ -14,15 +14,15 @@ from trellis_cli.task_bar import TaskBar
 from trellis_cli.waiting import wait_for_task
 
 app = typer.Typer(no_args_is_help=True)
-Version = Annotated[str | None, typer.Option(help="Version, branch or tag; default main.")]
+Version = Annotated[str | None, typer.Option(help="Version, branch or tag; default: main.")]
 
 
 @app.command()
 def operators(
-    operator: Annotated[str | None, typer.Argument(help="Id of an operator, to see its parameters.")] = None,
+    operator: Annotated[str | None, typer.Argument(help="Operator ID, to show its parameters.")] = None,
     as_json: Json = False,
 ) -> None:
-    """What steps a pipeline can have."""
+    """List the operators a data pipeline can use."""
     found = connect().get("/pipelines/operators")["items"]
     if operator is None:
         if as_json:
@@ -34,7 +34,7 @@ def operators(
     one = next((each for each in found if each["id"] == operator), None)
     if one is None:
         raise Problem(
-            f"there is no operator '{operator}'",
+            f"no operator named '{operator}'",
             hint="trellis pipelines operators",
             exit_code=ExitCode.REFUSED,
         )
@@ -63,15 +63,15 @@ def _help_of(schema: dict[str, Any]) -> str:
 
 @app.command("list")
 def list_pipelines(
-    runs: Annotated[bool, typer.Option("--runs", help="What was run, instead of what is saved.")] = False,
-    dataset: Annotated[str | None, typer.Option(help="With --runs: only those over this dataset.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=200, help="With --runs.")] = 50,
+    runs: Annotated[bool, typer.Option("--runs", help="List runs instead of saved pipelines.")] = False,
+    dataset: Annotated[str | None, typer.Option(help="With --runs: only runs on this dataset.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="With --runs: max number of runs.")] = 50,
     as_json: Json = False,
 ) -> None:
-    """Saved pipelines or, with --runs, runs; newest first."""
+    """List saved pipelines or, with --runs, pipeline runs; newest first."""
     client = connect()
     if dataset and not runs:
-        raise Problem("--dataset goes with --runs", exit_code=ExitCode.USAGE)
+        raise Problem("--dataset requires --runs", exit_code=ExitCode.USAGE)
     if runs:
         chosen = find_dataset(client, dataset) if dataset else None
         _print_runs(client.get("/pipelines/runs", dataset=chosen, limit=limit)["items"], as_json=as_json)
@@ -112,17 +112,17 @@ def _print_runs(found: list[dict[str, Any]], *, as_json: bool) -> None:
 
 
 PipelineFile = Annotated[
-    Path, typer.Argument(exists=True, dir_okay=False, help="YAML; docs/data.md describes it.")
+    Path, typer.Argument(exists=True, dir_okay=False, help="Pipeline YAML; see docs/data.md.")
 ]
 
 
 @app.command()
 def save(
     file: PipelineFile,
-    message: Annotated[str, typer.Option("--message", "-m", help="What this version changes.")] = "",
+    message: Annotated[str, typer.Option("--message", "-m", help="What changed in this version.")] = "",
     as_json: Json = False,
 ) -> None:
-    """Keep a pipeline under its name; where there is one of that name, as its next version."""
+    """Save a pipeline under its name, as a new version if the name exists."""
     client = connect()
     body = {"pipeline": read_pipeline(client, file), "message": message}
     known = find_pipeline(client, body["pipeline"]["name"])
@@ -149,39 +149,40 @@ def read_pipeline(client: ApiClient, file: Path, **against: Any) -> Any:
 @app.command("run", hidden=True)
 @app.command()
 def submit(
-    pipeline: Annotated[str, typer.Argument(help="YAML file, or id or name of a saved pipeline.")],
-    dataset: Annotated[str, typer.Option(help="Id (ds_...) or name of the dataset.")],
+    pipeline: Annotated[str, typer.Argument(help="YAML file, or ID or name of a saved pipeline.")],
+    dataset: Annotated[str, typer.Option(help="ID (ds_...) or name of the dataset.")],
     version: Version = None,
     split: Annotated[
-        list[str] | None, typer.Option(help="Only this split; repeat for several. Default all.")
+        list[str] | None, typer.Option(help="Only this split; repeatable. Default: all.")
     ] = None,
     into: Annotated[
-        str, typer.Option(help="version: the next version of the dataset; dataset:NAME: a new one; none.")
+        str,
+        typer.Option(
+            help=("version: a new version of the dataset; dataset:NAME: a new dataset; none: report only.")
+        ),
     ] = "version",
-    branch: Annotated[str, typer.Option(help="Of --into version; a new name begins a branch.")] = "main",
-    message: Annotated[str, typer.Option("--message", "-m", help="Of what is made.")] = "",
+    branch: Annotated[
+        str, typer.Option(help=("With --into version: target branch; created if it doesn't exist."))
+    ] = "main",
+    message: Annotated[str, typer.Option("--message", "-m", help="Message of the new version.")] = "",
     judge: Annotated[
         list[str] | None,
         typer.Option(
-            help="Judge of TRELLIS_JUDGES that may be asked; those that steps name may in any case."
+            help="Additional judge from TRELLIS_JUDGES to allow; judges named in steps are always allowed."
         ),
     ] = None,
-    max_judge_cost: Annotated[
-        float, typer.Option(min=0.0, help="US dollars that each judge may cost.")
-    ] = 1.0,
+    max_judge_cost: Annotated[float, typer.Option(min=0.0, help="Budget per judge, in US dollars.")] = 1.0,
     resource: Annotated[
         list[str] | None,
-        typer.Option(help="Rows that steps name, as NAME=DATASET\\[@VERSION]; may be repeated."),
+        typer.Option(help="Additional input as NAME=DATASET\\[@VERSION]; repeatable."),
     ] = None,
     executor: Annotated[
-        Literal["processes", "ray"], typer.Option(help="ray: the whole cluster works on it.")
+        Literal["processes", "ray"], typer.Option(help="ray: run on the whole cluster.")
     ] = "processes",
-    wait: Annotated[
-        bool, typer.Option(help="Follow it to its end; the exit code is 0 when it succeeded.")
-    ] = True,
+    wait: Annotated[bool, typer.Option(help="Wait until it finishes; exits with 0 on success.")] = True,
     as_json: Json = False,
 ) -> None:
-    """Run a pipeline over a dataset; ends with what every step did.
+    """Run a data pipeline on a dataset and print what each step did.
 
     trellis pipelines submit clean.yaml --dataset chats
     trellis pipelines submit clean.yaml --dataset chats --version v1 --into dataset:clean-chats
@@ -212,7 +213,7 @@ def parse_output(into: str, branch: str, message: str) -> dict[str, Any]:
     """The body's ``output`` for what was written."""
     kind, _, name = into.partition(":")
     if branch != "main" and kind != "version":
-        raise Problem("--branch goes with --into version", exit_code=ExitCode.USAGE)
+        raise Problem("--branch requires --into version", exit_code=ExitCode.USAGE)
     if into == "version":
         return {"kind": "version", "branch": branch, "message": message}
     if kind == "dataset" and name:
@@ -249,19 +250,17 @@ def follow(client: ApiClient, run_id: str) -> dict[str, Any]:
         with TaskBar() as bar:
             wait_for_task(client, run_id, look=bar.show)
     except KeyboardInterrupt:
-        err.print(f"the run goes on: trellis pipelines show {run_id}; trellis pipelines stop {run_id}")
+        err.print(f"still running: trellis pipelines show {run_id}; trellis pipelines stop {run_id}")
         raise
     return dict(client.get(f"/pipelines/runs/{run_id}"))
 
 
 @app.command()
 def show(
-    called: Annotated[
-        str, typer.Argument(metavar="WHICH", help="Run (dtk_...), or id or name of a pipeline.")
-    ],
+    called: Annotated[str, typer.Argument(metavar="WHICH", help="Run (dtk_...), or pipeline ID or name.")],
     as_json: Json = False,
 ) -> None:
-    """A run with what every step did, or a saved pipeline as YAML."""
+    """Show a run's report, or a saved pipeline as YAML."""
     client = connect()
     if called.startswith("dtk_"):
         _print_run(client.get(f"/pipelines/runs/{called}"), as_json=as_json)
@@ -269,7 +268,7 @@ def show(
     found = find_pipeline(client, called)
     if found is None:
         raise Problem(
-            f"there is no pipeline '{called}'", hint="trellis pipelines list", exit_code=ExitCode.REFUSED
+            f"no pipeline named '{called}'", hint="trellis pipelines list", exit_code=ExitCode.REFUSED
         )
     saved = client.get(f"/pipelines/{found}")
     if as_json:
@@ -280,8 +279,8 @@ def show(
 
 @app.command("cancel", hidden=True)
 @app.command()
-def stop(run_id: Annotated[str, typer.Argument(metavar="RUN", help="Id of a run (dtk_...).")]) -> None:
-    """End a run that waits or works; what it has done so far is kept for a retry."""
+def stop(run_id: Annotated[str, typer.Argument(metavar="RUN", help="Run ID (dtk_...).")]) -> None:
+    """Cancel a queued or running run; its progress is kept for a retry."""
     out.print(styled(connect().post(f"/data-tasks/{run_id}/cancel")["state"]))
 
 

@@ -71,7 +71,7 @@ def login_link(platform: Platform) -> str:
 
 
 def up(port: Port = None, as_json: Json = False) -> None:
-    """Start what is not running, then print the state of everything."""
+    """Start all services that aren't running and print their status."""
     platform = start(port)
     is_healthy = report(platform, as_json)
     if not as_json:
@@ -81,13 +81,13 @@ def up(port: Port = None, as_json: Json = False) -> None:
 
 
 def down() -> None:
-    """End every process of this platform. Its data stays; running jobs end as crashed and can be resumed."""
+    """Stop all services. Data is kept; running jobs end as crashed and can be resumed."""
     ended = Supervisor(load_platform(), say).down()
     out.print(f"ended: {', '.join(ended)}" if ended else "nothing was running")
 
 
 def supervise(port: Port = None) -> None:
-    """Start what is not running, then stay and start again what dies. For systemd; `up` does it by itself."""
+    """Start all services and keep restarting any that die. For systemd; `up` already does this."""
     platform = load_platform(port)
     platform.layout.prepare()
     supervisor = Supervisor(platform, stamp)
@@ -101,19 +101,21 @@ def stamp(line: str) -> None:
 
 
 def status(port: Port = None, as_json: Json = False) -> None:
-    """How every part is; the exit code is 1 when something is wrong."""
+    """Show the status of all services; exits with 1 if anything is wrong."""
     if not report(load_platform(port), as_json):
         raise typer.Exit(ExitCode.FAILED)
 
 
 def logs(
     service: Annotated[
-        list[str] | None, typer.Argument(help="redis, ray, api, worker, beat, supervisor; default all.")
+        list[str] | None, typer.Argument(help="redis, ray, api, worker, beat or supervisor; default: all.")
     ] = None,
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on as they grow.")] = False,
-    lines: Annotated[int, typer.Option("-n", min=1, help="Last lines of each to begin with.")] = 30,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Follow the logs.")] = False,
+    lines: Annotated[
+        int, typer.Option("-n", min=1, help=("Number of lines to show from the end of each log."))
+    ] = 30,
 ) -> None:
-    """The logs of the services."""
+    """Show service logs."""
     layout = load_platform().layout
     known = [*(each.name for each in SERVICES), WatcherService.name]
     unknown = set(service or ()) - set(known)
@@ -147,14 +149,16 @@ def demo(
     port: Port = None,
     model: Annotated[
         str | None,
-        typer.Option(help="A pretrained model, e.g. smollm2-135m-instruct; default a tiny one made here."),
+        typer.Option(
+            help=("A pretrained model, e.g. smollm2-135m-instruct; default: a tiny model created on the fly.")
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the data, the model and both jobs.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for the data, the model and both jobs.")] = 1,
     as_json: Json = False,
 ) -> None:
-    """Train a model on this machine, SFT then GRPO, through the API; leaves the platform running.
+    """Train a small model on this machine (SFT, then GRPO) through the API. The platform keeps running.
 
-    With --model a pretrained one, about 25 minutes on two cores: it learns to sort customer messages.
+    With --model, a pretrained model learns to classify customer messages (about 25 min on two cores).
     """
     from trellis_cli.demo.starter import run_demo
     from trellis_cli.demo.tickets import run_tickets_demo

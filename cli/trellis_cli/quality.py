@@ -10,10 +10,11 @@ from trellis_cli.output import Json
 
 def check(
     name: Annotated[
-        list[str] | None, typer.Argument(help="Checks such as lint, types, frontend, budgets; default all.")
+        list[str] | None,
+        typer.Argument(help=("Checks to run, e.g. lint, types, frontend, budgets; default: all.")),
     ] = None,
 ) -> None:
-    """Lint, types, borders, generated files, migrations, compose file: everything short of the tests."""
+    """Run all checks except tests: lint, types, import rules, generated files, migrations, compose file."""
     from trellis_cli.ci.checks import run_checks
 
     raise typer.Exit(ExitCode.OK if run_checks(name or []) else ExitCode.FAILED)
@@ -21,18 +22,21 @@ def check(
 
 def run_tests(
     ctx: typer.Context,
-    is_complete: Annotated[bool, typer.Option("--all", help="All tests, in parts, two at a time.")] = False,
+    is_complete: Annotated[
+        bool, typer.Option("--all", help=("Run all tests, in parts, two at a time."))
+    ] = False,
     part: Annotated[
         list[str] | None,
-        typer.Option(
-            "--part", help="Only this part of --all, e.g. browser; can be repeated. `list` names them."
-        ),
+        typer.Option("--part", help="Only this part of --all, e.g. browser; repeatable. `list` shows them."),
     ] = None,
     is_fresh: Annotated[
-        bool, typer.Option("--fresh", help="With --all: run the parts again that passed on these very files.")
+        bool,
+        typer.Option(
+            "--fresh", help=("With --all: rerun parts even if they already passed on the same files.")
+        ),
     ] = False,
     is_changed: Annotated[
-        bool, typer.Option("--changed", help="The fast set, and all parts that the change can reach.")
+        bool, typer.Option("--changed", help="The fast set plus all parts affected by the change.")
     ] = False,
     base: Annotated[
         str | None,
@@ -42,7 +46,7 @@ def run_tests(
         ),
     ] = None,
 ) -> None:
-    """Run the fast set: two suites at a time, results in .test-results. Other arguments go to pytest.
+    """Run the fast tests, two suites at a time; results in .test-results. Other arguments go to pytest.
 
     A test that takes long bears a mark that says why (slow, training, browser, faults) and runs with --all,
     or where --changed finds that the change can reach it.
@@ -52,7 +56,7 @@ def run_tests(
     if ctx.args:
         if is_complete or part or is_changed:
             raise Problem(
-                f"pytest's arguments {ctx.args} do not go with --all, --part or --changed",
+                f"pytest arguments {ctx.args} can't be combined with --all, --part or --changed",
                 exit_code=ExitCode.USAGE,
             )
         raise typer.Exit(runs.run_pytest(ctx.args))
@@ -69,9 +73,11 @@ def run_tests(
 
 
 def verify(
-    feature: Annotated[list[str] | None, typer.Argument(help="Ids such as ALG-002; default all.")] = None,
+    feature: Annotated[
+        list[str] | None, typer.Argument(help=("Feature IDs such as ALG-002; default: all."))
+    ] = None,
 ) -> None:
-    """Run all tests of features and write `passes`, commit and date into feature_list.json."""
+    """Run all tests of the given features and record `passes`, commit and date in feature_list.json."""
     from trellis_cli.ci.features import verify_features
 
     raise typer.Exit(ExitCode.OK if verify_features(feature or []) else ExitCode.FAILED)
@@ -94,7 +100,7 @@ def proof(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Train a model with each recipe and show that it learns what the recipe promises."""
+    """Train a model with each recipe and check that it learns."""
     from trellis_cli.proof import run_proofs
 
     is_proven = run_proofs(recipe or [], model=model, as_json=as_json)
@@ -104,26 +110,31 @@ def proof(
 def bench(
     name: Annotated[
         list[str] | None,
-        typer.Argument(help="Benchmarks; default all but real_model and memory. `list` names them."),
+        typer.Argument(
+            help=("Benchmarks to run; default: all except real_model and memory. `list` shows them.")
+        ),
     ] = None,
     shapes: Annotated[
-        str | None, typer.Option(help="Of grpo_against_trl: names with commas between, or `all`.")
+        str | None, typer.Option(help="For grpo_against_trl: comma-separated shapes, or `all`.")
     ] = None,
     rounds: Annotated[
-        int, typer.Option(min=1, help="Of grpo_against_trl: runs of each side; the fastest counts.")
+        int, typer.Option(min=1, help="For grpo_against_trl: runs per side; the fastest counts.")
     ] = 1,
     rows: Annotated[
         int,
         typer.Option(
-            min=1000, help="Of data, browse and eval_samples: rows; more than 2,000,000 for ours alone."
+            min=1000,
+            help=(
+                "For data, browse and eval_samples: number of rows; above 2,000,000 only Trellis is measured."
+            ),
         ),
     ] = 1_000_000,
     model: Annotated[
-        str | None, typer.Option(help="Of real_model and memory: a model folder, or a name of the catalogue.")
+        str | None, typer.Option(help="For real_model and memory: a model folder or a catalogue name.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure this platform against its bounds, the bare engine and other tools, in one run."""
+    """Benchmark this platform against its targets, the bare engine and other tools."""
     from trellis_cli.bench.real_model import DEFAULT
     from trellis_cli.bench.run import run_benchmarks
 
@@ -135,22 +146,22 @@ def bench(
 
 def chaos(
     minutes: Annotated[
-        float, typer.Option(min=0.1, help="How long faults strike; what follows takes a few more.")
+        float, typer.Option(min=0.1, help="How long to inject faults; verification takes a few minutes more.")
     ] = 30,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed draws the same faults.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed produces the same faults.")] = 1,
     fault: Annotated[
         list[str] | None,
-        typer.Option(help="Only this kind, e.g. kill-ray; can be repeated. The report names the kinds."),
+        typer.Option(help="Only inject this fault, e.g. kill-ray; repeatable. The report lists all kinds."),
     ] = None,
     database: Annotated[
         str | None,
         typer.Option(
-            help="An empty PostgreSQL database, postgresql://user:password@host/name; default SQLite."
+            help="An empty PostgreSQL database, postgresql://user:password@host/name; default: SQLite."
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Break a temporary platform at random, under load, and check that nothing is lost, doubled or stuck."""
+    """Inject random faults under load and check that nothing is lost, duplicated or stuck."""
     from trellis_cli.chaos.command import run_chaos
 
     is_held = run_chaos(minutes=minutes, seed=seed, kinds=fault or [], database_url=database, is_json=as_json)
@@ -158,20 +169,22 @@ def chaos(
 
 
 def soak(
-    minutes: Annotated[float, typer.Option(min=2, help="How long it is used.")] = 30,
+    minutes: Annotated[float, typer.Option(min=2, help="Duration of the soak test.")] = 30,
     as_json: Json = False,
 ) -> None:
-    """Use a temporary platform without pauses, and fail where the memory of a service grows by over 10 %."""
+    """Put constant load on a temporary platform and fail if a service's memory grows by more than 10%."""
     from trellis_cli.soak.command import run_soak
 
     raise typer.Exit(ExitCode.OK if run_soak(minutes=minutes, is_json=as_json) else ExitCode.FAILED)
 
 
 def gpu_check(
-    is_quick: Annotated[bool, typer.Option("--quick", help="Libraries alone: nothing is trained.")] = False,
+    is_quick: Annotated[
+        bool, typer.Option("--quick", help=("Check libraries only; don't train anything."))
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """On a machine with NVIDIA GPUs: driver and libraries, then short runs of vLLM, SFT, DPO and GRPO."""
+    """Check NVIDIA driver and libraries, then run short vLLM, SFT, DPO and GRPO jobs."""
     from trellis_cli.gpu_check.check import run_gpu_check
 
     is_passed = run_gpu_check(is_quick=is_quick, as_json=as_json)

@@ -14,7 +14,7 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.command("list")
 def list_recipes(as_json: Json = False) -> None:
-    """What can be trained."""
+    """List recipes."""
     recipes = connect().get("/recipes")["items"]
     if as_json:
         print_json(recipes)
@@ -27,7 +27,7 @@ def list_recipes(as_json: Json = False) -> None:
 
 @app.command()
 def show(recipe: str, as_json: Json = False) -> None:
-    """The knobs and presets of a recipe."""
+    """Show a recipe's parameters and presets."""
     found = connect().get(f"/recipes/{recipe}")
     if as_json:
         print_json(found)

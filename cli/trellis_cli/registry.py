@@ -9,14 +9,14 @@ from trellis_cli.finding import find_model
 from trellis_cli.output import Json, age, out, print_json, print_table
 
 app = typer.Typer(no_args_is_help=True)
-Name = Annotated[str, typer.Argument(help="Of the named model, e.g. support-bot.")]
+Name = Annotated[str, typer.Argument(help="Name of the registered model, e.g. support-bot.")]
 Alias = Annotated[str, typer.Argument(help="E.g. production or candidate.")]
-Note = Annotated[str, typer.Option(help="Why; it stands in the history.")]
+Note = Annotated[str, typer.Option(help="Reason, shown in the history.")]
 
 
 @app.command("list")
 def list_names(as_json: Json = False) -> None:
-    """Named models, and where their aliases stand."""
+    """List named models and their aliases."""
     items = connect().get("/registry")["items"]
     if as_json:
         print_json(items)
@@ -27,7 +27,7 @@ def list_names(as_json: Json = False) -> None:
 
 @app.command()
 def show(name: Name, as_json: Json = False) -> None:
-    """Versions of a named model, newest first."""
+    """Show the versions of a named model, newest first."""
     found = connect().get(f"/registry/{name}")
     if as_json:
         print_json(found)
@@ -49,11 +49,11 @@ def show(name: Name, as_json: Json = False) -> None:
 @app.command()
 def add(
     name: Name,
-    model: Annotated[str, typer.Argument(help="Id (mdl_...) or name of the model.")],
+    model: Annotated[str, typer.Argument(help="ID (mdl_...) or name of the model.")],
     note: Note = "",
     as_json: Json = False,
 ) -> None:
-    """Let a model be the next version, e.g. `trellis registry add support-bot sft-7`."""
+    """Add a model as a new version, e.g. `trellis registry add support-bot sft-7`."""
     client = connect()
     body = {"name": name, "model": find_model(client, model), "note": note}
     found = client.post("/registry", body)
@@ -64,18 +64,21 @@ def add(
 def promote(
     name: Name,
     alias: Alias,
-    version: Annotated[int, typer.Argument(help="Number of the version.")],
+    version: Annotated[int, typer.Argument(help="Version number.")],
     note: Note = "",
     unless_worse: Annotated[
         str | None,
         typer.Option(
             "--unless-worse",
-            help="Only if it is not worse on this benchmark than what stands there, by a paired test.",
+            help=(
+                "Only promote if it isn't significantly worse on this benchmark than the current "
+                "version (paired test)."
+            ),
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Let an alias stand on a version, e.g. `... promote support-bot production 3 --unless-worse gsm8k`."""
+    """Point an alias to a version, e.g. `... promote support-bot production 3 --unless-worse gsm8k`."""
     body: dict[str, Any] = {"version": version, "note": note}
     if unless_worse is not None:
         body["gate"] = {"benchmark": unless_worse}
@@ -85,14 +88,14 @@ def promote(
 
 @app.command()
 def rollback(name: Name, alias: Alias, note: Note = "", as_json: Json = False) -> None:
-    """Let an alias stand where it stood before."""
+    """Move an alias back to its previous version."""
     found = connect().post(f"/registry/{name}/aliases/{alias}/rollback", {"note": note})
     _tell(found, f"{name}:{alias} is version {found['aliases'][alias]}", as_json=as_json)
 
 
 @app.command()
 def history(name: Name, as_json: Json = False) -> None:
-    """Promotions and rollbacks, newest first."""
+    """Show promotions and rollbacks, newest first."""
     items = connect().get(f"/registry/{name}/history")["items"]
     if as_json:
         print_json(items)
@@ -114,7 +117,7 @@ def history(name: Name, as_json: Json = False) -> None:
 
 @app.command()
 def delete(name: Name) -> None:
-    """Forget a named model with its history; its models stay."""
+    """Delete a named model and its history; its models are kept."""
     connect().delete(f"/registry/{name}")
 
 

@@ -30,20 +30,20 @@ class Format(StrEnum):
 
 @app.command()
 def create(
-    evaluation: Annotated[list[str], typer.Argument(help="Ids or names of finished evaluations.")],
-    name: Annotated[str, typer.Option(help="The report's title.")],
+    evaluation: Annotated[list[str], typer.Argument(help="IDs or names of finished evaluations.")],
+    name: Annotated[str, typer.Option(help="Report title.")],
     language: Annotated[Literal["en", "zh"], typer.Option()] = "en",
-    formats: Annotated[list[Format] | None, typer.Option("--format", help="Default all three.")] = None,
-    samples: Annotated[int, typer.Option(min=0, max=50, help="Examples of each benchmark.")] = 5,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder to download the files into.")
+    formats: Annotated[
+        list[Format] | None, typer.Option("--format", help="Format; default: all three.")
     ] = None,
-    wait: Annotated[bool, typer.Option(help="Wait until it is written.")] = True,
+    samples: Annotated[int, typer.Option(min=0, max=50, help="Number of examples per benchmark.")] = 5,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Download folder.")] = None,
+    wait: Annotated[bool, typer.Option(help="Wait until it is ready.")] = True,
     as_json: Json = False,
 ) -> None:
-    """Write a report; with -o its files are downloaded."""
+    """Create a report; with -o, download its files."""
     if output is not None and not wait:
-        raise Problem("--output needs the files: leave out --no-wait", exit_code=ExitCode.USAGE)
+        raise Problem("--output can't be combined with --no-wait", exit_code=ExitCode.USAGE)
     client = connect()
     chosen = [find_evaluation(client, each) for each in evaluation]
     body: dict[str, Any] = {
@@ -66,10 +66,10 @@ def create(
 
 @app.command("list")
 def list_reports(
-    evaluation: Annotated[str | None, typer.Option(help="That this evaluation is part of.")] = None,
+    evaluation: Annotated[str | None, typer.Option(help="Only reports that include this evaluation.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Reports, newest first."""
+    """List reports, newest first."""
     client = connect()
     chosen = find_evaluation(client, evaluation) if evaluation else None
     found = list(client.pages("/reports", evaluation=chosen))
@@ -81,9 +81,11 @@ def list_reports(
 
 @app.command()
 def download(
-    report: Annotated[str, typer.Argument(help="Id or name; of several of the name, the newest.")],
+    report: Annotated[str, typer.Argument(help="ID or name; the latest if several share the name.")],
     kind: Annotated[Format, typer.Option("--format")] = Format.PDF,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Default REPORT.FORMAT here.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help=("Output file; default: REPORT.FORMAT."))
+    ] = None,
 ) -> None:
     """Download one file of a report."""
     client = connect()
@@ -94,21 +96,21 @@ def download(
 
 
 @app.command()
-def delete(report: Annotated[str, typer.Argument(help="Id, or a name that one report has.")]) -> None:
-    """Delete a report; its evaluations stay."""
+def delete(report: Annotated[str, typer.Argument(help="ID or unique name.")]) -> None:
+    """Delete a report; its evaluations are kept."""
     client = connect()
     client.delete(f"/reports/{find_report(client, report, must_be_one=True)}")
 
 
 def _wait(client: ApiClient, report_id: str) -> dict[str, Any]:
-    with err.status("writing the report"):
+    with err.status("generating the report"):
         while True:
             found = read_patiently(client, f"/reports/{report_id}")
             if found["state"] not in _ON_ITS_WAY:
                 break
             time.sleep(_PAUSE_S)
     if found["state"] != "ready":
-        raise Problem(f"the report was not written: {found['state_reason']}")
+        raise Problem(f"the report could not be generated: {found['state_reason']}")
     if found["state_reason"]:
         err.print(f"[yellow]{escape(found['state_reason'])}[/yellow]", soft_wrap=True)
     return found

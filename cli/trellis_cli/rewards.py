@@ -17,7 +17,7 @@ from trellis_cli.waiting import read_patiently
 
 app = typer.Typer(no_args_is_help=True)
 files = typer.Typer(no_args_is_help=True)
-app.add_typer(files, name="files", help="Own reward functions: Python files with score(...).")
+app.add_typer(files, name="files", help="Custom reward functions: Python files with score(...).")
 
 POLL_S = 0.5
 FINISHED = frozenset({"succeeded", "failed", "cancelled"})
@@ -25,7 +25,7 @@ FINISHED = frozenset({"succeeded", "failed", "cancelled"})
 
 @app.command("list")
 def list_rewards(as_json: Json = False) -> None:
-    """Every reward that a mixture may hold."""
+    """List all rewards."""
     kinds = connect().get("/rewards")["items"]
     if as_json:
         print_json(kinds)
@@ -40,7 +40,7 @@ def list_rewards(as_json: Json = False) -> None:
         )
         for each in kinds
     ]
-    print_table(("name", "title", "returns", "options", "not usable here"), rows)
+    print_table(("name", "title", "returns", "options", "unavailable here"), rows)
 
 
 def describe_range(kind: dict[str, Any]) -> str:
@@ -52,12 +52,12 @@ def describe_range(kind: dict[str, Any]) -> str:
 
 @app.command()
 def show(name: str, as_json: Json = False) -> None:
-    """One reward with its options."""
+    """Show a reward and its options."""
     kinds = connect().get("/rewards")["items"]
     kind = next((each for each in kinds if each["name"] == name), None)
     if kind is None:
         known = ", ".join(each["name"] for each in kinds)
-        raise Problem(f"there is no reward '{name}'", hint=f"rewards: {known}", exit_code=ExitCode.REFUSED)
+        raise Problem(f"no reward named '{name}'", hint=f"rewards: {known}", exit_code=ExitCode.REFUSED)
     if as_json:
         print_json(kind)
         return
@@ -79,21 +79,22 @@ def show(name: str, as_json: Json = False) -> None:
 
 @app.command("dry-run")
 def dry_run(
-    dataset: Annotated[str, typer.Argument(help="Id (ds_...) or name of a dataset.")],
+    dataset: Annotated[str, typer.Argument(help="ID (ds_...) or name of the dataset.")],
     reward: Annotated[
-        list[str] | None, typer.Option(help="A reward: `math`, or JSON with name, weight and options.")
+        list[str] | None,
+        typer.Option(help=("Reward name such as `math`, or JSON with name, weight and options.")),
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Option("-f", exists=True, dir_okay=False, help="A list of rewards as YAML or JSON."),
+        typer.Option("-f", exists=True, dir_okay=False, help="List of rewards in YAML or JSON."),
     ] = None,
-    rows: Annotated[int, typer.Option(min=1, max=256, help="Rows to draw.")] = 64,
+    rows: Annotated[int, typer.Option(min=1, max=256, help="Number of rows to sample.")] = 64,
     seed: Annotated[int, typer.Option(min=0)] = 1,
-    job: Annotated[str | None, typer.Option(help="Score this job's recorded responses too.")] = None,
-    step: Annotated[int | None, typer.Option(min=0, help="Step of that job; default the newest.")] = None,
+    job: Annotated[str | None, typer.Option(help="Also score this job's recorded responses.")] = None,
+    step: Annotated[int | None, typer.Option(min=0, help="Step of that job; default: the latest.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Score probes on real rows before a run does: reference solution, empty, cut, repeated, and more."""
+    """Test rewards on real rows with synthetic responses: reference, empty, truncated, repeated and more."""
     client = connect()
     body = {
         "rewards": read_rewards(reward or [], file),
@@ -122,11 +123,11 @@ def read_rewards(given: list[str], file: Path | None) -> list[Any]:
             raise Problem(f"{file} is neither YAML nor JSON: {error}", exit_code=ExitCode.USAGE) from error
         listed = content.get("rewards") if isinstance(content, dict) else content
         if not isinstance(listed, list):
-            raise Problem(f"{file} does not hold a list of rewards", exit_code=ExitCode.USAGE)
+            raise Problem(f"{file} is not a list of rewards", exit_code=ExitCode.USAGE)
         terms += listed
     if not terms:
         raise Problem(
-            "no reward was given", hint="--reward math, or -f rewards.yaml", exit_code=ExitCode.USAGE
+            "no reward specified", hint="--reward math, or -f rewards.yaml", exit_code=ExitCode.USAGE
         )
     return terms
 
@@ -136,7 +137,7 @@ def parse_term(text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise Problem(f"--reward {text} is no JSON: {error}", exit_code=ExitCode.USAGE) from error
+        raise Problem(f"--reward {text} is not valid JSON: {error}", exit_code=ExitCode.USAGE) from error
 
 
 def follow(client: ApiClient, dry_run_id: str) -> dict[str, Any]:
@@ -187,7 +188,7 @@ def print_report(found: dict[str, Any]) -> None:
     for warning in result["warnings"]:
         out.print(f"[yellow]{warning['code']}[/yellow]: {warning['message']['en']}", highlight=False)
     if not result["warnings"]:
-        out.print("[green]nothing stands out[/green]")
+        out.print("[green]no problems found[/green]")
 
 
 def sparkline(counts: list[int]) -> str:
@@ -199,11 +200,11 @@ def sparkline(counts: list[int]) -> str:
 
 @files.command("add")
 def add_file(
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Python with score(...).")],
-    name: Annotated[str | None, typer.Option(help="Name to show; default the file's.")] = None,
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Python file with score(...).")],
+    name: Annotated[str | None, typer.Option(help="Display name; default: the file name.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Upload a reward function; its syntax is checked, and it runs only isolated."""
+    """Upload a reward function. Its syntax is checked; it only runs in a sandbox."""
     try:
         code = file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -217,7 +218,7 @@ def add_file(
 
 @files.command("list")
 def list_files(as_json: Json = False) -> None:
-    """Uploaded files, newest first."""
+    """List uploaded files, newest first."""
     found = list(connect().pages("/rewards/files"))
     if as_json:
         print_json(found)
@@ -231,7 +232,7 @@ def list_files(as_json: Json = False) -> None:
 
 @files.command("show")
 def show_file(file: str, as_json: Json = False) -> None:
-    """The code of an uploaded file."""
+    """Show the code of an uploaded file."""
     found = connect().get(f"/rewards/files/{file}")
     if as_json:
         print_json(found)
@@ -241,13 +242,13 @@ def show_file(file: str, as_json: Json = False) -> None:
 
 @files.command("remove")
 def remove_file(file: str) -> None:
-    """Forget an uploaded file."""
+    """Delete an uploaded file."""
     connect().delete(f"/rewards/files/{file}")
 
 
 @app.command("dry-runs")
 def list_dry_runs(as_json: Json = False) -> None:
-    """Dry runs, newest first."""
+    """List dry runs, newest first."""
     found = list(connect().pages("/rewards/dry-runs"))
     if as_json:
         print_json(found)

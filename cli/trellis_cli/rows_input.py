@@ -22,11 +22,9 @@ if TYPE_CHECKING:
     from trellis_data.pipeline.report import RunReport
     from trellis_data.reading.mixing import Mixed
 
-Format = Annotated[
-    str | None, typer.Option("--format", help="Format of the rows; by default what is detected.")
-]
+Format = Annotated[str | None, typer.Option("--format", help="Data format; default: auto-detected.")]
 Columns = Annotated[
-    list[str] | None, typer.Option("--column", help="Column of a role, as ROLE=COLUMN; may be repeated.")
+    list[str] | None, typer.Option("--column", help="Column mapping as ROLE=COLUMN; repeatable.")
 ]
 _DETECTED_ROWS = 200
 #: In a run's folder.
@@ -98,8 +96,8 @@ def find_rows(paths: Sequence[Path], imported: Path | None = None, *, anew: bool
         return Rows({"train": files})
     if imported is None or len(paths) != 1:
         raise Problem(
-            "Parquet files are needed here",
-            hint="trellis data import FILE --to FOLDER reads files of other kinds",
+            "this command requires Parquet files",
+            hint="convert other files with trellis data import FILE --to FOLDER",
             exit_code=ExitCode.USAGE,
         )
     _import_once(paths[0], imported, anew=anew)
@@ -113,7 +111,7 @@ def _read_report(folder: Path) -> "RunReport":
         return RunReport.model_validate_json((folder / _REPORT_FILE).read_bytes())
     except ValidationError:
         raise Problem(
-            f"{folder / _REPORT_FILE} is no report of a run",
+            f"{folder / _REPORT_FILE} is not a run report",
             hint="name the Parquet files instead of their folder, or move that file elsewhere",
             exit_code=ExitCode.USAGE,
         ) from None
@@ -128,12 +126,12 @@ def _import_once(source: Path, folder: Path, *, anew: bool) -> None:
         return
     if stamp.exists() and not anew:
         raise Problem(
-            f"{folder} holds the rows of another file, or of one that has changed since",
-            hint="choose another --output, or begin anew with --no-resume",
+            f"{folder} contains rows from another file, or the file has changed",
+            hint="choose another --output, or start over with --no-resume",
             exit_code=ExitCode.USAGE,
         )
     if folder.exists() and not (folder / REPORT_FILE).exists():
-        raise Problem(f"{folder} is in the way: no run has written it", hint="choose another --output")
+        raise Problem(f"{folder} already exists and is not a run folder", hint="choose another --output")
     # Without a stamp it is of a command that was killed before any row of it was used.
     shutil.rmtree(folder, ignore_errors=True)
     report = import_into(str(source), folder)

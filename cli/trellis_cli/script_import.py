@@ -22,17 +22,20 @@ def register(app: typer.Typer) -> None:
 
 
 def import_script(
-    script: Annotated[Path, typer.Argument(help="A shell script that starts verl; - reads standard input.")],
-    model: Annotated[str | None, typer.Option(help="Name or id of the model to train.")] = None,
-    dataset: Annotated[str | None, typer.Option(help="Name or id of the dataset to train on.")] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the job; default the experiment's.")] = None,
+    script: Annotated[Path, typer.Argument(help="A shell script that launches verl; - for stdin.")],
+    model: Annotated[str | None, typer.Option(help="Name or ID of the model to train.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Name or ID of the training dataset.")] = None,
+    name: Annotated[str | None, typer.Option(help="Job name; default: the experiment's name.")] = None,
     preset: Annotated[
-        str | None, typer.Option(help="Preset for what the script leaves open; default by machine.")
+        str | None,
+        typer.Option(
+            help=("Preset for settings the script doesn't specify; default: depends on the machine.")
+        ),
     ] = None,
-    submit: Annotated[bool, typer.Option("--submit", help="Launch the job, too.")] = False,
+    submit: Annotated[bool, typer.Option("--submit", help="Also launch the job.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Print the job that a script describes, and what of the script was left out. The script is not run."""
+    """Convert a verl script to a job request and print it, without running the script."""
     client = connect()
     found = client.post("/jobs/import-script", {"script": _read(script)})
     request: dict[str, Any] = {

@@ -13,26 +13,30 @@ from trellis_cli.following import follow_parts
 from trellis_cli.output import Json, age, err, out, print_json, print_table, styled
 
 app = typer.Typer(no_args_is_help=True)
-Called = Annotated[str, typer.Argument(help="Id (swp_...) or name; of several of the name, the newest.")]
-Wait = Annotated[
-    bool, typer.Option("--wait", help="Follow it to its end; the exit code is 0 when it succeeded.")
-]
+Called = Annotated[str, typer.Argument(help="ID (swp_...) or name; the latest if several share the name.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait until it finishes; exits with 0 on success.")]
 _UNDER_WAY = ("running", "stopping")
 
 
 @app.command()
 def submit(
     file: Annotated[
-        Path, typer.Option("-f", exists=True, dir_okay=False, help="YAML or JSON; docs/sweeps.md has one.")
+        Path,
+        typer.Option(
+            "-f",
+            exists=True,
+            dir_okay=False,
+            help=("Sweep in YAML or JSON; see docs/sweeps.md for an example."),
+        ),
     ],
-    name: Annotated[str | None, typer.Option(help="Instead of the file's.")] = None,
+    name: Annotated[str | None, typer.Option(help="Overrides the name in the file.")] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would run, and what is wrong; nothing is written.")
+        bool, typer.Option("--dry-run", help="Validate and show what would run, without starting anything.")
     ] = False,
     wait: Wait = False,
     as_json: Json = False,
 ) -> None:
-    """Check the values at the ends of every range, and begin; model and datasets may go by name."""
+    """Validate a sweep and start it. Refer to models and datasets by name or ID."""
     client = connect()
     document = _read_document(client, file)
     if name:
@@ -74,7 +78,7 @@ def _print_preview(found: dict[str, Any], *, as_json: bool) -> None:
 
 @app.command("list")
 def list_sweeps(as_json: Json = False) -> None:
-    """All sweeps, newest first."""
+    """List sweeps, newest first."""
     found = list(connect().pages("/sweeps"))
     if as_json:
         print_json(found)
@@ -96,14 +100,14 @@ def list_sweeps(as_json: Json = False) -> None:
 
 @app.command()
 def show(sweep: Called, wait: Wait = False, as_json: Json = False) -> None:
-    """One sweep with its runs, the best first."""
+    """Show a sweep and its runs, best first."""
     client = connect()
     _follow_and_print(client, client.get(f"/sweeps/{find_sweep(client, sweep)}"), wait=wait, as_json=as_json)
 
 
 @app.command()
 def stop(sweep: Called, wait: Wait = False, as_json: Json = False) -> None:
-    """Begin no more runs; those that run save a checkpoint and leave."""
+    """Stop a sweep: no new runs start, and running ones save a checkpoint and exit."""
     client = connect()
     found = client.post(f"/sweeps/{find_sweep(client, sweep)}/stop")
     _print(_follow(client, found["id"]) if wait else found, as_json=as_json)
@@ -111,7 +115,7 @@ def stop(sweep: Called, wait: Wait = False, as_json: Json = False) -> None:
 
 @app.command()
 def resume(sweep: Called, wait: Wait = False, as_json: Json = False) -> None:
-    """Go on: stopped runs continue from their checkpoints, and the next ones begin."""
+    """Resume a sweep: stopped runs continue from their checkpoints, then new runs start."""
     client = connect()
     found = client.post(f"/sweeps/{find_sweep(client, sweep)}/resume")
     _follow_and_print(client, found, wait=wait, as_json=as_json)
@@ -119,7 +123,7 @@ def resume(sweep: Called, wait: Wait = False, as_json: Json = False) -> None:
 
 @app.command()
 def delete(sweep: Called) -> None:
-    """Forget a sweep that is not under way; its jobs stay."""
+    """Delete a sweep that isn't running; its jobs are kept."""
     client = connect()
     client.delete(f"/sweeps/{find_sweep(client, sweep)}")
 
@@ -127,7 +131,7 @@ def delete(sweep: Called) -> None:
 @app.command()
 def export(
     sweep: Called,
-    name: Annotated[str, typer.Option(help="Of the model that is registered.")],
+    name: Annotated[str, typer.Option(help="Name for the registered model.")],
     as_json: Json = False,
 ) -> None:
     """Export the best run's best checkpoint as a model."""
@@ -150,10 +154,10 @@ def export(
 @app.command()
 def clone(
     sweep: Called,
-    name: Annotated[str | None, typer.Option(help="Of the copy.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the new job.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Launch the best run once more, as a job of its own."""
+    """Clone the best run as a separate job."""
     client = connect()
     found = client.get(f"/sweeps/{find_sweep(client, sweep)}")
     made = client.post(f"/jobs/{_best_job(found)}/clone", {"name": name} if name else {})

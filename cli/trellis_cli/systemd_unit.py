@@ -70,10 +70,14 @@ def install_service(
     port: Annotated[
         int | None, typer.Option("--port", min=1, max=65535, help="Port of the platform.")
     ] = None,
-    system: Annotated[bool, typer.Option("--system", help="For the machine, at boot; needs root.")] = False,
-    only_print: Annotated[bool, typer.Option("--print", help="Show the files, and write nothing.")] = False,
+    system: Annotated[
+        bool, typer.Option("--system", help=("Install system-wide, started at boot; needs root."))
+    ] = False,
+    only_print: Annotated[
+        bool, typer.Option("--print", help=("Print the unit files without installing anything."))
+    ] = False,
 ) -> None:
-    """Write a systemd unit for this platform and enable it: it starts at login, or at boot with --system."""
+    """Install and enable a systemd unit: starts at login, or at boot with --system."""
     platform = load_platform(port)
     environment_file = platform.layout.data_root / "service.env"
     unit_path = locate_unit(is_system=system)

@@ -32,9 +32,9 @@ _OPTIONS = (
 )  # fmt: skip
 Workflow = Annotated[
     str,
-    typer.Argument(help="file.py, file.py:function, the folder of a package, or a pickle of trellis.tune."),
+    typer.Argument(help="file.py, file.py:function, a package folder, or a trellis.tune pickle."),
 ]
-Config = Annotated[Path, typer.Argument(help="The YAML; docs/sdk.md lists its keys.")]
+Config = Annotated[Path, typer.Argument(help="Configuration YAML; see docs/sdk.md.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -43,14 +43,14 @@ def validate(
     workflow: Workflow,
     config: Annotated[
         Path | None,
-        typer.Option(help="Check this configuration, too, and play the session with the first of its rows."),
+        typer.Option(help="Also validate this configuration and use its first row for the session."),
     ] = None,
     task: Annotated[
-        str | None, typer.Option(help="JSON object: the task to play the session with; default a sum.")
+        str | None, typer.Option(help="Task for the session, as a JSON object; default: an addition problem.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check a workflow and a configuration, and play a session in the sandbox with a scripted model."""
+    """Validate a workflow and configuration, and run one session in the sandbox with a scripted model."""
     given = {"--config": None if config is None else str(config), "--task": task}
     options = [part for name, value in given.items() if value is not None for part in (name, value)]
     done = _ask("validate", workflow, *options)
@@ -72,13 +72,13 @@ def validate(
 def run(
     config: Config,
     workflow: Workflow,
-    output: Annotated[Path | None, typer.Option(help="Folder of the run; default as configured.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Run folder; default: from the configuration.")] = None,
     set_values: Annotated[
-        list[str] | None, typer.Option("--set", help="A knob of the recipe tune, as NAME=VALUE.")
+        list[str] | None, typer.Option("--set", help="Parameter of the tune recipe as NAME=VALUE.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Train a workflow on this machine, in the foreground; Ctrl-C leaves at a checkpoint."""
+    """Train a workflow locally in the foreground; Ctrl-C saves a checkpoint and exits."""
     if Path(workflow.partition(":")[0]).is_dir():
         done = _ask("install", workflow)
         if done.returncode:
@@ -103,14 +103,20 @@ def run(
 def search(
     config: Config,
     workflow: Workflow,
-    space: Annotated[str, typer.Option(help='JSON: {"algorithm.optimizer.lr": [1e-6, 1e-5]}.')],
-    metric: Annotated[str, typer.Option(help="What to compare by.")] = "critic/score/mean",
+    space: Annotated[
+        str, typer.Option(help='Search space in JSON: {"algorithm.optimizer.lr": [1e-6, 1e-5]}.')
+    ],
+    metric: Annotated[str, typer.Option(help="Objective metric.")] = "critic/score/mean",
     mode: Annotated[str, typer.Option(help="max or min.")] = "max",
-    num_samples: Annotated[int, typer.Option(min=1, help="Trials; a list is tried in all its values.")] = 1,
-    max_concurrent: Annotated[int, typer.Option(min=1, help="Trials at a time.")] = 1,
-    output: Annotated[Path, typer.Option(help="Folder for best.yaml and trials.csv.")] = Path("search"),
+    num_samples: Annotated[
+        int, typer.Option(min=1, help=("Number of trials; every value in a list is tried."))
+    ] = 1,
+    max_concurrent: Annotated[int, typer.Option(min=1, help="Max parallel trials.")] = 1,
+    output: Annotated[Path, typer.Option(help=("Output folder for best.yaml and trials.csv."))] = Path(
+        "search"
+    ),
 ) -> None:
-    """Search settings with Ray Tune and ASHA; a trial that fails harms no other."""
+    """Hyperparameter search with Ray Tune and ASHA; failed trials don't affect others."""
     command = [
         # The package itself imports the module, of which Python warns.
         *python_command("-W", "ignore::RuntimeWarning:runpy", "-m", "trellis.searching"),

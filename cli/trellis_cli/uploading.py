@@ -86,9 +86,7 @@ def _take_up(client: ApiClient, size: int, asked: str | None, noted: str | None)
         if refusal.status != 404:
             raise
         if asked:
-            raise Problem(
-                f"there is no upload {asked}; it may have expired", exit_code=ExitCode.REFUSED
-            ) from refusal
+            raise Problem(f"no upload {asked}; it may have expired", exit_code=ExitCode.REFUSED) from refusal
         return None
     if length == size:
         return upload, offset

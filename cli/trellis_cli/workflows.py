@@ -19,28 +19,30 @@ from trellis_cli.uploading import send_file
 from trellis_cli.waiting import read_patiently
 
 app = typer.Typer(no_args_is_help=True)
-Called = Annotated[str, typer.Argument(help="Id (wfl_...) or name.")]
+Called = Annotated[str, typer.Argument(help="ID (wfl_...) or name.")]
 POLL_S = 0.5
 _OPEN = ("queued", "installing")
 
 
 @app.command()
 def upload(
-    path: Annotated[Path, typer.Argument(help="A Python file, a folder with workflow.py, or its archive.")],
-    name: Annotated[str | None, typer.Option(help="Default: that of the file or folder.")] = None,
+    path: Annotated[
+        Path, typer.Argument(help=("A Python file, a folder with workflow.py, or an archive of one."))
+    ],
+    name: Annotated[str | None, typer.Option(help="Name; default: the file or folder name.")] = None,
     function: Annotated[
-        str | None, typer.Option(help="The workflow; default workflow, or the only async function.")
+        str | None, typer.Option(help="Workflow function; default: workflow, or the only async function.")
     ] = None,
-    wait: Annotated[bool, typer.Option(help="Until its requirements are installed.")] = True,
+    wait: Annotated[bool, typer.Option(help="Wait until its requirements are installed.")] = True,
     as_json: Json = False,
 ) -> None:
-    """Upload a workflow; a requirements.txt of a package is installed into an environment of its own.
+    """Upload an agent workflow; a package's requirements.txt is installed into an isolated environment.
 
     trellis workflows upload agent.py
     trellis workflows upload my_agent/ --name sql-agent
     """
     if not path.exists():
-        raise Problem(f"there is no file or folder {path}", exit_code=ExitCode.USAGE)
+        raise Problem(f"no such file or folder: {path}", exit_code=ExitCode.USAGE)
     client = connect()
     body: dict[str, Any] = {"name": name or path.resolve().name.partition(".")[0], "function": function}
     if path.suffix == ".py":
@@ -55,7 +57,7 @@ def upload(
 
 @app.command("list")
 def list_workflows(as_json: Json = False) -> None:
-    """All workflows, newest first."""
+    """List agent workflows, newest first."""
     found = list(connect().pages("/workflows"))
     if as_json:
         print_json(found)
@@ -78,14 +80,14 @@ def list_workflows(as_json: Json = False) -> None:
 
 @app.command()
 def show(workflow: Called, as_json: Json = False) -> None:
-    """One workflow with its files and what was installed for it."""
+    """Show an agent workflow with its files and installed packages."""
     client = connect()
     _show(client.get(f"/workflows/{find_workflow(client, workflow)}"), as_json=as_json)
 
 
 @app.command()
 def retry(workflow: Called, as_json: Json = False) -> None:
-    """Install requirements again that could not be installed."""
+    """Retry a failed installation of requirements."""
     client = connect()
     made = client.post(f"/workflows/{find_workflow(client, workflow)}/retry")
     _show(_wait(client, made["id"]), as_json=as_json)
@@ -93,7 +95,7 @@ def retry(workflow: Called, as_json: Json = False) -> None:
 
 @app.command()
 def delete(workflow: Called) -> None:
-    """Forget a workflow that no unfinished work uses."""
+    """Delete an agent workflow that isn't in use."""
     client = connect()
     client.delete(f"/workflows/{find_workflow(client, workflow)}")
     out.print(f"deleted {workflow}", highlight=False, markup=False)

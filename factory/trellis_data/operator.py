@@ -48,7 +48,7 @@ class TextParams(Params):
         "all",
         title=Text(en="Texts", zh="文本范围"),
         help=Text(
-            en="Which texts of a row are looked at.",
+            en="Which texts to process.",
             zh="对一行中的哪些文本生效。",
         ),
     )
@@ -56,7 +56,7 @@ class TextParams(Params):
         None,
         title=Text(en="Columns", zh="列"),
         help=Text(
-            en="Only these columns; by default those that play a role in the dataset's format.",
+            en="Only these columns. Defaults to the columns used by the dataset's format.",
             zh="仅限这些列；默认为在数据格式中有角色的列。",
         ),
     )

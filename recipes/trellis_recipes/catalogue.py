@@ -18,7 +18,7 @@ class UnknownRecipe(LookupError):
     """No recipe has the id that was asked for."""
 
     def __init__(self, recipe_id: str) -> None:
-        super().__init__(f"There is no recipe '{recipe_id}'. Recipes: {', '.join(sorted(_recipes()))}.")
+        super().__init__(f"Unknown recipe '{recipe_id}'. Available: {', '.join(sorted(_recipes()))}.")
         self.recipe_id = recipe_id
 
 

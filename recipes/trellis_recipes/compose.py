@@ -240,16 +240,19 @@ def _warnings(
 ) -> list[Issue]:
     warnings = []
     if preset is not None and preset.gpus > request.gpus:
-        message = f"The preset '{preset.id}' is meant for {preset.gpus} GPUs; the job has {request.gpus}."
+        message = f"Preset '{preset.id}' is designed for {preset.gpus} GPUs; the job has {request.gpus}."
         warnings.append(Issue(code="preset_gpus", field="preset", message=message))
     knob_of = {key: knob.name for knob in recipe.knobs for key in knob.engine_keys}
     for key in own:
         if key in knob_of:
-            message = f"This setting takes the place of the knob '{knob_of[key]}'."
+            message = f"This overrides the parameter '{knob_of[key]}'."
             field = f"overrides.{key}"
             warnings.append(Issue(code="shadows_knob", field=field, message=message, suggestion=knob_of[key]))
         elif key in recipe.fixed and own[key] != recipe.fixed[key]:
-            message = f"{key}={recipe.fixed[key]} defines '{recipe.id}'; with another value it is not that."
+            message = (
+                f"{key}={recipe.fixed[key]} defines '{recipe.id}'; with a different value it is "
+                "a different algorithm."
+            )
             warnings.append(Issue(code="changes_algorithm", field=f"overrides.{key}", message=message))
     return warnings
 

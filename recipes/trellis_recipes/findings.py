@@ -24,7 +24,7 @@ def warn_of_adapter(findings: Findings) -> None:
     findings.warn(
         "adapter_checkpoint",
         "params.lora_rank",
-        "Checkpoints hold an adapter beside its base; export one (merged, or the adapter alone) to use it.",
+        "Checkpoints contain an adapter. Export one (merged, or adapter only) to use it.",
     )
 
 

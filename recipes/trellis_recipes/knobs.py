@@ -45,7 +45,7 @@ def check_value(knob: Knob, given: object) -> tuple[Value, str | None]:
     if given is None:
         if knob.default is None or knob.can_be_empty:
             return None, None
-        return None, f"'{knob.name}' needs a value of type {knob.type}."
+        return None, f"'{knob.name}' must be of type {knob.type}."
     if knob.type == "rewards":
         terms, problem = parse_terms(given)
         return terms, None if problem is None else f"'{knob.name}': {problem}."
@@ -115,6 +115,6 @@ def _unknown(recipe: Recipe, origin: str, name: str) -> Issue:
     return Issue(
         code="unknown_knob",
         field=f"{origin}.{name}",
-        message=f"The recipe '{recipe.id}' has no knob '{name}'.{hint}",
+        message=f"Recipe '{recipe.id}' has no parameter '{name}'.{hint}",
         suggestion=suggestion,
     )

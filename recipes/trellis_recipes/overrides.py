@@ -18,24 +18,24 @@ RESERVED: dict[Engine, dict[str, str]] = {
     Engine.VERL_PPO: {
         "actor_rollout_ref.model.path": "choose another model for the job",
         "actor_rollout_ref.model.tokenizer_path": "the tokenizer comes with the model",
-        "actor_rollout_ref.hybrid_engine": "the platform runs trainer and sampler on the same GPUs",
+        "actor_rollout_ref.hybrid_engine": "trainer and rollout engine share the same GPUs",
         "data.train_files": "choose another dataset for the job",
         "data.val_files": "choose another validation dataset for the job",
-        "reward.custom_reward_function.path": "turn the knob 'reward'",
-        "reward.custom_reward_function.name": "turn the knob 'reward'",
-        "reward.custom_reward_function.reward_kwargs": "turn the knobs of the reward",
+        "reward.custom_reward_function.path": "set the parameter 'reward'",
+        "reward.custom_reward_function.name": "set the parameter 'reward'",
+        "reward.custom_reward_function.reward_kwargs": "set the reward parameters",
         "ray_kwargs": "jobs run on the platform's own cluster",
         "transfer_queue.enable": "verl's trainer sets it",
         "trainer.checkpoint_callback_class": "the platform registers its own",
         "trainer.default_hdfs_dir": "checkpoints stay in the job's folder",
         "trainer.default_local_dir": "checkpoints stay in the job's folder",
         "trainer.del_local_ckpt_after_load": "checkpoints belong to the job",
-        "trainer.device": "the platform knows its device",
-        "trainer.experiment_name": "it is the job's",
+        "trainer.device": "the platform selects the device",
+        "trainer.experiment_name": "it is managed by the job",
         "trainer.logger": "metrics go to the platform",
         "trainer.n_gpus_per_node": "set the number of GPUs in the job's resources",
         "trainer.nnodes": "set the number of GPUs in the job's resources",
-        "trainer.project_name": "it is the job's",
+        "trainer.project_name": "it is managed by the job",
         "trainer.resume_from_path": "resume the job instead",
         "trainer.resume_mode": "resume the job instead",
         "trainer.rollout_data_dir": "the platform collects samples of the rollouts itself",
@@ -50,12 +50,12 @@ RESERVED: dict[Engine, dict[str, str]] = {
         "model.tokenizer_path": "the tokenizer comes with the model",
         "trainer.default_hdfs_dir": "checkpoints stay in the job's folder",
         "trainer.default_local_dir": "checkpoints stay in the job's folder",
-        "trainer.device": "the platform knows its device",
-        "trainer.experiment_name": "it is the job's",
+        "trainer.device": "the platform selects the device",
+        "trainer.experiment_name": "it is managed by the job",
         "trainer.logger": "metrics go to the platform",
         "trainer.n_gpus_per_node": "set the number of GPUs in the job's resources",
         "trainer.nnodes": "set the number of GPUs in the job's resources",
-        "trainer.project_name": "it is the job's",
+        "trainer.project_name": "it is managed by the job",
         "trainer.resume_from_path": "resume the job instead",
         "trainer.resume_mode": "resume the job instead",
     },
@@ -154,7 +154,7 @@ def _check(schema: EngineSchema, key: str, value: Any) -> Issue | None:
         if moved is not None and (schema.find(moved) is None or not _is_offered(schema.engine, moved)):
             moved = None
         hint = f"; use '{moved}'" if moved else ""
-        message = f"'{key}' is accepted by the engine but changes nothing{hint}."
+        message = f"'{key}' is accepted by the engine but has no effect{hint}."
         return Issue(code="ineffective_key", field=field, message=message, suggestion=moved)
     rule = rule_of(schema.engine, key)
     if rule is not None and rule.refused is not None:
@@ -191,7 +191,7 @@ def _unknown(schema: EngineSchema, key: str, value: Any) -> Issue:
         return Issue(code="wrong_type", field=field, message=message)
     suggestion = nearest_key(key, _offered_keys(schema))
     hint = f" The nearest valid key is '{suggestion}'." if suggestion else ""
-    message = f"The engine has no setting '{key}'.{hint}"
+    message = f"Unknown engine setting '{key}'.{hint}"
     return Issue(code="unknown_engine_key", field=field, message=message, suggestion=suggestion)
 
 

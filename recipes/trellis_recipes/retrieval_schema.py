@@ -17,7 +17,7 @@ RESERVED = {
     "validation_file": "choose another validation dataset for the job",
     "output_dir": "files stay in the job's folder",
     "resume_from": "resume the job instead",
-    "device": "the platform knows its device",
+    "device": "the platform selects the device",
 }
 _KEYS: dict[str, tuple[FieldType, Any]] = {
     "model_path": (_TEXT, None),

@@ -21,9 +21,9 @@ def parse_terms(given: object) -> tuple[list[dict[str, Any]] | None, str | None]
         place = ".".join(str(part) for part in first["loc"])
         return None, f"{place + ': ' if place else ''}{first['msg']}"
     if not terms:
-        return None, "a mixture needs at least one reward"
+        return None, "a reward mixture needs at least one reward"
     names = [term.name for term in terms]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        return None, f"'{twice[0]}' stands in it twice"
+        return None, f"'{twice[0]}' is listed twice"
     return [term.model_dump() for term in terms], None

@@ -40,10 +40,10 @@ def check_mixture(rewards: object, *, field: str = FIELD) -> tuple[list[RewardTe
     ``rewards`` is what a person gave: a list of ``{"name", "weight", "options"}``.
     """
     if not isinstance(rewards, list) or not rewards:
-        message = "A mixture is a list with at least one reward."
+        message = "A reward mixture must contain at least one reward."
         return [], [Issue(code="invalid_rewards", field=field, message=message)]
     if len(rewards) > MAX_TERMS:
-        message = f"A mixture has at most {MAX_TERMS} rewards, not {len(rewards)}."
+        message = f"A reward mixture can have at most {MAX_TERMS} rewards, not {len(rewards)}."
         return [], [Issue(code="invalid_rewards", field=field, message=message)]
     terms: list[RewardTerm] = []
     issues: list[Issue] = []
@@ -54,12 +54,12 @@ def check_mixture(rewards: object, *, field: str = FIELD) -> tuple[list[RewardTe
             terms.append(term)
     names = [term.name for term in terms]
     issues.extend(
-        Issue(code="reward_twice", field=field, message=f"The reward '{name}' stands twice in the mixture.")
+        Issue(code="reward_twice", field=field, message=f"Reward '{name}' is listed twice.")
         for name in dict.fromkeys(names)
         if names.count(name) > 1
     )
     if terms and not issues and not any(term.weight for term in terms):
-        message = "All weights are 0: no response would earn anything."
+        message = "All weights are 0, so no response would get a reward."
         issues.append(Issue(code="weightless_rewards", field=field, message=message))
     return terms, issues
 
@@ -78,7 +78,7 @@ def _check_term(given: object, field: str) -> tuple[RewardTerm | None, list[Issu
     if kind is None:
         suggestion = nearest(term.name, reward_kinds())
         hint = f" Did you mean '{suggestion}'?" if suggestion else ""
-        message = f"There is no reward '{term.name}'.{hint} Rewards: {', '.join(reward_kinds())}."
+        message = f"Unknown reward '{term.name}'.{hint} Available: {', '.join(reward_kinds())}."
         return None, [
             Issue(code="unknown_reward", field=f"{field}.name", message=message, suggestion=suggestion)
         ]
@@ -114,7 +114,7 @@ def _check_options(kind: RewardKind, term: RewardTerm, field: str) -> tuple[Rewa
 def _unknown_option(kind: RewardKind, name: str, place: str) -> Issue:
     suggestion = nearest(name, (option.name for option in kind.options))
     hint = f" Did you mean '{suggestion}'?" if suggestion else ""
-    message = f"The reward '{kind.name}' has no option '{name}'.{hint}"
+    message = f"Reward '{kind.name}' has no option '{name}'.{hint}"
     return Issue(code="unknown_option", field=place, message=message, suggestion=suggestion)
 
 
@@ -124,7 +124,7 @@ def _find_missing(kind: RewardKind, options: dict[str, Any], field: str) -> Iter
         return option.is_required and (value is None or (isinstance(value, str) and not value.strip()))
 
     for option in filter(is_missing, kind.options):
-        message = f"The reward '{kind.name}' needs its option '{option.name}'."
+        message = f"Reward '{kind.name}' requires the option '{option.name}'."
         yield Issue(code="option_missing", field=f"{field}.{option.name}", message=message)
 
 
@@ -134,7 +134,7 @@ def _check_meaning(name: str, options: dict[str, Any]) -> Iterator[tuple[str, st
         try:
             re.compile(options["pattern"])
         except re.error as error:
-            yield "pattern", f"The pattern is not valid: {error}."
+            yield "pattern", f"Invalid pattern: {error}."
     elif name == "json_schema":
         problem = find_schema_problem(options["schema"])
         if problem:
@@ -158,7 +158,7 @@ def find_schema_problem(text: str) -> str | None:
     try:
         validator_for(schema, default=Draft202012Validator).check_schema(schema)
     except SchemaError as error:
-        return f"The schema is not valid: {error.message}."
+        return f"Invalid schema: {error.message}."
     return None
 
 
@@ -175,5 +175,5 @@ def find_template_problem(template: str) -> str | None:
             "Write a brace as {{ or }}."
         )
     if "response" not in names:
-        return "The template must hold {response}."
+        return "The template must contain {response}."
     return None

@@ -1,16 +1,16 @@
 """TRL's settings that the platform itself makes, and those that change nothing."""
 
-_RUN_NAMES = "it is the job's"
+_RUN_NAMES = "it is managed by the job"
 _REPORTING = "metrics go to the platform"
 _HUB = "checkpoints stay in the job's folder; export a model instead"
 _SAVING = "the platform writes checkpoints itself"
 _RESUME = "resume the job instead"
-_BATCH = "turn the knobs 'batch_size' and 'micro_batch_size'"
-_DEVICES = "the platform knows its devices"
+_BATCH = "set the parameters 'batch_size' and 'micro_batch_size'"
+_DEVICES = "the platform selects the devices"
 _WEIGHTS = "choose another model for the job"
 _DATA = "choose another dataset for the job"
-_LORA = "turn the knob 'lora_rank'"
-_QUANTISED = "turn the knob 'quantize_base'"
+_LORA = "set the parameter 'lora_rank'"
+_QUANTISED = "set the parameter 'quantize_base'"
 
 #: Keys that a person cannot set, and what to do instead.
 RESERVED: dict[str, str] = {
@@ -21,7 +21,7 @@ RESERVED: dict[str, str] = {
     **dict.fromkeys(("save_strategy", "save_only_model", "save_on_each_node"), _SAVING),
     **dict.fromkeys(("enable_jit_checkpoint", "restore_callback_states_from_checkpoint"), _SAVING),
     **dict.fromkeys(("load_best_model_at_end", "metric_for_best_model", "greater_is_better"), _SAVING),
-    **dict.fromkeys(("eval_strategy", "eval_on_start", "eval_delay"), "turn the knobs of the validation"),
+    **dict.fromkeys(("eval_strategy", "eval_on_start", "eval_delay"), "set the validation parameters"),
     **dict.fromkeys(("logging_strategy", "logging_steps", "logging_first_step"), _REPORTING),
     **dict.fromkeys(("logging_nan_inf_filter", "log_on_each_node", "disable_tqdm"), _REPORTING),
     **dict.fromkeys(("report_to", "generate_during_eval", "trackio_space_id"), _REPORTING),
@@ -36,8 +36,8 @@ RESERVED: dict[str, str] = {
     **dict.fromkeys(("use_peft", "lora_task_type", "lora_modules_to_save"), _LORA),
     **dict.fromkeys(("load_in_4bit", "load_in_8bit"), _QUANTISED),
     **dict.fromkeys(("eos_token", "pad_token"), "the tokenizer comes with the model"),
-    "save_total_limit": "turn the knob 'keep_checkpoints'",
-    "warmup_ratio": "turn the knob 'warmup_ratio'",
+    "save_total_limit": "set the parameter 'keep_checkpoints'",
+    "warmup_ratio": "set the parameter 'warmup_ratio'",
     "remove_unused_columns": "the platform prepares the columns",
     "label_names": "the platform prepares the columns",
 }

@@ -161,7 +161,7 @@ def test_a_template_is_a_file_to_fill_in(platform: LightPlatform, tmp_path: Path
 
     assert [stage["id"] for stage in yaml.safe_load(printed)["stages"]] == ["sft", "grpo", "evaluation"]
     assert refused.returncode == ExitCode.REFUSED
-    assert "there is no dataset 'DATASET'" in refused.stderr
+    assert "no dataset named 'DATASET'" in refused.stderr
 
 
 def test_a_benchmark_of_ones_own_names_its_dataset(platform: LightPlatform, tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_jobs_are_found_by_the_workflow_file_that_they_train(platform: LightPlat
     assert read(platform, "jobs", "list", "--workflow", "mine") == []
     refused = trellis(platform, "jobs", "list", "--workflow", "nobody's")
     assert refused.returncode == ExitCode.REFUSED
-    assert "there is no workflow" in refused.stderr
+    assert "no agent workflow named" in refused.stderr
 
 
 def test_a_folder_with_a_workflow_is_uploaded_shown_and_deleted(
@@ -216,7 +216,7 @@ def test_a_folder_that_is_no_package_is_refused_before_anything_is_sent(
     nowhere = trellis(platform, "workflows", "upload", str(tmp_path / "nowhere"))
     assert refused.returncode == nowhere.returncode == ExitCode.USAGE
     assert "no workflow.py at its top" in refused.stderr
-    assert "there is no file or folder" in nowhere.stderr
+    assert "no such file or folder" in nowhere.stderr
 
 
 @pytest.mark.slow

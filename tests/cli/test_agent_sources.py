@@ -32,7 +32,7 @@ def test_rows_are_found_by_name_in_the_folder_of_generated_data(
 ) -> None:
     monkeypatch.setenv("TRELLIS_AGENT_DATA", str(tmp_path / "generated"))
 
-    with pytest.raises(Problem, match="holds no generated data") as raised:
+    with pytest.raises(Problem, match="contains no generated data") as raised:
         find_data("agent_sft:train")
     (tmp_path / "generated").mkdir()
     (tmp_path / "generated" / "agent_tools.jsonl").touch()
@@ -41,7 +41,7 @@ def test_rows_are_found_by_name_in_the_folder_of_generated_data(
     assert find_data("agent_benchmark:test").split == "test"
     assert find_data("agent_sft").path == tmp_path / "generated"
     assert find_data(str(tmp_path)).path == tmp_path
-    with pytest.raises(Problem, match="no file or folder agent_sft:third"):
+    with pytest.raises(Problem, match="no such file or folder: agent_sft:third"):
         find_data("agent_sft:third")
 
 

@@ -117,9 +117,9 @@ def test_the_line_goes_before_the_file_and_the_file_before_the_preset(
         ("sft", ["--task-weights", "flying=1"], "kinds of tasks"),
         ("sft", ["--set", "lora_rnk=1"], "did you mean 'lora_rank'"),
         ("sft", ["--set", "lora_rank"], "takes NAME=VALUE"),
-        ("sft", ["--preset", "development"], "need an NVIDIA GPU"),
+        ("sft", ["--preset", "development"], "require an NVIDIA GPU"),
         ("sft", ["--preset", "huge"], "no preset 'huge'"),
-        ("sft", ["--base-model", "Qwen/Qwen2.5-7B-Instruct"], "is no folder with a model"),
+        ("sft", ["--base-model", "Qwen/Qwen2.5-7B-Instruct"], "is neither a model folder"),
     ],
 )
 def test_what_cannot_run_is_told_before_it_begins(

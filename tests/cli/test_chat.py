@@ -46,7 +46,7 @@ def test_models_and_checkpoints_are_named_alike() -> None:
     assert path_of(Platform(), "tiny") == "/models/mdl_1"
     assert path_of(Platform(), "mdl_9") == "/models/mdl_9"
     assert path_of(Platform(), "night:200") == "/jobs/job_1/checkpoints/200"
-    with pytest.raises(Problem, match="no model 'other'"):
+    with pytest.raises(Problem, match="no model named 'other'"):
         path_of(Platform(), "other")
 
 

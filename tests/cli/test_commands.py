@@ -172,7 +172,7 @@ def test_a_platform_that_is_away_has_an_exit_code_of_its_own(platform: LightPlat
     done = trellis(platform, "jobs", "list", TRELLIS_URL="http://127.0.0.1:9", TRELLIS_TOKEN="t")
 
     assert done.returncode == 3
-    assert "does not answer" in done.stderr
+    assert "can't reach" in done.stderr
 
 
 def test_a_wrong_token_is_refused(platform: LightPlatform) -> None:
@@ -232,7 +232,7 @@ def test_a_reward_is_shown_with_its_options(platform: LightPlatform) -> None:
     unknown = trellis(platform, "rewards", "show", "regexx")
 
     assert "pattern" in known.stdout
-    assert (unknown.returncode, "there is no reward 'regexx'" in unknown.stderr) == (4, True)
+    assert (unknown.returncode, "no reward named 'regexx'" in unknown.stderr) == (4, True)
 
 
 def test_a_dry_run_of_a_wrong_mixture_is_refused_with_the_nearest_name(platform: LightPlatform) -> None:

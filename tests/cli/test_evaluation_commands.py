@@ -111,15 +111,15 @@ def test_what_would_be_measured_is_estimated(platform: LightPlatform, database: 
 
     line = next(line for line in done.stdout.splitlines() if "gsm8k" in line)
     assert " 10 " in line
-    assert "not measured here yet" in line
+    assert "no data yet" in line
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--benchmarks", "gsm8k"), "nothing to measure"),
-        (("--model", "starter"), "no benchmark was named"),
-        (("--checkpoint", "job_1", "--benchmarks", "gsm8k"), "is no checkpoint"),
+        (("--benchmarks", "gsm8k"), "no model or checkpoint"),
+        (("--model", "starter"), "no benchmark specified"),
+        (("--checkpoint", "job_1", "--benchmarks", "gsm8k"), "invalid checkpoint"),
     ],
 )
 def test_what_is_missing_is_said(platform: LightPlatform, arguments: tuple[str, ...], said: str) -> None:
@@ -134,7 +134,7 @@ def test_the_platforms_refusal_is_told(platform: LightPlatform, database: Databa
     wrong = trellis(platform, "eval", "run", "--model", "starter", "--benchmarks", "gsm9k")
 
     assert unknown.returncode == ExitCode.REFUSED
-    assert "no model 'nobody'" in unknown.stderr
+    assert "no model named 'nobody'" in unknown.stderr
     assert wrong.returncode == ExitCode.REFUSED
 
 

@@ -109,7 +109,7 @@ def make_checkpoints(output: Path, *steps: int) -> None:
 def test_a_folder_with_checkpoints_refuses_a_new_run(tmp_path: Path) -> None:
     make_checkpoints(tmp_path, 2, 10)
 
-    with pytest.raises(Problem, match="the last of step 10") as raised:
+    with pytest.raises(Problem, match="the last at step 10") as raised:
         choose_checkpoint(tmp_path, resume=False, resume_from=None, resume_best=False)
 
     assert "--resume" in (raised.value.hint or "")
@@ -126,12 +126,12 @@ def test_an_empty_folder_begins_a_new_run(tmp_path: Path) -> None:
 def test_ways_to_resume_exclude_each_other(
     tmp_path: Path, resume: bool, resume_from: Path | None, resume_best: bool
 ) -> None:
-    with pytest.raises(Problem, match="exclude each other"):
+    with pytest.raises(Problem, match="mutually exclusive"):
         choose_checkpoint(tmp_path, resume=resume, resume_from=resume_from, resume_best=resume_best)
 
 
 def test_nothing_to_resume_from_is_said(tmp_path: Path) -> None:
-    with pytest.raises(Problem, match="holds no checkpoint"):
+    with pytest.raises(Problem, match="contains no checkpoint"):
         choose_checkpoint(tmp_path, resume=True, resume_from=None, resume_best=False)
     with pytest.raises(Problem, match="no best checkpoint"):
         choose_checkpoint(tmp_path, resume=False, resume_from=None, resume_best=True)

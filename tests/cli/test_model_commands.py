@@ -75,5 +75,5 @@ def test_an_unknown_name_in_a_job_request_is_refused(monkeypatch: pytest.MonkeyP
     client = Answers()
     monkeypatch.setattr(client, "pages", lambda _path, **_filters: iter([]))
 
-    with pytest.raises(Problem, match="there is no model 'tiny'"):
+    with pytest.raises(Problem, match="no model named 'tiny'"):
         finding.name_to_ids(client, {"model": "tiny"})

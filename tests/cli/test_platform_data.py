@@ -129,7 +129,7 @@ def test_an_upload_that_broke_off_goes_on(platform: LightPlatform, tmp_path: Pat
     done = trellis_with_workers(platform, "datasets", "upload", str(file), *resume, "--json")
 
     made = json.loads(done.stdout)
-    assert "100 B are there already" in done.stderr
+    assert "100 B already uploaded" in done.stderr
     assert (made["row_count"], made["source"]["name"]) == (len(SUMS), file.name)
     assert uploading.Note(platform.client, file).read() is None
 
@@ -146,9 +146,9 @@ def test_a_file_that_has_changed_is_sent_anew(platform: LightPlatform, tmp_path:
     gone = trellis(platform, "datasets", "upload", str(file), "--resume", "up_000000000000")
 
     assert resumed.returncode == ExitCode.USAGE
-    assert "are there already" not in done.stderr
+    assert "already uploaded" not in done.stderr
     assert json.loads(done.stdout)["row_count"] == 3
-    assert (gone.returncode, "there is no upload" in gone.stderr) == (ExitCode.REFUSED, True)
+    assert (gone.returncode, "no upload" in gone.stderr) == (ExitCode.REFUSED, True)
 
 
 class LossyClient(ApiClient):
@@ -240,7 +240,7 @@ def test_a_dataset_is_deleted_by_its_name(platform: LightPlatform, sums: str) ->
     again = trellis(platform, "datasets", "delete", sums)
 
     assert gone.returncode == 0
-    assert (again.returncode, "there is no dataset" in again.stderr) == (ExitCode.REFUSED, True)
+    assert (again.returncode, "no dataset named" in again.stderr) == (ExitCode.REFUSED, True)
 
 
 @pytest.mark.slow
@@ -335,4 +335,4 @@ def test_operators_tell_their_parameters(platform: LightPlatform) -> None:
 
     assert "minhash_duplicates" in listed.stdout
     assert "minimum" in one.stdout
-    assert (unknown.returncode, "there is no operator" in unknown.stderr) == (ExitCode.REFUSED, True)
+    assert (unknown.returncode, "no operator named" in unknown.stderr) == (ExitCode.REFUSED, True)

@@ -149,7 +149,7 @@ def test_an_occupied_port_names_its_holder_and_the_way_out(
         with pytest.raises(Problem) as caught:
             supervisor.up()
 
-    assert f"port {port} is taken by " in caught.value.message
+    assert f"port {port} is in use by " in caught.value.message
     assert "(pid " in caught.value.message
     assert caught.value.hint is not None
     assert "--port" in caught.value.hint

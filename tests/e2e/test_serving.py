@@ -68,7 +68,7 @@ def test_the_official_client_chats_streams_and_completes(
 
 
 def test_the_official_client_reads_our_errors(endpoint: dict[str, Any], client: openai.OpenAI) -> None:
-    with pytest.raises(openai.NotFoundError, match="no model 'nobody'"):
+    with pytest.raises(openai.NotFoundError, match="Model 'nobody' not found"):
         client.chat.completions.create(model="nobody", messages=QUESTION)
     with pytest.raises(openai.BadRequestError, match="chat_template"):
         client.chat.completions.create(

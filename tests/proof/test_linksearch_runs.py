@@ -83,7 +83,7 @@ def test_a_target_of_zero_ends_after_the_first_evaluation_with_a_checkpoint(
     state = json.loads((checkpoints / "final" / "training_state.json").read_text())
     assert (state["step"], state["best"]["step"], state["params"]["mode"]) == (2, 2, "masked")
     assert again.returncode == 2
-    assert "already holds checkpoints" in again.stderr
+    assert "already contains checkpoints" in again.stderr
 
 
 def test_a_killed_run_goes_on_as_if_it_had_not_been(settings: dict[str, str], tmp_path: Path) -> None:

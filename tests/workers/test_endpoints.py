@@ -159,7 +159,7 @@ def test_what_has_gone_since_it_was_asked_for_is_told(platform: Installation) ->
 def test_a_job_without_an_endpoint_has_nothing_to_serve(platform: Installation) -> None:
     job = platform.add_job(kind="serve", recipe="serve")
 
-    with platform.read() as session, pytest.raises(DomainError, match="no endpoint"):
+    with platform.read() as session, pytest.raises(DomainError, match="not found"):
         build_serve_spec(session, platform.settings, job)
 
 

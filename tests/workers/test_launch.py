@@ -203,7 +203,7 @@ def test_a_full_disk_fails_the_job_with_a_clear_reason(on_ray: Any) -> None:
     settled = platform.get_job(job.id)
     assert settled.state == JobState.FAILED
     assert settled.cause == "storage_full"
-    assert settled.reason == "Too little disk space is left under the data root to launch a job."
+    assert settled.reason == "Not enough disk space in the data root to launch a job."
 
 
 def test_a_data_root_that_cannot_be_written_fails_the_job_with_a_clear_reason(on_ray: Any) -> None:

@@ -40,7 +40,7 @@ def reject_cross_site(request: Request) -> None:
         return
     is_foreign = request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}
     if is_foreign or not request.headers.get(CLIENT_HEADER):
-        raise CrossSiteRequest(f"Send the header {CLIENT_HEADER} with requests that use the session cookie.")
+        raise CrossSiteRequest(f"Requests with the session cookie must include the {CLIENT_HEADER} header.")
 
 
 def require_bearer(bearer: BearerDep) -> str:

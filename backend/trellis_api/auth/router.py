@@ -31,7 +31,8 @@ def login(
         wait_s = rate_limit.find_wait_s(session, address=address, now=utc_now())
     if wait_s:
         raise TooManyAttempts(
-            "Too many failed logins; wait a minute.", headers={"Retry-After": str(int(wait_s) + 1)}
+            "Too many failed logins. Wait a minute and try again.",
+            headers={"Retry-After": str(int(wait_s) + 1)},
         )
     lifetime_s = settings.session_lifetime_s
     try:
@@ -59,7 +60,7 @@ def _open_session(session: Session, body: LoginRequest, *, lifetime_s: int) -> O
     if body.token is not None:
         token = body.token.get_secret_value().strip()
         return service.login_with_token(session, token=token, lifetime_s=lifetime_s)
-    raise LoginFailed("Give a code or a token.")  # the schema lets this through never
+    raise LoginFailed("Provide a code or a token.")  # the schema lets this through never
 
 
 @router.post("/logout", status_code=204, summary="End the browser session")

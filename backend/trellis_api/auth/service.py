@@ -35,7 +35,7 @@ def authenticate_token(session: Session, *, token: str) -> User:
     """The user of a bearer token."""
     row = repository.find_access_token(session, token_hash=hash_secret(token))
     if row is None:
-        raise NotLoggedIn("The token is not valid.")
+        raise NotLoggedIn("Invalid token.")
     return User(name=row.name, method="token")
 
 
@@ -43,14 +43,14 @@ def authenticate_session(session: Session, *, token: str) -> User:
     """The user of a session cookie."""
     row = repository.find_browser_session(session, token_hash=hash_secret(token))
     if row is None or row.expires_at <= utc_now():
-        raise NotLoggedIn("The session has ended; log in again.")
+        raise NotLoggedIn("Your session has expired. Log in again.")
     return User(name=ADMIN, method="session", expires_at=row.expires_at)
 
 
 def login_with_code(session: Session, *, code: str, lifetime_s: int) -> OpenedSession:
     """Spend a one-time code for a browser session."""
     if not repository.use_login_code(session, code_hash=hash_secret(code), now=utc_now()):
-        raise LoginFailed("The login link was used already or has expired; make a new one.")
+        raise LoginFailed("The login link was already used or has expired. Create a new one.")
     return _open_session(session, lifetime_s=lifetime_s)
 
 
@@ -59,7 +59,7 @@ def login_with_token(session: Session, *, token: str, lifetime_s: int) -> Opened
     try:
         authenticate_token(session, token=token)
     except NotLoggedIn as error:
-        raise LoginFailed("The token is not valid.") from error
+        raise LoginFailed("Invalid token.") from error
     return _open_session(session, lifetime_s=lifetime_s)
 
 

@@ -9,7 +9,7 @@ class BenchmarkNotFound(NotFound):
     code = "benchmark_not_found"
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"There is no benchmark '{name}' in the catalogue.", {"benchmark": name})
+        super().__init__(f"Benchmark '{name}' not found.", {"benchmark": name})
 
 
 class BenchmarkNotInstallable(Conflict):

@@ -53,12 +53,12 @@ def read_source(settings: Settings, name: str) -> InstalledSource:
         source = InstalledSource.model_validate(json.loads((folder / SOURCE_FILE).read_text("utf-8")))
     except (OSError, ValueError, ValidationError) as error:
         raise BenchmarkMissing(
-            f"The files of the benchmark '{name}' are gone or damaged; install it again.", {"benchmark": name}
+            f"The files of benchmark '{name}' are missing or corrupted. Reinstall it.", {"benchmark": name}
         ) from error
     missing = [file for files in source.files.values() for file in files if not (folder / file).is_file()]
     if missing:
         raise BenchmarkMissing(
-            f"The benchmark '{name}' lacks {missing[0]}; install it again.", {"benchmark": name}
+            f"Benchmark '{name}' is missing {missing[0]}. Reinstall it.", {"benchmark": name}
         )
     return source
 

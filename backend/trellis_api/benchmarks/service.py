@@ -52,11 +52,11 @@ def request_install(session: Session, *, name: str) -> BenchmarkRead:
     row = repository.lock_install(session, name=name)
     if not _can_install(entry, row):
         state = row.state if row else InstallState.ABSENT
-        raise BenchmarkNotInstallable(f"The files of '{name}' are {state} already.", {"state": state})
+        raise BenchmarkNotInstallable(f"The files of '{name}' are already {state}.", {"state": state})
     if row is not None and row.state == InstallState.READY:
         users = evaluations.names_using_benchmark(session, benchmark=name)
         if users:
-            raise BenchmarkInUse(f"'{name}' is read by {', '.join(users)[:500]}.", {"evaluations": users})
+            raise BenchmarkInUse(f"'{name}' is in use by {', '.join(users)[:500]}.", {"evaluations": users})
     _queue(session, name=name, row=row)
     return read_one(session, name=name)
 
@@ -77,8 +77,8 @@ def find_sandbox_obstacle(session: Session) -> Text | None:
     if problem is None:
         return None
     return Text(
-        en=f"Code is run in a sandbox only, and the workers' machine has none: {problem}. Mend that and "
-        "start the workers again.",
+        en="Code only runs in a sandbox, which isn't available on the workers' machine: "
+        f"{problem}. Fix this and restart the workers.",
         zh=f"代码只能在沙箱中运行，而工作进程所在的机器没有可用的沙箱：{problem}。修复后请重启工作进程。",
     )
 
@@ -87,7 +87,7 @@ def find_harness_obstacle(settings: Settings) -> str | None:
     """Why tasks of lm-evaluation-harness cannot be run, or None. Another Python's jobs find out."""
     if settings.job_python is not None or find_spec(_HARNESS_MODULE) is not None:
         return None
-    return "The package lm-eval is not installed where jobs run; install it, or leave these tasks out."
+    return "The lm-eval package is not installed where jobs run. Install it or remove these tasks."
 
 
 def mark_installing(session: Session, *, name: str) -> bool:

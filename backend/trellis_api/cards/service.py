@@ -58,11 +58,11 @@ def _read(text: str) -> tuple[CardFacts, str]:
     """The statements of a card, and the text that was generated."""
     parts = text.replace("\r\n", "\n").split("---\n", 2)
     if len(parts) < 3 or parts[0].strip():
-        raise CardUnreadable("The card does not begin with front matter between two lines of '---'.")
+        raise CardUnreadable("The card doesn't start with front matter between two '---' lines.")
     try:
         # A card of ours has none; nested ones unfold to more than there is memory.
         if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(parts[1])):
-            raise CardUnreadable("The front matter has aliases (*name), which no card of the platform has.")
+            raise CardUnreadable("The front matter contains YAML aliases (*name), which are not allowed.")
         matter = yaml.safe_load(parts[1])
         stated = CardFacts.model_validate(matter[STATEMENTS])
     except (yaml.YAMLError, TypeError, KeyError, ValidationError, RecursionError) as error:
@@ -72,7 +72,7 @@ def _read(text: str) -> tuple[CardFacts, str]:
         ) from error
     begin, end = parts[2].find(BEGIN), parts[2].find(END)
     if not 0 <= begin < end:
-        raise CardUnreadable("The marks around the generated text are gone.")
+        raise CardUnreadable("The markers around the generated text are missing.")
     return stated, parts[2][begin : end + len(END)]
 
 

@@ -37,7 +37,7 @@ class FileStore(Generic[File, Read]):
 
     def refuse(self, faults: Sequence[str]) -> InvalidRequest:
         """Why a file is not taken: each fault is an issue of its own."""
-        message = faults[0] if len(faults) == 1 else f"The file has {len(faults)} faults. {' '.join(faults)}"
+        message = faults[0] if len(faults) == 1 else f"The file has {len(faults)} errors. {' '.join(faults)}"
         details = [{"code": "invalid_code", "field": "code", "message": fault} for fault in faults]
         return self.invalid(message, details)
 
@@ -76,7 +76,7 @@ class FileStore(Generic[File, Read]):
         """The file; 404 where there is none."""
         file = self.find(session, file_id)
         if file is None:
-            raise self.not_found(f"There is no {self.noun} '{file_id}'.")
+            raise self.not_found(f"No {self.noun} '{file_id}' found.")
         return file
 
     def list(self, session: Session, *, cursor: str | None, limit: int) -> Page[Read]:
@@ -96,4 +96,4 @@ class FileStore(Generic[File, Read]):
         session.flush()
 
     def _name_taken(self, name: str) -> Conflict:
-        return self.name_taken(f"There is a {self.noun} named '{name}' already.", {"name": name})
+        return self.name_taken(f"A {self.noun} named '{name}' already exists.", {"name": name})

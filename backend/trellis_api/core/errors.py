@@ -143,16 +143,14 @@ def install_error_handlers(app: FastAPI) -> None:
         log.error("database failed during %s %s: %s", request.method, request.url.path, error.orig)
         path = request.url.path
         if _lacks_room(error.orig):
-            return _render(
-                DiskFull.status, DiskFull.code, "The disk of the database is full.", None, path=path
-            )
-        message = "The database did not answer in time; try again."
+            return _render(DiskFull.status, DiskFull.code, "The database disk is full.", None, path=path)
+        message = "The database timed out. Try again."
         return _render(503, DatabaseBusy.code, message, None, path=path)
 
     @app.exception_handler(Exception)
     async def render_unexpected_error(request: Request, error: Exception) -> JSONResponse:
         log.error("unexpected error in %s %s", request.method, request.url.path, exc_info=error)
-        message = "Something went wrong; the API's log has the details."
+        message = "Internal error. See the API log for details."
         return _render(500, "internal_error", message, None, path=request.url.path)
 
 

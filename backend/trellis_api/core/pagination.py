@@ -51,9 +51,9 @@ def decode_cursor(cursor: str, *, parts: int) -> list[Any]:
     try:
         position = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except (binascii.Error, ValueError) as error:
-        raise InvalidCursor("The cursor is not valid.") from error
+        raise InvalidCursor("Invalid cursor.") from error
     if not isinstance(position, list) or len(position) != parts:
-        raise InvalidCursor("The cursor is not valid.")
+        raise InvalidCursor("Invalid cursor.")
     return position
 
 
@@ -63,9 +63,9 @@ def decode_time_position(cursor: str) -> tuple[datetime, str]:
     try:
         instant = datetime.fromisoformat(moment)
     except (TypeError, ValueError) as error:
-        raise InvalidCursor("The cursor is not valid.") from error
+        raise InvalidCursor("Invalid cursor.") from error
     if instant.tzinfo is None or not isinstance(identifier, str) or "\x00" in identifier:
-        raise InvalidCursor("The cursor is not valid.")
+        raise InvalidCursor("Invalid cursor.")
     return instant, identifier
 
 

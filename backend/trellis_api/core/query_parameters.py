@@ -60,7 +60,7 @@ def _describe(name: str, known: frozenset[str]) -> dict[str, str | None]:
     return {
         "code": UnknownQueryParameter.code,
         "field": name,
-        "message": f"There is no query parameter '{name[:80]}' here. {hint}",
+        "message": f"Unknown query parameter '{name[:80]}'. {hint}",
         "suggestion": suggestion,
     }
 

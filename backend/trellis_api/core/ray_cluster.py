@@ -157,7 +157,7 @@ def _understood() -> Iterator[None]:
     try:
         yield
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-        raise RayUnreachableError(f"Ray's dashboard does not answer: {error}") from error
+        raise RayUnreachableError(f"Ray's dashboard is not responding: {error}") from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise RayUnreachableError(f"Ray's dashboard answers in an unknown form: {error!r}") from error
 

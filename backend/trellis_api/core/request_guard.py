@@ -99,7 +99,8 @@ async def _read(paced: _Paced, limit_bytes: int) -> bytes | None:
         body += message.get("body", b"")
         if len(body) > limit_bytes:
             raise BodyTooLarge(
-                f"A request may have {limit_bytes} bytes (TRELLIS_MAX_REQUEST_BYTES); files are uploaded.",
+                f"Requests are limited to {limit_bytes} bytes (TRELLIS_MAX_REQUEST_BYTES). Use "
+                "uploads for files.",
                 {"limit": limit_bytes},
                 headers={"Connection": "close"},
             )
@@ -131,9 +132,9 @@ def _check_address(scope: Scope) -> None:
 def _check_text(text: bytes, field: str) -> None:
     try:
         if "\x00" in text.decode():
-            raise _malformed(field, "string_nul", "a text here has no NUL characters")
+            raise _malformed(field, "string_nul", "NUL characters are not allowed")
     except UnicodeDecodeError:
-        raise _malformed(field, "string_unicode", "this is not UTF-8") from None
+        raise _malformed(field, "string_unicode", "not valid UTF-8") from None
 
 
 def _check_json(body: bytes) -> None:
@@ -149,7 +150,7 @@ def _check_json(body: bytes) -> None:
         return  # no JSON: the route says so
     field = _find_lone_surrogate(parsed)
     if field is not None:
-        raise _malformed(field, "string_unicode", "half of a surrogate pair is no text: UTF-8 has none")
+        raise _malformed(field, "string_unicode", "unpaired surrogates are not valid UTF-8")
 
 
 def _find_lone_surrogate(parsed: Any) -> str | None:

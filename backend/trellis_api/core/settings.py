@@ -19,74 +19,72 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="TRELLIS_", extra="ignore")
 
-    data_root: Path = Field(Path("data"), description="Folder under which the platform writes everything.")
+    data_root: Path = Field(Path("data"), description="Data root: folder for all platform data.")
     host: str = Field("127.0.0.1", description="Address that the API binds to.")
     port: int = Field(8001, ge=1, le=65535, description="Port of the API and the dashboard.")
     public_url: str | None = Field(
-        None, description="Base address that jobs and login links use; default http://127.0.0.1:<port>."
+        None, description="Base URL for jobs and login links; default: http://127.0.0.1:<port>."
     )
     database_url: str | None = Field(
-        None, description="SQLAlchemy address; default SQLite at <data_root>/trellis.db."
+        None, description="SQLAlchemy URL; default: SQLite at <data_root>/trellis.db."
     )
     redis_url: str | None = Field(None, description="Broker and cache, e.g. redis://127.0.0.1:6379/0.")
     ray_address: str | None = Field(None, description="GCS address host:port of the Ray head.")
     ray_dashboard_url: str | None = Field(None, description="Address of Ray's Jobs API.")
     platform: Literal["auto", "cpu", "cuda"] = Field(
-        "auto", description="What jobs run on; auto is cuda where this machine has NVIDIA devices."
+        "auto", description="Device jobs run on; auto selects cuda if this machine has NVIDIA GPUs."
     )
     slots: int | None = Field(
-        None, ge=1, description="Logical GPU slots; default the number of GPUs, or 1 on a CPU."
+        None, ge=1, description="Number of GPU slots; default: the number of GPUs, or 1 on CPU."
     )
     frontend_dist: Path | None = Field(
-        None, description="Folder of the built dashboard; default <repository>/frontend/dist."
+        None, description="Folder of the built dashboard; default: <repository>/frontend/dist."
     )
-    max_upload_bytes: int = Field(2 * GIB, ge=1, description="Largest upload that is accepted.")
+    max_upload_bytes: int = Field(2 * GIB, ge=1, description="Max upload size.")
     max_batch_bytes: int = Field(
-        8 * 1024**2, ge=1024, description="Largest ingest batch, before and after decompression."
+        8 * 1024**2, ge=1024, description="Max ingest batch size, before and after decompression."
     )
     max_request_bytes: int = Field(
-        16 * 1024**2, ge=1024, description="Largest JSON body of a request; files are uploaded."
+        16 * 1024**2, ge=1024, description="Max JSON request body size; use uploads for files."
     )
     min_free_disk_bytes: int = Field(
-        GIB, ge=0, description="Launching is refused when less than this is free under the data root."
+        GIB, ge=0, description="Jobs don't launch if less than this is free in the data root."
     )
-    stop_grace_s: float = Field(120, ge=0, description="Time that a run has to checkpoint after a stop.")
-    heartbeat_timeout_s: float = Field(45, gt=0, description="Silence after which a run counts as lost.")
+    stop_grace_s: float = Field(
+        120, ge=0, description="Grace period for a run to save a checkpoint after a stop."
+    )
+    heartbeat_timeout_s: float = Field(
+        45, gt=0, description="Time without a heartbeat after which a run counts as lost."
+    )
     launch_timeout_s: float = Field(
         20, gt=0, description="A launch that Ray has not heard of after this time lost its worker."
     )
     job_python: Path | None = Field(
-        None, description="Python that runs jobs on the cluster's machines; default the platform's own."
+        None, description="Python executable for jobs on the cluster; default: the platform's own."
     )
-    sweep_interval_s: float = Field(2, gt=0, description="Pause between two sweeps of the workers.")
+    sweep_interval_s: float = Field(2, gt=0, description="Polling interval of the workers.")
     max_exports: int = Field(
-        1, ge=1, description="Exports that run at once; each needs memory for a whole model, and no slot."
+        1, ge=1, description="Max concurrent exports. Each needs memory for a full model, but no slot."
     )
     max_evaluations: int = Field(
-        1, ge=1, description="Evaluations that run at once on a CPU, where they take no slot."
+        1, ge=1, description="Max concurrent evaluations on CPU, where they take no slot."
     )
-    evaluation_nice: int = Field(
-        10, ge=0, le=19, description="How far evaluations on a CPU stand back behind training and the API."
-    )
+    evaluation_nice: int = Field(10, ge=0, le=19, description="Nice value (0–19) of evaluations on CPU.")
     max_endpoints: int = Field(
         2,
         ge=1,
-        description="Endpoints that run at once on a CPU, where they take no slot; each holds a model.",
+        description="Max concurrent endpoints on CPU, where they take no slot. Each holds a model in memory.",
     )
-    endpoint_idle_s: float = Field(
-        600, ge=10, description="Time without a request after which an endpoint stops; each may name its own."
-    )
+    endpoint_idle_s: float = Field(600, ge=10, description="Default idle time after which an endpoint stops.")
     endpoint_wait_s: float = Field(
-        60, ge=0, description="Time that a request waits for its endpoint to start before it gets a 503."
+        60, ge=0, description="Time a request waits for its endpoint to start before it gets a 503."
     )
     endpoint_answer_s: float = Field(
-        600, gt=0, description="Silence of an engine, within a request, after which the request is given up."
+        600, gt=0, description="Time without output from the engine after which a request is aborted."
     )
-    endpoint_max_tokens: int = Field(
-        4096, ge=1, description="Tokens of one answer of an endpoint, at most, and where none are named."
-    )
+    endpoint_max_tokens: int = Field(4096, ge=1, description="Max (and default) tokens per response.")
     endpoint_max_requests: int = Field(
-        64, ge=1, description="Requests to endpoints that the API works on at once; others get a 429."
+        64, ge=1, description="Max concurrent endpoint requests; more get a 429."
     )
     benchmark_mirror: Path | None = Field(
         None,
@@ -95,7 +93,7 @@ class Settings(BaseSettings):
         "humaneval/HumanEval.jsonl.gz.",
     )
     event_poll_interval_s: float = Field(
-        0.2, gt=0, description="Pause between two looks for new events to stream to browsers."
+        0.2, gt=0, description="Polling interval for events streamed to browsers."
     )
     session_lifetime_s: int = Field(7 * 24 * 3600, ge=60, description="Lifetime of a browser session.")
     login_link_lifetime_s: int = Field(900, ge=10, description="Lifetime of a one-time login link.")
@@ -143,9 +141,7 @@ class Settings(BaseSettings):
     data_processes: int | None = Field(
         None, ge=1, description="Processes of a pipeline's run; default one a core of the machine."
     )
-    data_nice: int = Field(
-        10, ge=0, le=19, description="How far long work on data stands back behind training and the API."
-    )
+    data_nice: int = Field(10, ge=0, le=19, description="Nice value (0–19) of data workers.")
     preview_timeout_s: float = Field(
         120, gt=0, description="Time that a preview or a look at tokens may take."
     )

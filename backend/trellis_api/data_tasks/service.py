@@ -128,8 +128,8 @@ def cancel(session: Session, *, task_id: str) -> DataTask:
     """End a task that waits or runs; the worker that carries it out notices."""
     task = _require_locked(session, task_id)
     if task.state in DATA_TASK_FINISHED:
-        raise DataTaskFinished(f"The task has {task.state} already.")
-    _finish(session, task, DataTaskState.CANCELLED, cause="cancelled", reason="It was cancelled.")
+        raise DataTaskFinished(f"The task has already {task.state}.")
+    _finish(session, task, DataTaskState.CANCELLED, cause="cancelled", reason="Cancelled.")
     return task
 
 
@@ -137,12 +137,14 @@ def retry(session: Session, *, task_id: str) -> DataTask:
     """Let a task that failed or was cancelled wait again; it goes on where it stopped."""
     task = _require_locked(session, task_id)
     if task.state not in (DataTaskState.FAILED, DataTaskState.CANCELLED):
-        raise DataTaskNotRetryable(f"The task is {task.state}; only one that failed or was cancelled can be.")
+        raise DataTaskNotRetryable(
+            f"The task is {task.state}; only failed or cancelled tasks can be retried."
+        )
     if find_dataset(session, dataset_id=task.dataset_id) is None:
-        raise DataTaskNotRetryable("Its dataset was deleted.")
+        raise DataTaskNotRetryable("The dataset was deleted.")
     made_id = task.made_dataset_id
     if made_id is not None and find_dataset(session, dataset_id=made_id) is None:
-        raise DataTaskNotRetryable("The dataset that its rows were to go to was deleted.")
+        raise DataTaskNotRetryable("The target dataset was deleted.")
     task.state = DataTaskState.QUEUED
     task.progress, task.result = {}, None
     task.reason = task.cause = None
@@ -161,7 +163,7 @@ def delete(session: Session, settings: Settings, *, task_id: str) -> None:
     repository.lock_task(session, task_id=task_id)
     task = get_task(session, task_id=task_id)
     if task.state not in DATA_TASK_FINISHED:
-        raise DataTaskUnfinished("The task waits or runs; cancel it first.")
+        raise DataTaskUnfinished("The task is queued or running. Cancel it first.")
     repository.delete_task(session, task_id=task.id)
     remove_after_commit(session, settings.data_task_dir(task.id))
 
@@ -206,7 +208,7 @@ def recover_lost(session: Session) -> list[str]:
         task = hold(session, task_id=found.id, attempt=found.attempt)
         if task is None or task.touched_at is None or task.touched_at >= silent_since:
             continue
-        died = TaskFailure(code="worker_lost", message="The worker that carried it out has died.")
+        died = TaskFailure(code="worker_lost", message="The worker running the task died.")
         lose(session, task=task, failure=died)
         recovered.append(task.id)
     return recovered
@@ -218,7 +220,7 @@ def lose(session: Session, *, task: DataTask, failure: TaskFailure) -> None:
         repository.requeue_task(session, task_id=task.id, attempt=task.attempt)
         log.warning("data task %s waits for another try: %s", task.id, failure.message)
         return
-    message = f"{failure.message} So it went {MAX_LOSSES} times."
+    message = f"{failure.message} This happened {MAX_LOSSES} times."
     fail(session, task=task, failure=TaskFailure(code=failure.code, message=message))
 
 
@@ -281,7 +283,7 @@ def _require_locked(session: Session, task_id: str) -> DataTask:
 
 
 def _not_found(task_id: str) -> DataTaskNotFound:
-    return DataTaskNotFound(f"There is no data task '{task_id}'.")
+    return DataTaskNotFound(f"Data task '{task_id}' not found.")
 
 
 def _finish(

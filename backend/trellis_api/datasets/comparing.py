@@ -61,7 +61,7 @@ def read_rows(
     before, after = _resolve(session, dataset_id, request)
     found = _find(settings, before, after, request.key)
     if found is None:
-        raise DiffNotComputed("The versions are not compared yet; ask for the comparison first.")
+        raise DiffNotComputed("These versions haven't been compared yet. Start a comparison first.")
     if split not in found.splits:
         message = f"Neither version has the split '{split}'."
         raise DiffNotPossible(message, {"code": "split_unknown", "field": "split"})
@@ -93,7 +93,7 @@ def _check_key(settings: Settings, before: DatasetVersion, after: DatasetVersion
         trees = [open_store(settings).tree(row.tree) for row in (before, after)]
     for tree in trees:
         if key not in (column.name for column in tree.columns):
-            message = f"Both versions need the column '{key}' that tells rows apart."
+            message = f"Both versions must have the key column '{key}'."
             raise DiffNotPossible(message, {"code": "column_unknown", "field": "key"})
 
 

@@ -103,7 +103,7 @@ def delete_version(session: Session, *, dataset_id: str, revision: str) -> None:
     needs = uses.list_needs(session, row)
     if refs or children or needs:
         reasons = [f"the {_NAMES[ref.kind]} {ref.name}" for ref in refs]
-        reasons += ["versions that came of it"] * bool(children)
+        reasons += ["versions based on it"] * bool(children)
         reasons += [f"the {use.kind.replace('_', ' ')} {use.name or use.id}" for use in needs[:5]]
         details = {
             "branches": [ref.name for ref in refs if ref.kind == BRANCH],
@@ -111,7 +111,7 @@ def delete_version(session: Session, *, dataset_id: str, revision: str) -> None:
             "children": children,
             "uses": [use.model_dump(mode="json") for use in needs],
         }
-        raise VersionInUse(f"The version has to stay for {', '.join(reasons)}.", details)
+        raise VersionInUse(f"The version is in use by {', '.join(reasons)}.", details)
     version_repository.delete(session, row)
     log.info("dataset %s: version %d (%s) was deleted", dataset_id, row.number, row.id[:12])
 
@@ -138,7 +138,9 @@ def create_ref(session: Session, *, dataset_id: str, kind: RefKind, request: Ref
     row = versions.resolve(session, dataset_id=dataset_id, revision=request.version)
     taken = version_repository.find_ref(session, dataset_id=dataset_id, name=request.name)
     if taken is not None:
-        raise RefNameTaken(f"'{request.name}' is a {_NAMES[taken.kind]} already.", {"name": request.name})
+        raise RefNameTaken(
+            f"A {_NAMES[taken.kind]} named '{request.name}' already exists.", {"name": request.name}
+        )
     ref = DatasetRef(
         dataset_id=dataset_id, name=request.name, kind=kind, version_id=row.id, moved_at=utc_now()
     )
@@ -153,7 +155,7 @@ def delete_ref(session: Session, *, dataset_id: str, kind: RefKind, name: str) -
     if ref is None or ref.kind != kind:
         raise RefNotFound(f"The dataset has no {_NAMES[kind]} '{name[:100]}'.")
     if name == MAIN:
-        raise MainBranchStays("The branch main stays: it says what the dataset is.")
+        raise MainBranchStays("The main branch can't be deleted.")
     version_repository.delete(session, ref)
 
 
@@ -190,7 +192,7 @@ def roll_back(session: Session, settings: Settings, *, dataset_id: str, request:
 def _lock(session: Session, dataset_id: str) -> None:
     """Nobody names or publishes a version meanwhile, and no job begins to read one."""
     if repository.lock_dataset(session, dataset_id=dataset_id) is None:
-        raise DatasetNotFound(f"There is no dataset '{dataset_id}'.")
+        raise DatasetNotFound(f"Dataset '{dataset_id}' not found.")
 
 
 def _require_tip(session: Session, dataset_id: str, branch: str) -> str:
@@ -214,5 +216,5 @@ def _fields(row: DatasetVersion, refs: Iterable[DatasetRef]) -> dict[str, object
 def _decode_number(cursor: str) -> int:
     (number,) = decode_cursor(cursor, parts=1)
     if not isinstance(number, int) or isinstance(number, bool) or abs(number) > 2**31:
-        raise InvalidCursor("The cursor is not valid.")
+        raise InvalidCursor("Invalid cursor.")
     return number

@@ -72,7 +72,7 @@ def import_more(session: Session, *, dataset_id: str, request: ImportMore, origi
     repository.lock_dataset(session, dataset_id=dataset_id)
     dataset = service.get_dataset(session, dataset_id=dataset_id)
     if dataset.state == DatasetState.CREATING:
-        raise DatasetNotReady(f"'{dataset.name}' is being made; wait for its first version.")
+        raise DatasetNotReady(f"'{dataset.name}' is still being created. Wait for its first version.")
     tip = versions.find_tip(session, dataset_id=dataset_id, branch=request.branch)
     is_first = dataset.head is None
     if tip is None and not (is_first and request.branch == "main"):
@@ -97,7 +97,7 @@ def _request_of(form: ReceivedForm) -> ImportCreate:
         asked = form.fields.get("name")
         name = _NAME.validate_python(asked) if asked else None
     except ValidationError as error:
-        raise UploadMalformed("name: 1 to 120 printable characters are needed.") from error
+        raise UploadMalformed("name: must be 1 to 120 printable characters.") from error
     try:
         description = _DESCRIPTION.validate_python(form.fields.get("description", ""))
     except ValidationError as error:
@@ -134,7 +134,7 @@ def _refuse_credentials(url: str) -> None:
     bucket = url.removeprefix("s3://").partition("/")[0]
     is_plain = bucket.startswith("arn:") or not {"@", ":"} & set(bucket)
     if not is_plain or has_secret(url):
-        message = "The address holds credentials. Leave them out: the workers read with keys of their own."
+        message = "The URL contains credentials. Remove them; the workers use their own keys."
         details = {"code": "source_with_credentials", "field": "source.url", "message": message}
         raise SourceUnfit(message, [details])
 
@@ -147,7 +147,7 @@ def _size_of(settings: Settings, path: str) -> int | None:
         code = error.code if isinstance(error, SourceUnavailable) else "source_missing"
         raise SourceUnfit(message, [{"code": code, "field": "source.path", "message": message}]) from error
     if not files:
-        message = f"'{path[:200]}' holds no JSONL, JSON, CSV, Parquet or Arrow file."
+        message = f"'{path[:200]}' contains no JSONL, JSON, CSV, Parquet or Arrow file."
         raise SourceUnfit(message, [{"code": "source_no_rows", "field": "source.path", "message": message}])
     return sum(file.size_bytes or 0 for file in files)
 

@@ -23,7 +23,7 @@ def local_source(settings: Settings, path: str) -> LocalSource:
     real = own_path(settings, path)
     if real.is_file() and not can_be_read(real.name):
         raise SourceUnavailable(
-            "source_no_rows", f"'{path[:200]}' is no JSONL, JSON, CSV, Parquet or Arrow file."
+            "source_no_rows", f"'{path[:200]}' is not a JSONL, JSON, CSV, Parquet or Arrow file."
         )
     return source
 
@@ -39,10 +39,10 @@ def own_path(settings: Settings, path: str) -> Path:
     real = (root / path).resolve()
     parts = real.relative_to(root).parts
     if not parts:
-        raise SourceUnavailable("source_private", "Name a file or a folder below the data root.")
+        raise SourceUnavailable("source_private", "Specify a file or folder in the data root.")
     if parts[0] in OWN_FOLDERS or any(part.startswith(".") for part in parts):
         raise SourceUnavailable(
             "source_private",
-            f"'{path[:200]}' belongs to the platform or is hidden; put rows into a folder of their own.",
+            f"'{path[:200]}' is hidden or reserved by the platform. Put your data in a separate folder.",
         )
     return real

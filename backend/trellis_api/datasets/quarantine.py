@@ -42,7 +42,7 @@ def find_file(session: Session, settings: Settings, *, dataset_id: str, task_id:
     task = _find_import(session, dataset_id=dataset_id, task_id=task_id)
     path = locate(settings, dataset_id=dataset_id, task_id=task.id) if task else None
     if path is None or not path.is_file():
-        raise QuarantineNotFound("The import has kept no rows aside.")
+        raise QuarantineNotFound("The import has no quarantined rows.")
     return path
 
 

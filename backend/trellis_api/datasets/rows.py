@@ -107,9 +107,9 @@ def reading(dataset_id: str) -> Iterator[None]:
             details = [{"code": error.code, "field": error.field or "conditions", "message": error.message}]
             raise SearchUnfit(error.message, details) from error
         log.error("dataset %s cannot be read: %s", dataset_id, error)
-        raise DatasetFileMissing("Rows of the dataset are missing or damaged.") from error
+        raise DatasetFileMissing("Some of the dataset's rows are missing or corrupted.") from error
     except (OSError, pa.ArrowException) as error:
         if isinstance(error, OSError) and means_no_room(error):
-            raise DiskFull("The disk of the data root is full.") from error
+            raise DiskFull("The data root's disk is full.") from error
         log.error("dataset %s cannot be read: %s", dataset_id, error)
-        raise DatasetFileMissing("Rows of the dataset are missing or damaged.") from error
+        raise DatasetFileMissing("Some of the dataset's rows are missing or corrupted.") from error

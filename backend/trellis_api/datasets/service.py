@@ -29,7 +29,7 @@ def get_dataset(session: Session, *, dataset_id: str) -> Dataset:
     """The dataset; 404 where there is none."""
     dataset = repository.find_dataset(session, dataset_id=dataset_id)
     if dataset is None:
-        raise DatasetNotFound(f"There is no dataset '{dataset_id}'.")
+        raise DatasetNotFound(f"Dataset '{dataset_id}' not found.")
     return dataset
 
 
@@ -128,10 +128,10 @@ def _refuse_in_use(session: Session, *, dataset_id: str) -> None:
     if jobs or dry_runs or tasks:
         users = ", ".join([*jobs, *dry_runs, *tasks])
         raise DatasetInUse(
-            f"The dataset is used by what is not finished: {users[:500]}.",
+            f"The dataset is used by unfinished work: {users[:500]}.",
             {"jobs": jobs, "dry_runs": list(dry_runs), "tasks": tasks},
         )
 
 
 def _name_taken(name: str) -> DatasetNameTaken:
-    return DatasetNameTaken(f"There is a dataset named '{name}' already.", {"name": name})
+    return DatasetNameTaken(f"A dataset named '{name}' already exists.", {"name": name})

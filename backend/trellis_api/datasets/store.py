@@ -27,7 +27,7 @@ def writing(settings: Settings) -> Iterator[Store]:
         try:
             held.enter_context(store.writing())
         except StoreProblem as error:
-            raise StoreBusy("The store is being tidied; try again in a minute.") from error
+            raise StoreBusy("The store is being cleaned up. Try again in a minute.") from error
         yield store
 
 

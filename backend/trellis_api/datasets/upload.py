@@ -93,7 +93,7 @@ class _FormReceiver:
             )
         elif self._part not in self._fields:
             known = ", ".join(["file", *sorted(self._fields)])
-            raise UploadMalformed(f"Unknown form field '{self._part[:80]}'; known are {known}.")
+            raise UploadMalformed(f"Unknown form field '{self._part[:80]}'; known fields: {known}.")
 
     def _add_data(self, data: bytes, start: int, end: int) -> None:
         if self._part == "file":
@@ -162,7 +162,7 @@ async def _receive(request: Request, receiver: _FormReceiver, boundary: bytes) -
     except MultipartParseError as error:
         raise UploadMalformed(f"The form cannot be parsed: {error}") from error
     if not receiver.is_ended:
-        raise UploadMalformed("The form ends in the middle; the upload was cut off.")
+        raise UploadMalformed("The form is incomplete; the upload was interrupted.")
 
 
 def _boundary_of(request: Request) -> bytes:

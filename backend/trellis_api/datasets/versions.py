@@ -63,7 +63,7 @@ def choose_split(version: DatasetVersion, split: str | None = None) -> str:
     if split not in version.splits:
         known = ", ".join(version.splits)
         raise SplitNotFound(
-            f"The version has no split '{split[:100]}'; it has {known}.", {"splits": [*version.splits]}
+            f"The version has no split '{split[:100]}'; available: {known}.", {"splits": [*version.splits]}
         )
     return split
 
@@ -86,7 +86,7 @@ def publish(
     """
     dataset = repository.lock_dataset(session, dataset_id=dataset_id)
     if dataset is None:
-        raise DatasetNotFound(f"There is no dataset '{dataset_id}'.")
+        raise DatasetNotFound(f"Dataset '{dataset_id}' not found.")
     ref = _check_branch(session, dataset_id, branch, expected)
     tree = open_store(settings).tree(version.commit.tree)
     row = version_repository.find_version(session, dataset_id=dataset_id, version_id=version.id)
@@ -118,7 +118,7 @@ def _find_by_digits(session: Session, dataset_id: str, name: str) -> DatasetVers
     if not found:
         raise VersionNotFound(f"The dataset has no version, branch or tag '{name[:100]}'.")
     if len(found) > 1:
-        raise VersionAmbiguous(f"'{name}' begins several ids; give more digits.")
+        raise VersionAmbiguous(f"'{name}' matches several IDs; provide more digits.")
     return found[0]
 
 
@@ -129,7 +129,7 @@ def _check_branch(session: Session, dataset_id: str, branch: str, expected: str 
     tip = ref.version_id if ref is not None else None
     if tip != expected:
         raise BranchMoved(
-            f"Another version came to '{branch}' meanwhile; look at it and try again.",
+            f"'{branch}' has a new version in the meantime. Review it and try again.",
             {"branch": branch, "expected": expected, "found": tip},
         )
     return ref

@@ -59,14 +59,14 @@ def view(
     """The rows of a split; 404 or 409 where the dataset, the version or the split is not there."""
     dataset = repository.find_dataset(session, dataset_id=dataset_id)
     if dataset is None:
-        raise DatasetNotFound(f"There is no dataset '{dataset_id}'.")
+        raise DatasetNotFound(f"Dataset '{dataset_id}' not found.")
     version = versions.resolve(session, dataset_id=dataset_id, revision=revision)
     name = versions.choose_split(version, split)
     store = open_store(settings)
     try:
         tree = store.tree(version.tree)
     except StoreProblem as error:
-        raise DatasetFileMissing("Rows of the dataset are missing or damaged.") from error
+        raise DatasetFileMissing("Some of the dataset's rows are missing or corrupted.") from error
     chosen = tree.splits[name]
     return DatasetView(
         id=dataset.id,

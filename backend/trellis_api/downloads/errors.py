@@ -9,7 +9,7 @@ class FileNotInFolder(NotFound):
     code = "file_not_in_folder"
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"There is no file '{name[:200]}'; /files lists those that there are.")
+        super().__init__(f"File '{name[:200]}' not found; see /files for the list.")
 
 
 class FolderNotDownloadable(Conflict):

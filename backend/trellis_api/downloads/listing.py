@@ -46,7 +46,7 @@ def list_model(session: Session, settings: Settings, *, model_id: str) -> tuple[
     """The files of a model."""
     model = get_model(session, model_id=model_id)
     if not model.path:
-        raise FolderNotDownloadable(f"The weights of {model.name} are not here yet ({model.state}).")
+        raise FolderNotDownloadable(f"The weights of {model.name} aren't downloaded yet ({model.state}).")
     return model, _list(model.name, settings.data_root / model.path, settings)
 
 
@@ -56,9 +56,9 @@ def list_checkpoint(session: Session, settings: Settings, *, job_id: str, step: 
     row = jobs.get_usable_checkpoint(session, job_id=job_id, step=step)
     folder = jobs.find_folder(row, row.path, data_root=settings.data_root)
     if folder is None:
-        raise CheckpointNotFound(f"The files of the checkpoint of step {step} are gone.")
+        raise CheckpointNotFound(f"The files of the checkpoint at step {step} are missing.")
     if jobs.may_be_overwritten(job, row):
-        raise CheckpointInUse("The resumed run is about to write this checkpoint anew; wait.")
+        raise CheckpointInUse("The resumed run is about to overwrite this checkpoint. Try again later.")
     return _list(f"{job_id}-step-{step}", folder, settings)
 
 
@@ -66,15 +66,15 @@ def _list(title: str, folder: Path, settings: Settings) -> Folder:
     root = settings.data_root.resolve()
     resolved = folder.resolve()
     if not resolved.is_relative_to(root) or resolved == root or not resolved.is_dir():
-        raise FolderNotDownloadable("The folder is gone, or is none of the platform's.")
+        raise FolderNotDownloadable("The folder is missing or is not managed by the platform.")
     try:
         files = [_look(resolved, path) for path in list_files(resolved, root=root)]
     except (OutsideRoot, UnusableFolder) as error:
-        raise FolderNotDownloadable(f"The folder cannot be given away: {error}") from error
+        raise FolderNotDownloadable(f"The folder can't be downloaded: {error}") from error
     except OSError as error:
         raise FolderNotDownloadable(f"A file of the folder cannot be read: {error.strerror}.") from error
     if not files:
-        raise FolderNotDownloadable("The folder holds no files.")
+        raise FolderNotDownloadable("The folder is empty.")
     return Folder(title, sorted(files, key=lambda file: file.name))
 
 

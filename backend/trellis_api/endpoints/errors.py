@@ -9,7 +9,7 @@ class EndpointNotFound(NotFound):
     code = "endpoint_not_found"
 
     def __init__(self, endpoint_id: str) -> None:
-        super().__init__(f"There is no endpoint {endpoint_id}.")
+        super().__init__(f"Endpoint {endpoint_id} not found.")
 
 
 class EndpointStopping(Conflict):

@@ -71,7 +71,7 @@ def start(
         return _create(session, settings, found=found, request=request)
     row, job = existing[0], service.get_locked_job(session, job_id=existing[1].id)
     if job.state == JobState.STOPPING:
-        raise EndpointStopping("The endpoint is stopping; start it again when it has stopped.")
+        raise EndpointStopping("The endpoint is stopping. Restart it once it has stopped.")
     if job.state in FINISHED:
         _apply(row, request)
         row.name = _public_name(found)
@@ -99,7 +99,7 @@ def stop_if_idle(session: Session, *, endpoint_id: str, default_s: float) -> str
     job = service.get_locked_job(session, job_id=row.job_id)
     if not is_idle(row, job, default_s=default_s):
         return None
-    job.reason, job.cause = "Nobody has used the endpoint for a while.", IDLE
+    job.reason, job.cause = "Stopped because it was idle.", IDLE
     service.request_stop(session, job_id=job.id)
     return job.id
 
@@ -194,7 +194,7 @@ def _check_window(found: FoundTarget, request: EndpointStart) -> None:
     window = found.model.context_length if found.model else None
     if window is not None and request.max_model_len is not None and request.max_model_len > window:
         raise EndpointWindowTooLong(
-            f"{found.name} reads at most {window} tokens, not {request.max_model_len}.", {"limit": window}
+            f"{found.name} supports at most {window} tokens, not {request.max_model_len}.", {"limit": window}
         )
 
 

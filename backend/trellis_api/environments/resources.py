@@ -34,14 +34,14 @@ def require_environment(session: Session, *, recipe: str, params: Mapping[str, A
         return None  # the check of the knobs says what is wrong with it
     environment = repository.find_environment(session, environment_id=name)
     if environment is None:
-        raise _refuse(UnknownEnvironment, f"There is no environment '{name[:80]}' (any more).")
+        raise _refuse(UnknownEnvironment, f"Environment '{name[:80]}' not found; it may have been deleted.")
     if environment.state != EnvironmentState.READY:
         reason = f": {environment.reason}" if environment.reason else "."
         raise _refuse(EnvironmentNotReady, f"'{environment.name}' is {environment.state}{reason}")
     wanted = KINDS.get(_agent_of(recipe) or "")
     if wanted is not None and environment.kind not in wanted:
         kinds = " or ".join(wanted)
-        message = f"'{environment.name}' is a {environment.kind}; {recipe} needs an environment {kinds}."
+        message = f"'{environment.name}' is a {environment.kind} environment; {recipe} needs one {kinds}."
         raise _refuse(UnsuitableEnvironment, message)
     return environment
 

@@ -16,7 +16,7 @@ MAX_ARGUMENT_CHARACTERS = 20_000
 
 def _check_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
     if storable_tree(arguments) != arguments:
-        raise ValueError("holds characters or numbers that cannot be kept")
+        raise ValueError("contains characters or numbers that can't be stored")
     if len(str(arguments)) > MAX_ARGUMENT_CHARACTERS:
         raise ValueError(f"is longer than {MAX_ARGUMENT_CHARACTERS} characters")
     return arguments

@@ -78,7 +78,7 @@ def get_environment(session: Session, *, environment_id: str) -> Environment:
     """The environment; 404 where there is none."""
     environment = repository.find_environment(session, environment_id=environment_id)
     if environment is None:
-        raise EnvironmentNotFound(f"There is no environment '{environment_id}'.")
+        raise EnvironmentNotFound(f"Environment '{environment_id}' not found.")
     return environment
 
 
@@ -99,7 +99,9 @@ def retry(session: Session, *, environment_id: str) -> Environment:
     """Make an environment again that could not be made."""
     environment = _lock(session, environment_id)
     if environment.state != EnvironmentState.FAILED:
-        raise EnvironmentNotRetryable(f"'{environment.name}' is {environment.state}, it has not failed.")
+        raise EnvironmentNotRetryable(
+            f"'{environment.name}' is {environment.state}; only failed environments can be retried."
+        )
     environment.state = EnvironmentState.QUEUED.value
     environment.reason = environment.cause = None
     environment.manifest = environment.sha256 = None
@@ -129,7 +131,7 @@ def start_call(session: Session, *, environment_id: str, request: ToolCallCreate
         raise EnvironmentNotReady(f"'{environment.name}' is {environment.state}; its tools cannot be called.")
     names = [tool.name for tool in EnvironmentManifest.model_validate(environment.manifest).tools]
     if request.tool not in names:
-        message = f"'{environment.name}' has no tool '{request.tool}'; it has {', '.join(names)[:300]}."
+        message = f"'{environment.name}' has no tool '{request.tool}'; available: {', '.join(names)[:300]}."
         issue = {"code": UnknownTool.code, "field": "tool", "message": message}
         raise UnknownTool(message, [issue])
     call = EnvironmentCall(
@@ -148,7 +150,7 @@ def read_call(session: Session, *, environment_id: str, call_id: str) -> ToolCal
     get_environment(session, environment_id=environment_id)
     call = repository.find_call(session, environment_id=environment_id, call_id=call_id)
     if call is None:
-        raise ToolCallNotFound(f"There is no call '{call_id}'.")
+        raise ToolCallNotFound(f"Call '{call_id}' not found.")
     return present_call(call)
 
 
@@ -256,9 +258,9 @@ def _finish(
 def _lock(session: Session, environment_id: str) -> Environment:
     environment = repository.lock_environment(session, environment_id=environment_id)
     if environment is None:
-        raise EnvironmentNotFound(f"There is no environment '{environment_id}'.")
+        raise EnvironmentNotFound(f"Environment '{environment_id}' not found.")
     return environment
 
 
 def _name_taken(name: str) -> EnvironmentNameTaken:
-    return EnvironmentNameTaken(f"There is an environment named '{name}' already.", {"name": name})
+    return EnvironmentNameTaken(f"An environment named '{name}' already exists.", {"name": name})

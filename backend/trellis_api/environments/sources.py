@@ -47,7 +47,7 @@ def locate_source(settings: Settings, named: str | None, wanted: SourceKind) -> 
     Raises ``SourceUnavailable``, or what the uploads raise.
     """
     if not named:
-        raise SourceUnavailable("source_missing", "Name a path below the data root, or upload:ID.")
+        raise SourceUnavailable("source_missing", "Specify a path in the data root, or upload:ID.")
     if named.startswith(UPLOAD_PREFIX):
         found = storage.require_complete(settings, named.removeprefix(UPLOAD_PREFIX))
         if wanted == "database":
@@ -55,25 +55,25 @@ def locate_source(settings: Settings, named: str | None, wanted: SourceKind) -> 
         return str(found.path), found.filename
     if named.startswith(HUB_PREFIX):
         if wanted != "rows" or not _HUB_NAME.fullmatch(named.removeprefix(HUB_PREFIX)):
-            raise SourceUnavailable("source_missing", "Of the hub, rows can be named: hub:owner/name.")
+            raise SourceUnavailable("source_missing", "From the Hub, use hub:owner/name.")
         return named, None
     if wanted == "rows":
         if not local_source(settings, named).list_files():
-            raise SourceUnavailable("source_no_rows", f"'{named[:200]}' holds no file of rows.")
+            raise SourceUnavailable("source_no_rows", f"'{named[:200]}' contains no data file.")
         return str((settings.data_root / named).resolve()), None
     path = own_path(settings, named)
     if path.parent == settings.data_root.resolve():  # where the platform's own database is
-        raise SourceUnavailable("source_private", "Put the file into a folder below the data root.")
+        raise SourceUnavailable("source_private", "Put the file in a folder in the data root.")
     if wanted == "database":
         _require_database(path, named)
     elif not path.is_file():
-        raise SourceUnavailable("source_missing", f"There is no file '{named[:200]}'.")
+        raise SourceUnavailable("source_missing", f"File '{named[:200]}' not found.")
     return str(path), None
 
 
 def _require_database(path: Path, name: str) -> None:
     if not path.is_file():
-        raise SourceUnavailable("source_missing", f"There is no file '{name[:200]}'.")
+        raise SourceUnavailable("source_missing", f"File '{name[:200]}' not found.")
     with path.open("rb") as file:
         if file.read(len(_SQLITE)) != _SQLITE:
-            raise SourceUnavailable("source_no_database", f"'{name[:200]}' is no SQLite database.")
+            raise SourceUnavailable("source_no_database", f"'{name[:200]}' is not a SQLite database.")

@@ -121,7 +121,7 @@ def _check_scorer(session: Session, settings: Settings, order: CustomOrder) -> l
     if isinstance(scorer, CodeScorer):
         problems: list[Problem] = []
         if FILES.lock(session, scorer.file, is_shared=True) is None:
-            message = f"There is no reward file '{scorer.file}' (any more)."
+            message = f"Reward file '{scorer.file}' not found; it may have been deleted."
             problems.append(("unknown_reward_file", "scorer.file", message))
         if obstacle := benchmarks.find_sandbox_obstacle(session):
             problems.append(("sandbox_missing", "scorer", obstacle.en))

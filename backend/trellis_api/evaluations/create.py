@@ -67,7 +67,7 @@ def check_engine(settings: Settings, engine: EngineSettings) -> None:
     if nodes is not None:  # one engine in one process tree: its GPUs are on one node
         limit = min(limit, max((node.gpus for node in nodes), default=0))
     if engine.tensor_parallel > limit:
-        message = f"The model cannot be spread over {engine.tensor_parallel} GPUs; one machine has {limit}."
+        message = f"The model can't be sharded across {engine.tensor_parallel} GPUs; a machine has {limit}."
         issue = {"code": TooManyGpus.code, "field": "engine.tensor_parallel", "message": message}
         raise TooManyGpus(message, [issue])
 
@@ -77,17 +77,17 @@ def _compare(target: FoundTarget, orders: list[AnyOrder], engine: EngineSettings
     issues, model = [], target.model
     window = model.context_length if model else None
     if window is not None and engine.max_model_len is not None and engine.max_model_len > window:
-        message = f"{target.name} reads at most {window} tokens, not {engine.max_model_len}."
+        message = f"{target.name} supports at most {window} tokens, not {engine.max_model_len}."
         issues.append({"code": "window_too_short", "field": "engine.max_model_len", "message": message})
     longest = engine.max_model_len or window
     for index, order in enumerate(orders):
         field, tokens = f"benchmarks.{index}", order.decoding.max_tokens
         needs_chat = order.chat == "always" or order.system is not None
         if needs_chat and target.has_chat_template is False:
-            message = f"{target.name} has no chat template; let 'chat' be auto or never, without 'system'."
+            message = f"{target.name} has no chat template. Set 'chat' to auto or never, and remove 'system'."
             issues.append({"code": "chat_template_missing", "field": f"{field}.chat", "message": message})
         if longest is not None and tokens is not None and tokens >= longest:
-            message = f"Answers of {tokens} tokens leave no room for a prompt among {longest}."
+            message = f"Answers of {tokens} tokens leave no room for the prompt within {longest} tokens."
             field = f"{field}.decoding.max_tokens"
             issues.append({"code": "window_too_short", "field": field, "message": message})
     return issues

@@ -9,7 +9,7 @@ class EvaluationNotFound(NotFound):
     code = "evaluation_not_found"
 
     def __init__(self, evaluation_id: str) -> None:
-        super().__init__(f"There is no evaluation {evaluation_id}.")
+        super().__init__(f"Evaluation {evaluation_id} not found.")
 
 
 class EvaluationActive(Conflict):

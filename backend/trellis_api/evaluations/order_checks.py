@@ -33,7 +33,11 @@ _NAME = re.compile(r"\w+")
 def check_form(order: AnyOrder, groups: dict[str, list[str]]) -> Iterator[Problem]:
     """What contradicts itself, and names that the benchmark's problems have not."""
     if order.system is not None and order.chat == "never":
-        yield "system_without_chat", "system", "A system message needs the chat template; 'chat' says never."
+        yield (
+            "system_without_chat",
+            "system",
+            "A system message requires the chat template, but 'chat' is never.",
+        )
     if isinstance(order, MathOrder):
         yield from _check_names("type", "types", order.types, groups)
     if isinstance(order, MmluOrder):
@@ -54,11 +58,11 @@ def check_columns(order: CustomOrder, dataset: DatasetView) -> Iterator[Problem]
         wanted["scorer.human_column"] = order.scorer.human_column
     for field, name in wanted.items():
         if name not in names:
-            yield "unknown_column", field, f"The rows have no column '{name}'; there are {_list(names)}."
+            yield "unknown_column", field, f"No column '{name}' in the data; available: {_list(names)}."
     if order.template is not None:
         yield from _check_template(order.template, names)
     elif "prompt" not in order.columns and not _finds_prompt(dataset, names):
-        message = f"No column is known to be the prompt; name one of {_list(names)}, or give a template."
+        message = f"Couldn't detect the prompt column. Choose one of {_list(names)}, or provide a template."
         yield "prompt_unknown", "columns.prompt", message
 
 
@@ -73,10 +77,10 @@ def _check_names(
     if asked is None:
         return
     if not asked:
-        yield "nothing_chosen", field, f"An empty list of {field} leaves no problem; leave it out for all."
+        yield "nothing_chosen", field, f"An empty list of {field} selects no problems; omit it to use all."
     known = groups.get(kind, [])
     if unknown := [name for name in asked if name not in known]:
-        message = f"There is no {kind} '{unknown[0]}'; there are {_list(known)}."
+        message = f"Unknown {kind} '{unknown[0]}'; available: {_list(known)}."
         yield f"unknown_{kind}", field, message
 
 
@@ -85,10 +89,14 @@ def _check_template(template: str, names: set[str]) -> Iterator[Problem]:
     fields = [name for name in _FIELD.findall(template) if name]
     named = [name for name in dict.fromkeys(fields) if name in names]
     if not named:
-        yield "bad_template", "template", "The template names no column, so every prompt would be the same."
+        yield (
+            "bad_template",
+            "template",
+            "The template contains no column, so all prompts would be identical.",
+        )
     for name in dict.fromkeys(fields):
         if name not in names and _NAME.fullmatch(name) and not name.isdecimal():
-            message = f"The template names '{name}', and the rows have {_list(names)}."
+            message = f"The template uses '{name}', but the data has {_list(names)}."
             yield "unknown_column", "template", message
 
 
@@ -97,11 +105,11 @@ def _check_scorer_form(scorer: CustomScorer) -> Iterator[Problem]:
         try:
             re.compile(scorer.pattern)
         except (re.error, RecursionError, OverflowError) as error:
-            yield "bad_pattern", "scorer.pattern", f"The pattern is no regular expression: {error}."
+            yield "bad_pattern", "scorer.pattern", f"Invalid regular expression: {error}."
     if isinstance(scorer, JsonScorer):
         yield from _check_schema(scorer)
     if isinstance(scorer, JudgeScorer) and scorer.form == "rubric" and not scorer.rubric.strip():
-        yield "rubric_missing", "scorer.rubric", "A judge by rubric needs the rubric."
+        yield "rubric_missing", "scorer.rubric", "A rubric judge requires a rubric."
     if isinstance(scorer, CodeScorer) and scorer.version not in (None, 1):
         message = "The code of a reward file never changes: its only version is 1."
         yield "unknown_version", "scorer.version", message
@@ -110,18 +118,18 @@ def _check_scorer_form(scorer: CustomScorer) -> Iterator[Problem]:
 def _check_schema(scorer: JsonScorer) -> Iterator[Problem]:
     if scorer.schema_text is None:
         if not scorer.equals_answer:
-            message = "Nothing would be checked: give a schema, or let the answer equal the reference."
+            message = "Nothing to check: provide a schema, or require the answer to equal the reference."
             yield "nothing_checked", "scorer", message
         return
     try:
         schema = json.loads(scorer.schema_text)
     except (ValueError, RecursionError) as error:
-        yield "bad_schema", "scorer.schema_text", f"The schema is no JSON: {error}."
+        yield "bad_schema", "scorer.schema_text", f"The schema is not valid JSON: {error}."
         return
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
-        yield "bad_schema", "scorer.schema_text", f"The schema is no JSON schema: {error.message[:300]}."
+        yield "bad_schema", "scorer.schema_text", f"Not a valid JSON Schema: {error.message[:300]}."
 
 
 def _list(names: set[str] | list[str]) -> str:

@@ -19,9 +19,9 @@ def _check_storable(asked: Asked) -> Asked:
     """Only what can be kept, and may be: orders are shown to everybody."""
     tree = asked.model_dump(mode="json")
     if storable_tree(tree) != tree:
-        raise ValueError("holds characters or numbers that cannot be kept")
+        raise ValueError("contains characters or numbers that can't be stored")
     if has_secret(tree):
-        raise ValueError("holds what looks like a token or password")
+        raise ValueError("contains what looks like a token or password")
     return asked
 
 
@@ -35,7 +35,7 @@ def _label_all(orders: list[AnyOrder]) -> list[AnyOrder]:
     """Every order with a label of its own: an unnamed one that another has taken gets a number behind it."""
     given = [order.label for order in orders if order.label]
     if twice := {label for label in given if given.count(label) > 1}:
-        raise ValueError(f"several benchmarks are labelled {', '.join(sorted(twice))}")
+        raise ValueError(f"several benchmarks share the label {', '.join(sorted(twice))}")
     taken, labelled = set(given), []
     for order in orders:
         label, number = order.label or _default_label(order), 1
@@ -106,13 +106,13 @@ class EvaluateWhileTraining(BaseModel):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.every_steps is not None and self.every_minutes is not None:
-            raise ValueError("give every_steps or every_minutes, not both")
+            raise ValueError("set every_steps or every_minutes, not both")
         if self.every_steps is None and self.every_minutes is None and not self.at_end:
-            raise ValueError("nothing would be measured: give every_steps, every_minutes or at_end")
+            raise ValueError("no evaluations are scheduled: set every_steps, every_minutes or at_end")
         labels = {order.label for order in self.benchmarks}
         for field, rule in (("best_by", self.best_by), ("early_stop", self.early_stop)):
             if rule is not None and rule.label not in labels:
-                raise ValueError(f"{field}: no benchmark is labelled {rule.label}")
+                raise ValueError(f"{field}: no benchmark has the label {rule.label}")
         if self.early_stop is not None and not (self.every_steps or self.every_minutes):
-            raise ValueError("early_stop needs every_steps or every_minutes")
+            raise ValueError("early_stop requires every_steps or every_minutes")
         return self

@@ -57,7 +57,7 @@ class Places:
 def locate(session: Session, settings: Settings, *, evaluation_id: str, query: SampleQuery) -> Places:
     """The files that a query reads; raises where an evaluation is not there or has no such benchmark."""
     if query.changed is not None and query.against is None:
-        raise ComparisonMissing("'changed' needs 'against', the evaluation to compare with.")
+        raise ComparisonMissing("'changed' requires 'against', the evaluation to compare with.")
     own = _find(session, evaluation_id, query.label)
     against = _find(session, query.against, query.label) if query.against else None
     return Places(
@@ -98,7 +98,7 @@ def _find(session: Session, evaluation_id: str, label: str) -> str:
     labels = [order.label for order in service.read_request(row).benchmarks]
     if label not in labels:
         known = ", ".join(str(each) for each in labels)
-        raise SampleNotFound(f"'{row.name}' has no benchmark labelled '{label}'; it has {known}.")
+        raise SampleNotFound(f"'{row.name}' has no benchmark with the label '{label}'; available: {known}.")
     return row.id
 
 

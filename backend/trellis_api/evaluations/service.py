@@ -39,7 +39,7 @@ def get_manifest(session: Session, *, evaluation_id: str) -> dict[str, object]:
     """What the scores were measured with; ``EvaluationUnfinished`` before there are any."""
     row = get_evaluation(session, evaluation_id=evaluation_id)
     if row.manifest is None:
-        raise EvaluationUnfinished("The evaluation has no results yet, and no manifest therefore.")
+        raise EvaluationUnfinished("The evaluation has no results yet, so there is no manifest.")
     return row.manifest
 
 
@@ -61,7 +61,7 @@ def retry(session: Session, settings: Settings, *, evaluation_id: str) -> Evalua
     """Queue it again where it was cancelled or has failed; what it has measured already stays."""
     row, job = _lock(session, evaluation_id)
     if job.state not in RESUMABLE:
-        raise EvaluationNotRetryable(f"The evaluation is {job.state.value}; there is nothing to try again.")
+        raise EvaluationNotRetryable(f"The evaluation is {job.state.value}; there is nothing to retry.")
     for name in names_to_install(read_request(row).benchmarks):
         install_if_absent(session, name=name)
     service.resume(session, job_id=job.id, data_root=settings.data_root)

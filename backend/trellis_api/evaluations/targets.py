@@ -61,7 +61,7 @@ def _find_model(session: Session, target: ModelTarget) -> FoundTarget:
     model = require_ready(session, model_id=target.model)
     if model.lineage.get("form") == "adapter":
         raise AdapterNeedsBase(
-            f"{model.name} is an adapter, which works on its base model only; export it merged first."
+            f"{model.name} is an adapter and needs its base model. Export it as a merged model first."
         )
     _require_writer(model)
     return FoundTarget(MODEL, model.name, model, model.id)
@@ -70,13 +70,13 @@ def _find_model(session: Session, target: ModelTarget) -> FoundTarget:
 def _find_checkpoint(session: Session, settings: Settings, target: CheckpointTarget) -> FoundTarget:
     job = service.get_locked_job(session, job_id=target.job)
     if job.kind != TRAIN:
-        raise TargetUnusable("Only trainings have checkpoints.")
+        raise TargetUnusable("Only training jobs have checkpoints.")
     row = service.get_usable_checkpoint(session, job_id=job.id, step=target.step)
     folder = service.find_folder(row, row.path, data_root=settings.data_root)
     if folder is None:
-        raise CheckpointNotFound(f"The files of the checkpoint of step {target.step} are gone.")
+        raise CheckpointNotFound(f"The files of the checkpoint at step {target.step} are missing.")
     if service.may_be_overwritten(job, row):
-        raise CheckpointInUse("The resumed run is about to write this checkpoint anew; wait.")
+        raise CheckpointInUse("The resumed run is about to overwrite this checkpoint. Try again later.")
     base = lock_model(session, model_id=job.model_id, is_shared=True)
     if checkpoints.holds_adapter(folder) and (base is None or not base.path):
         raise TargetUnusable("The checkpoint is an adapter, and its base model was deleted.")
@@ -90,4 +90,4 @@ def _require_writer(model: Model) -> None:
     """Reward models give a number for a text, and write none."""
     architecture = model.architecture or ""
     if architecture.endswith(CLASSIFIER_SUFFIX):
-        raise TargetUnusable(f"{model.name} is a {architecture}, which writes no text.")
+        raise TargetUnusable(f"{model.name} is a {architecture}, which can't generate text.")

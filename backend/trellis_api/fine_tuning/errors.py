@@ -9,7 +9,7 @@ class FileNotFound(NotFound):
     code = "file_not_found"
 
     def __init__(self, file_id: str) -> None:
-        super().__init__(f"There is no file '{file_id[:64]}'.", {"param": "file_id"})
+        super().__init__(f"File '{file_id[:64]}' not found.", {"param": "file_id"})
 
 
 class FineTuningJobNotFound(NotFound):
@@ -18,7 +18,7 @@ class FineTuningJobNotFound(NotFound):
     code = "fine_tuning_job_not_found"
 
     def __init__(self, job_id: str) -> None:
-        super().__init__(f"There is no fine-tuning job '{job_id[:64]}'.", {"param": "fine_tuning_job_id"})
+        super().__init__(f"Fine-tuning job '{job_id[:64]}' not found.", {"param": "fine_tuning_job_id"})
 
 
 class PurposeUnsupported(InvalidRequest):

@@ -93,7 +93,7 @@ def _translate(row: FineTuningJob, job: Job, event: JobEvent) -> EventObject:
         return _tell(row, number, event.created_at, "info", message)[1]
     level, message = _STATES.get(str(payload.get("state")), ("info", f"The job is {payload.get('state')}."))
     if level == "error":
-        message = f"{message}: {payload.get('reason') or 'it gave no reason'}"
+        message = f"{message}: {payload.get('reason') or 'no reason given'}"
     return _tell(row, number, event.created_at, level, message)[1]
 
 

@@ -165,7 +165,7 @@ def _require_model(session: Session, name: str) -> Model:
     model = find_model(session, model_id=name) or find_model_named(session, name=name)
     if model is None:
         raise ModelUnknown(
-            f"There is no model '{name}'. Name one by its name or id; export a checkpoint to go on from it.",
+            f"Model '{name}' not found. Use a model name or ID; to continue from a checkpoint, export it.",
             {"param": "model"},
         )
     return model

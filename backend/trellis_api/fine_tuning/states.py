@@ -8,7 +8,7 @@ from trellis_api.fine_tuning.schemas import JobError, Status
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.repository import find_job
 
-_UNEXPLAINED = "The run ended and gave no reason."
+_UNEXPLAINED = "The run ended without a reason."
 
 
 def find_export(session: Session, job: Job) -> Job | None:

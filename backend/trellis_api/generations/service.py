@@ -75,11 +75,11 @@ def start(session: Session, settings: Settings, *, request: GenerationCreate) ->
 def _find_writer(session: Session, settings: Settings, request: GenerationCreate) -> ChatEndpoint:
     """The endpoint that is asked, or what stands for a model of the platform."""
     if (request.endpoint is None) == (request.model is None):
-        raise WriterMissing("Give either 'endpoint' or 'model'.")
+        raise WriterMissing("Provide either 'endpoint' or 'model'.")
     if request.model is not None:
         model = require_ready(session, model_id=request.model)
         if not model.has_chat_template:
-            raise ModelWithoutTemplate(f"'{model.name}' has no chat template, so it cannot be asked.")
+            raise ModelWithoutTemplate(f"'{model.name}' has no chat template, so it can't be used here.")
         return ChatEndpoint(
             base_url=_PLATFORM,
             model=model.id,
@@ -88,8 +88,8 @@ def _find_writer(session: Session, settings: Settings, request: GenerationCreate
         )
     found = settings.judges.get(request.endpoint or "")
     if found is None:
-        known = ", ".join(sorted(settings.judges)) or "none is set up (TRELLIS_JUDGES)"
-        raise EndpointUnknown(f"There is no endpoint '{request.endpoint}'; endpoints: {known}.")
+        known = ", ".join(sorted(settings.judges)) or "none configured (TRELLIS_JUDGES)"
+        raise EndpointUnknown(f"Unknown endpoint '{request.endpoint}'; available: {known}.")
     return ChatEndpoint(**found.model_dump())
 
 
@@ -109,4 +109,4 @@ def _require_reference(settings: Settings, request: GenerationCreate, version: D
         return
     column, names = method.check.column, open_store(settings).tree(version.tree).arrow_schema.names
     if column is not None and column not in names:
-        raise SeedsUnfit(f"The rows have no column '{column}'; there are {', '.join(names)[:500]}.")
+        raise SeedsUnfit(f"No column '{column}' in the data; available: {', '.join(names)[:500]}.")

@@ -20,6 +20,6 @@ def check_slots(session: Session, settings: Settings, *, slots: int, held: int =
     free = settings.total_slots - count_held_slots(session) + held
     if free < slots:
         raise NoFreeSlot(
-            "Every GPU is taken by jobs. Generate again when one is free, or by an endpoint.",
+            "All GPUs are in use by jobs. Try again when one is free, or use an endpoint.",
             {"free": max(0, free), "needed": slots},
         )

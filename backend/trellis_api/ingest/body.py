@@ -25,7 +25,7 @@ async def read_batch_body(request: Request, _token: JobToken) -> IngestBatch:
     async for chunk in request.stream():
         chunks += chunk
         if len(chunks) > limit:
-            raise BatchTooLarge(f"A batch may have {limit} bytes.", {"limit": limit})
+            raise BatchTooLarge(f"Batches are limited to {limit} bytes.", {"limit": limit})
     # Off the event loop: a large batch takes some milliseconds, and streams must not stutter.
     return await run_in_threadpool(_parse, bytes(chunks), encoding == "gzip", limit)
 

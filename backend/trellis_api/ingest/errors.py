@@ -16,7 +16,7 @@ class SequenceGap(Conflict):
     code = "sequence_gap"
 
     def __init__(self, expected: int) -> None:
-        super().__init__(f"Batch {expected} has to come first.", {"expected": expected})
+        super().__init__(f"Batch {expected} must be sent first.", {"expected": expected})
 
 
 class StaleAttempt(Conflict):

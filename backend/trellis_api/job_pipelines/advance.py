@@ -71,7 +71,7 @@ def _begin_all(
         states = {name: StageState(stage.state) for name, stage in stages.items()}
         for name in find_blocked(states, needs):
             undone = ", ".join(need for need in needs[name] if states[need] not in ("succeeded", "skipped"))
-            reason = f"It needs {undone}, which did not finish."
+            reason = f"It depends on {undone}, which did not finish."
             _end(session, stages[name], StageState.BLOCKED, reason=reason)
         startable = find_startable(states, needs)
         if not startable:
@@ -99,7 +99,7 @@ def _take_in(session: Session, stage: PipelineStage) -> None:
     """Note the end of a stage's job, and of the export behind a training; nothing while they last."""
     job = find_job(session, job_id=stage.job_id) if stage.job_id else None
     if job is None:
-        _end(session, stage, StageState.FAILED, reason="Its job was deleted.", cause="stage_job_deleted")
+        _end(session, stage, StageState.FAILED, reason="The job was deleted.", cause="stage_job_deleted")
         return
     if job.state in ACTIVE:
         return
@@ -118,17 +118,17 @@ def _take_in_export(session: Session, stage: PipelineStage, job: Job) -> None:
     export_id = order.get("job_id")
     if export_id is None:
         if order.get("problem"):
-            reason = f"Its model was not exported: {order['problem']}"
+            reason = f"The model was not exported: {order['problem']}"
             _end(session, stage, StageState.FAILED, reason=reason, cause="stage_not_exported")
         return  # or it waits for the scores that tell the best checkpoint
     export = find_job(session, job_id=export_id)
     if export is None:
-        reason = "The job that was to export its model was deleted."
+        reason = "The export job was deleted."
         _end(session, stage, StageState.FAILED, reason=reason, cause="stage_not_exported")
     elif export.state == JobState.SUCCEEDED:
         model_id = str((export.export or {}).get("model_id"))
         if find_model(session, model_id=model_id) is None:
-            reason = "The model that came of it was deleted."
+            reason = "The output model was deleted."
             _end(session, stage, StageState.FAILED, reason=reason, cause="stage_not_exported")
             return
         stage.model_id = model_id
@@ -140,9 +140,9 @@ def _take_in_export(session: Session, stage: PipelineStage, job: Job) -> None:
 def _end_undone(session: Session, stage: PipelineStage, job: Job) -> None:
     """Its job, or the export of its model, was stopped or has failed."""
     if job.state == JobState.STOPPED:
-        _end(session, stage, StageState.STOPPED, reason=job.reason or "Its job was stopped.", cause=job.cause)
+        _end(session, stage, StageState.STOPPED, reason=job.reason or "The job was stopped.", cause=job.cause)
         return
-    reason = job.reason or f"Its job '{job.name}' {job.state.value} and gave no reason."
+    reason = job.reason or f"Job '{job.name}' {job.state.value} without a reason."
     _end(session, stage, StageState.FAILED, reason=reason, cause=job.cause)
 
 

@@ -43,7 +43,7 @@ def _check_graph(stages: list[StageCreate]) -> Issues:
     by_id = {stage.id: stage for stage in stages}
     for index, stage in enumerate(stages):
         if ids.index(stage.id) != index:
-            issues.append(_issue("stage_twice", f"stages.{index}.id", f"Two stages are called '{stage.id}'."))
+            issues.append(_issue("stage_twice", f"stages.{index}.id", f"Duplicate stage ID '{stage.id}'."))
         for need in stage.all_needs:
             if need not in by_id or need == stage.id:
                 message = f"'{stage.id}' needs '{need}', which is no other stage of the pipeline."
@@ -51,10 +51,10 @@ def _check_graph(stages: list[StageCreate]) -> Issues:
                 issues.append(_issue("unknown_stage", f"stages.{index}.{field}", message))
         source = by_id.get(stage.model.stage or "")
         if source is not None and (source.kind != "train" or not source.exports):
-            message = f"'{source.id}' makes no model for '{stage.id}'."
+            message = f"'{source.id}' produces no model for '{stage.id}'."
             issues.append(_issue("stage_makes_no_model", f"stages.{index}.model.stage", message))
     if not issues and (circle := find_cycle({stage.id: stage.all_needs for stage in stages})):
-        message = f"These stages need each other in a circle: {', '.join(circle)}."
+        message = f"Circular dependency between stages: {', '.join(circle)}."
         issues.append(_issue("stages_in_circle", "stages", message))
     return issues
 

@@ -34,7 +34,7 @@ def check_document(session: Session, settings: Settings, *, text: str) -> JobPip
         message = storable(str(error))
         return _refuse(DocumentProblem(code="not_yaml", field="", message=message, line=error.line))
     if not isinstance(found.value, dict):
-        message = "A mapping with name and stages is needed."
+        message = "Must be a mapping with name and stages."
         return _refuse(DocumentProblem(code="not_a_pipeline", field="", message=message, line=1))
     try:
         request = JobPipelineCreate.model_validate(_with_ids(session, found.value))

@@ -35,7 +35,7 @@ class StageModel(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    base: Reference | None = Field(default=None, description="Id of a registered model (mdl_...).")
+    base: Reference | None = Field(default=None, description="ID of a registered model (mdl_...).")
     stage: StageId | None = Field(default=None, description="A stage that exports its model.")
 
     @model_validator(mode="after")

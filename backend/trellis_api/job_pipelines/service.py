@@ -118,10 +118,10 @@ def rerun(session: Session, *, pipeline_id: str, stage_id: str) -> JobPipeline:
     again = {stage_id, *find_behind(stage_id, needs)}
     running = [name for name in stages if name in again and states[name] is StageState.RUNNING]
     if running:
-        raise JobPipelineRunning(f"Stop the pipeline first: {', '.join(running)} still run.")
+        raise JobPipelineRunning(f"Stop the workflow first: {', '.join(running)} still running.")
     if not can_rerun(stage_id, states, needs):
         raise StageNotReady(
-            f"'{stage_id}' waits, or something that it needs has not finished; start the pipeline."
+            f"'{stage_id}' is pending, or one of its dependencies hasn't finished. Start the workflow."
         )
     for name in again:
         _let_wait(session, stages[name], is_forced=True)
@@ -196,4 +196,4 @@ def _lock(session: Session, pipeline_id: str) -> JobPipeline:
 
 
 def _not_found(pipeline_id: str) -> JobPipelineNotFound:
-    return JobPipelineNotFound(f"There is no pipeline of jobs '{pipeline_id[:80]}'.")
+    return JobPipelineNotFound(f"Job workflow '{pipeline_id[:80]}' not found.")

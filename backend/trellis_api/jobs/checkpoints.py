@@ -32,11 +32,11 @@ KEEP_KNOB = "keep_checkpoints"
 Reason = Literal["pinned", "best", "resumed", "exporting", "evaluating", "model"]
 Use = Literal["pinned", "exporting", "evaluating", "resumed", "writing"]
 _USES: dict[Use, str] = {
-    "pinned": "The checkpoint is pinned; let it go first.",
-    "exporting": "The checkpoint is being exported; wait or stop the export.",
-    "evaluating": "The checkpoint is being evaluated; wait or cancel the evaluation.",
-    "resumed": "The running attempt continues from this checkpoint.",
-    "writing": "The run may be writing this checkpoint just now.",
+    "pinned": "The checkpoint is pinned. Unpin it first.",
+    "exporting": "The checkpoint is being exported. Wait, or stop the export.",
+    "evaluating": "The checkpoint is being evaluated. Wait, or cancel the evaluation.",
+    "resumed": "The running attempt resumed from this checkpoint.",
+    "writing": "The run may still be writing this checkpoint.",
 }
 _READERS: tuple[Use, ...] = ("exporting", "evaluating")
 #: Files that tell of an adapter, in the places where the trainers put them.
@@ -129,7 +129,7 @@ def get_checkpoint(session: Session, *, job_id: str, step: int) -> Checkpoint:
     """The checkpoint, removed or not; ``CheckpointNotFound`` without one."""
     row = repository.find_checkpoint(session, job_id=job_id, step=step)
     if row is None:
-        raise CheckpointNotFound(f"The job has no checkpoint of step {step}.")
+        raise CheckpointNotFound(f"The job has no checkpoint at step {step}.")
     return row
 
 
@@ -308,7 +308,7 @@ def _present_best(found: Survey) -> BestCheckpoint | None:
 def _decode_step(cursor: str) -> int:
     (step,) = decode_cursor(cursor, parts=1)
     if not isinstance(step, int) or isinstance(step, bool):
-        raise InvalidCursor("The cursor is not valid.")
+        raise InvalidCursor("Invalid cursor.")
     return step
 
 

@@ -123,13 +123,13 @@ def explain(learner: str, dataset: DatasetView, found: DataFit) -> str:
     """One sentence or two: why the dataset does not suit the recipe, and the nearest way out."""
     accepted = CONVERSIONS[found.wanted]
     if found.read_as not in accepted:
-        reason = f"{dataset.name} is {found.read_as}; {learner} learns from {', '.join(accepted)} data."
+        reason = f"{dataset.name} is {found.read_as} data; {learner} accepts {', '.join(accepted)}."
     elif found.missing:
         reason = f"{dataset.name} cannot be read as {found.read_as} for {learner}: "
         reason += " ".join(missing.reason.en for missing in found.missing)
     else:
         problem = found.sample.problem if found.sample else ""
-        reason = f"The first row of {dataset.name} cannot be used: {problem}."
+        reason = f"The first row of {dataset.name} is invalid: {problem}."
     return f"{reason} {found.offers[0].label.en}?" if found.offers else reason
 
 

@@ -34,12 +34,15 @@ def check_disk(composition: Composition, request: ComposeRequest, settings: Sett
     count = _AT_LEAST if use.checkpoints is None else use.checkpoints
     size, there = f"{use.checkpoint_bytes / _GIB:.1f} GiB", f"{room / _GIB:.1f} GiB are free for it"
     if use.checkpoint_bytes > room:
-        message = f"A checkpoint takes {size} and {there}. Make room, or train an adapter (lora_rank)."
+        message = (
+            f"A checkpoint takes {size}, but {there}. Free up disk space, or train an adapter (lora_rank)."
+        )
         composition.errors.append(Issue(code="disk_too_small", field="params.save_every", message=message))
     elif count * use.checkpoint_bytes > room:
         message = (
-            f"{count} checkpoints of {size} will lie there together and {there}: the run will fail when the "
-            "disk is full. Keep fewer (keep_checkpoints), save less often, or make room."
+            f"The run will keep {count} checkpoints of {size}, but {there}: it will fail "
+            "when the disk is full. Keep fewer (keep_checkpoints), save less often, or "
+            "free up disk space."
         )
         issue = Issue(code="disk_fills_up", field=f"params.{_KEEP}", message=message, suggestion="1")
         composition.warnings.append(issue)

@@ -15,7 +15,7 @@ def update(session: Session, *, job_id: str, changes: JobUpdate) -> Job:
     if changes.priority is not None and changes.priority != job.priority:
         if job.state != JobState.QUEUED:
             raise JobNotQueued(
-                f"The job is {job.state.value}; a priority only counts in the queue.",
+                f"The job is {job.state.value}; only queued jobs have a priority.",
                 {"state": job.state.value},
             )
         job.priority = changes.priority
@@ -40,6 +40,6 @@ def _change_tags(session: Session, *, job: Job, changes: JobUpdate) -> None:
         *changes.remove_tags
     }
     if len(wanted) > MAX_TAGS:
-        raise TooManyTags(f"A job has at most {MAX_TAGS} tags; this would be {len(wanted)}.")
+        raise TooManyTags(f"A job can have at most {MAX_TAGS} tags, not {len(wanted)}.")
     if wanted != set(current):
         repository.replace_tags(session, job_id=job.id, tags=sorted(wanted))

@@ -11,7 +11,7 @@ class JobNotFound(NotFound):
     code = "job_not_found"
 
     def __init__(self, job_id: str) -> None:
-        super().__init__(f"There is no job {job_id}.")
+        super().__init__(f"Job {job_id} not found.")
 
 
 class MoveNotAllowed(Conflict):

@@ -44,13 +44,13 @@ def request_export(
     check_storage(settings)
     source = service.get_locked_job(session, job_id=job_id)
     if source.kind != TRAIN:
-        raise CheckpointNotExportable("An export has no checkpoints.")
+        raise CheckpointNotExportable("Export jobs have no checkpoints.")
     row = service.get_usable_checkpoint(session, job_id=job_id, step=step)
     folder = service.find_folder(row, row.path, data_root=settings.data_root)
     if folder is None:
-        raise CheckpointNotFound(f"The files of the checkpoint of step {step} are gone.")
+        raise CheckpointNotFound(f"The files of the checkpoint at step {step} are missing.")
     if service.may_be_overwritten(source, row):
-        raise CheckpointInUse("The resumed run is about to write this checkpoint anew; wait.")
+        raise CheckpointInUse("The resumed run is about to overwrite this checkpoint. Try again later.")
     check_name(session, name=request.name)
     _check_form(session, source=source, folder=folder, request=request)
     return _queue(session, source=source, row=row, request=request)
@@ -60,9 +60,9 @@ def check_name(session: Session, *, name: str) -> None:
     """Refuse a name that a model has, or that a waiting export is going to use."""
     promised = {str(job.export["name"]) for job in repository.list_active_exports(session) if job.export}
     if name in promised:
-        raise ExportNameTaken(f"An export to a model named '{name}' is under way.", {"name": name})
+        raise ExportNameTaken(f"An export to a model named '{name}' is already running.", {"name": name})
     if find_model_named(session, name=name) is not None:
-        raise ExportNameTaken(f"There is a model named '{name}' already.", {"name": name})
+        raise ExportNameTaken(f"A model named '{name}' already exists.", {"name": name})
 
 
 def queue_promised(session: Session, *, job: Job, settings: Settings) -> Job | None:
@@ -87,7 +87,8 @@ def queue_promised(session: Session, *, job: Job, settings: Settings) -> Job | N
             request = ExportCreate(name=find_free_name(session, wanted.name))
             if request.name != wanted.name:
                 remarks.append(
-                    f"The name '{wanted.name}' was taken meanwhile; the model is '{request.name}'."
+                    f"The name '{wanted.name}' was taken in the meantime; the model is named '"
+                    f"{request.name}'."
                 )
             export = request_export(session, job_id=job.id, step=step, request=request, settings=settings)
     except DomainError as error:
@@ -148,14 +149,14 @@ def _choose_step(session: Session, *, job: Job, wanted: ExportAs, data_root: Pat
         if service.has_files(row, data_root=data_root)
     ]
     if not rows:
-        raise CheckpointNotFound("The job has left no checkpoint that could be exported.")
+        raise CheckpointNotFound("The job left no checkpoint to export.")
     last = max(rows, key=lambda row: (row.attempt, row.step)).step
     if wanted.best_by is None and wanted.mode is None:
         return last, None
     found = checkpoints.survey(session, job=job, metric=wanted.best_by, mode=wanted.mode)
     best = checkpoints.find_best_step(job, rows, found.metrics, metric=wanted.best_by, mode=wanted.mode)
     if best is None:
-        metric = wanted.best_by or "the job's own metric"
+        metric = wanted.best_by or "the job's default metric"
         return last, f"No checkpoint has a value of {metric}; the last one was exported."
     return best, None
 
@@ -176,7 +177,9 @@ def find_free_name(session: Session, name: str) -> str:
 def _check_form(session: Session, *, source: Job, folder: Path, request: ExportCreate) -> None:
     if not checkpoints.holds_adapter(folder):
         if request.form == "adapter":
-            raise CheckpointNotExportable("The checkpoint holds whole weights, no adapter; export it merged.")
+            raise CheckpointNotExportable(
+                "The checkpoint contains full weights, not an adapter. Export it as merged."
+            )
         return
     # Held until the export's row is written: from then on the row keeps the model from deletion.
     base = lock_model(session, model_id=source.model_id, is_shared=True)

@@ -6,11 +6,11 @@ from trellis_contracts.recipe import DataFormat, Text
 
 _HOW: dict[tuple[DataFormat, DataFormat], Text] = {
     (DataFormat.MESSAGES, DataFormat.PROMPT_ANSWER): Text(
-        en="The prompt becomes the user's turn, the answer the assistant's.",
+        en="The prompt becomes the user turn and the answer the assistant turn.",
         zh="提示作为用户的发言，答案作为助手的回复。",
     ),
     (DataFormat.MESSAGES, DataFormat.PREFERENCE): Text(
-        en="The prompt and the chosen answer become a conversation; the rejected answer is left out.",
+        en="The prompt and chosen response become a conversation; the rejected response is ignored.",
         zh="提示与被选中的回答组成对话；被拒绝的回答不使用。",
     ),
     (DataFormat.VERL_RL, DataFormat.PROMPT_ANSWER): Text(
@@ -19,11 +19,12 @@ _HOW: dict[tuple[DataFormat, DataFormat], Text] = {
         zh="由模型回答提示；答案中 #### 之后或 \\boxed{} 内的内容（否则整个答案）作为参考答案。",
     ),
     (DataFormat.VERL_RL, DataFormat.MESSAGES): Text(
-        en="The turns before the assistant's last are the prompt; the answer in that one is the reference.",
+        en="Everything before the last assistant turn becomes the prompt, and that turn's "
+        "answer the reference.",
         zh="助手最后一次回复之前的对话作为提示，该回复中的答案作为参考答案。",
     ),
     (DataFormat.UNPAIRED_PREFERENCE, DataFormat.PREFERENCE): Text(
-        en="Every pair becomes two rows: the chosen answer is wanted, the rejected one unwanted.",
+        en="Each pair becomes two rows: one desirable and one undesirable response.",
         zh="每个偏好对变成两行：被选中的回答为期望，被拒绝的回答为不期望。",
     ),
 }

@@ -64,7 +64,7 @@ def estimate(
 
 
 def _give_up(code: str, field: str, reason: str) -> Estimated:
-    message = f"How much memory the job needs cannot be told: {reason[:_MAX_REASON]}."
+    message = f"Memory can't be estimated: {reason[:_MAX_REASON]}."
     return Estimated(problem=Issue(code=code, field=field, message=message))
 
 

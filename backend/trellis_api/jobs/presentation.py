@@ -243,5 +243,5 @@ def _failure(session: Session, *, job: Job, has_lines: bool) -> Failure | None:
 
 def _default_reason(job: Job) -> str:
     if job.exit_code is not None:
-        return f"The run ended with exit code {job.exit_code} and gave no reason."
-    return "The run ended and gave no reason."
+        return f"The run exited with code {job.exit_code} without a reason."
+    return "The run ended without a reason."

@@ -71,7 +71,7 @@ def read_manifest(session: Session, *, job_id: str, attempt: int | None) -> Mani
     for row in reversed(repository.list_attempts(session, job_id=job_id)):
         if row.manifest is not None and attempt in (None, row.number):
             return ManifestRead(attempt=row.number, manifest=row.manifest)
-    raise ManifestNotFound("The job has not written this manifest (yet).")
+    raise ManifestNotFound("The job has not written this manifest yet.")
 
 
 def present_curve(curve: metric_query.Curve) -> MetricSeries:

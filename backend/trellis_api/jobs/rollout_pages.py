@@ -107,7 +107,7 @@ class Position:
         step, *key = decode_cursor(cursor, parts=4)
         is_number = all(isinstance(each, int | float) and not isinstance(each, bool) for each in key)
         if not is_number or not isinstance(step, int) or not 0 <= step <= MAX_STEP:
-            raise InvalidCursor("The cursor is not valid.")
+            raise InvalidCursor("Invalid cursor.")
         rank, first, last = key
         return cls(step, (rank, first, last))
 

@@ -153,7 +153,7 @@ def read_tokens(session: Session, *, job_id: str, rollout_id: int) -> RolloutTok
     """What was measured of the tokens of one response, where it was kept."""
     service.get_job(session, job_id=job_id)
     if rollout_store.find(session, job_id=job_id, rollout_id=rollout_id) is None:
-        raise RolloutNotFound(f"The job has no sampled response {rollout_id} (any more).")
+        raise RolloutNotFound(f"Rollout {rollout_id} not found; it may have been deleted.")
     row = token_store.find(session, rollout_id=rollout_id)
     return RolloutTokensRead(trace=None if row is None else TokenTraceRead.model_validate(row.trace))
 
@@ -235,7 +235,7 @@ def read_rollout(session: Session, *, job_id: str, rollout_id: int) -> RolloutRe
     numbers = _number(marks)
     # A newer attempt may replace the responses of the step between the two reads.
     if row is None or rollout_id not in numbers:
-        raise RolloutNotFound(f"The job has no sampled response {rollout_id} (any more).")
+        raise RolloutNotFound(f"Rollout {rollout_id} not found; it may have been deleted.")
     return present_rollout(row, numbers, has_trajectory=True)
 
 

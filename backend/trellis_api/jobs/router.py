@@ -94,7 +94,7 @@ def list_jobs(
 ) -> Page[JobRead]:
     """Every filter that is given must hold. A cursor is good for the order that gave it."""
     if sort in BY_METRIC and metric is None:
-        raise SortNeedsMetric(f"To sort by {sort.value}, name the metric's key as `metric`.")
+        raise SortNeedsMetric(f"To sort by {sort.value}, set `metric` to the metric's key.")
     knobs = {"environment": environment, "workflow": workflow}
     wanted = JobFilter(
         states=tuple(state or ()),

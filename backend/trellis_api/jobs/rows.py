@@ -44,7 +44,7 @@ def require_rows(session: Session, settings: Settings, wanted: Wanted) -> Datase
             split=wanted.split,
         )
     except DatasetNotFound as error:
-        message = f"There is no dataset {wanted.dataset_id}."
+        message = f"Dataset {wanted.dataset_id} not found."
         issue = {"code": UnknownDataset.code, "field": wanted.dataset_field, "message": message}
         raise UnknownDataset(message, [issue]) from error
     except DatasetNotReady as error:

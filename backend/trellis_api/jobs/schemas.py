@@ -125,7 +125,7 @@ class JobCreate(BaseModel):
     name: JobName
     recipe: str = Field(description="Id of a recipe, e.g. grpo.")
     preset: str | None = Field(default=None, description="Id of one of the recipe's presets.")
-    model: str = Field(description="Id of a registered model (mdl_...).")
+    model: str = Field(description="ID of a registered model (mdl_...).")
     dataset: str = Field(description="Id of the training dataset (ds_...).")
     validation_dataset: str | None = Field(
         default=None, description="Id of a dataset; without one, rows of the training dataset are held out."

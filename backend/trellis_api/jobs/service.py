@@ -191,7 +191,7 @@ def resume(session: Session, *, job_id: str, data_root: Path, checkpoint_step: i
     """
     job = get_locked_job(session, job_id=job_id)
     if job.state not in RESUMABLE:
-        raise JobNotResumable(f"The job is {job.state.value}; only a stopped or failed one can be resumed.")
+        raise JobNotResumable(f"The job is {job.state.value}; only stopped or failed jobs can be resumed.")
     checkpoint = _choose_checkpoint(session, job=job, step=checkpoint_step, data_root=data_root)
     job.resume_from = checkpoint.path if checkpoint else None
     job.resume_step = checkpoint.step if checkpoint else None
@@ -199,10 +199,12 @@ def resume(session: Session, *, job_id: str, data_root: Path, checkpoint_step: i
     behind = [row for row in repository.list_checkpoints(session, job_id=job.id) if row.step > last_step]
     exporting = repository.list_exporting_steps(session, job_id=job.id)
     if any(row.step in exporting for row in behind):
-        raise CheckpointInUse("A later checkpoint is being exported, which the run would write anew; wait.")
+        raise CheckpointInUse(
+            "A later checkpoint is being exported and would be overwritten. Try again later."
+        )
     if any(step > last_step for step in evaluating.list_asked_steps(session, job_id=job.id)):
         message = (
-            "A later checkpoint is being evaluated, which the run would write anew; wait or cancel that."
+            "A later checkpoint is being evaluated and would be overwritten. Wait, or cancel the evaluation."
         )
         raise CheckpointInUse(message)
     _give_up_evaluations(session, job=job, last_step=last_step)
@@ -227,14 +229,17 @@ def delete_job(session: Session, *, job_id: str) -> None:
     job = get_locked_job(session, job_id=job_id)
     if job.kind == EVALUATE:
         raise JobOfEvaluation(
-            "The job belongs to an evaluation; delete that.", {"evaluation": job.evaluation_id}
+            "The job belongs to an evaluation. Delete the evaluation instead.",
+            {"evaluation": job.evaluation_id},
         )
     if job.state in ACTIVE:
-        raise JobStillActive(f"The job is {job.state.value}; stop it first.")
+        raise JobStillActive(f"The job is {job.state.value}. Stop it first.")
     if repository.list_exporting_steps(session, job_id=job_id):
-        raise CheckpointInUse("A checkpoint of the job is being exported; wait or stop the export.")
+        raise CheckpointInUse("One of the job's checkpoints is being exported. Wait, or stop the export.")
     if evaluating.list_evaluating_steps(session, job_id=job_id):
-        raise CheckpointInUse("A checkpoint of the job is being evaluated; wait or cancel the evaluation.")
+        raise CheckpointInUse(
+            "One of the job's checkpoints is being evaluated. Wait, or cancel the evaluation."
+        )
     repository.delete_job(session, job_id=job_id)
     session.expunge(job)
 
@@ -287,10 +292,10 @@ def get_usable_checkpoint(session: Session, *, job_id: str, step: int) -> Checkp
     """The checkpoint of a step; raises where there is none, and where it was given up."""
     checkpoint = repository.find_checkpoint(session, job_id=job_id, step=step)
     if checkpoint is None:
-        raise CheckpointNotFound(f"The job has no checkpoint of step {step}.")
+        raise CheckpointNotFound(f"The job has no checkpoint at step {step}.")
     if checkpoint.pruned_at is not None:
         raise CheckpointPruned(
-            f"The checkpoint of step {step} was removed; choose one that is still there.", {"step": step}
+            f"The checkpoint at step {step} was pruned. Choose another one.", {"step": step}
         )
     return checkpoint
 
@@ -299,7 +304,7 @@ def _choose_checkpoint(session: Session, *, job: Job, step: int | None, data_roo
     if step is not None:
         checkpoint = get_usable_checkpoint(session, job_id=job.id, step=step)
         if not has_files(checkpoint, data_root=data_root):
-            raise CheckpointNotFound(f"The files of the checkpoint of step {step} are gone.")
+            raise CheckpointNotFound(f"The files of the checkpoint at step {step} are missing.")
         return checkpoint
     checkpoints = repository.list_checkpoints(session, job_id=job.id)
     return next((found for found in checkpoints if has_files(found, data_root=data_root)), None)

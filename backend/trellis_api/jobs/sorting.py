@@ -73,15 +73,15 @@ def decode_position(cursor: str, order: JobOrder) -> Position:
     """Unpack a cursor; ``InvalidCursor`` for one of another order."""
     sort, direction, value, job_id, moment = decode_cursor(cursor, parts=5)
     if (sort, direction) != (order.sort, order.direction) or not isinstance(job_id, str):
-        raise InvalidCursor("The cursor is not one of this order.")
+        raise InvalidCursor("The cursor doesn't match this sort order.")
     now = _read_instant(moment)
     if order.sort == JobSort.CREATED:
         return Position(_read_instant(value), job_id, now)
     expected = str if order.sort in _TEXTS else (int, float)
     if value is not None and not isinstance(value, expected):
-        raise InvalidCursor("The cursor is not valid.")
+        raise InvalidCursor("Invalid cursor.")
     if "\x00" in job_id or (isinstance(value, str) and "\x00" in value):
-        raise InvalidCursor("The cursor is not valid.")
+        raise InvalidCursor("Invalid cursor.")
     return Position(value, job_id, now)
 
 
@@ -197,7 +197,7 @@ def _read_instant(text: Any) -> datetime:
     try:
         instant = datetime.fromisoformat(text)
     except (TypeError, ValueError) as error:
-        raise InvalidCursor("The cursor is not valid.") from error
+        raise InvalidCursor("Invalid cursor.") from error
     if instant.tzinfo is None:
-        raise InvalidCursor("The cursor is not valid.")
+        raise InvalidCursor("Invalid cursor.")
     return instant

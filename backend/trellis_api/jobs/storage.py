@@ -18,6 +18,6 @@ def check_storage(settings: Settings) -> None:
         raise StorageUnwritable("The platform cannot reach its data root.", {"path": str(root)}) from error
     if free_bytes < settings.min_free_disk_bytes:
         raise StorageFull(
-            "Too little disk space is left under the data root to launch a job.",
+            "Not enough disk space in the data root to launch a job.",
             {"free_bytes": free_bytes, "needed_bytes": settings.min_free_disk_bytes},
         )

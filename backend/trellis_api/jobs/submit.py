@@ -131,7 +131,7 @@ def clone(session: Session, *, job_id: str, changes: JobClone, settings: Setting
     """Submit the original's request again, with some values changed."""
     original = service.get_job(session, job_id=job_id)
     if original.kind != TRAIN or original.dataset_id is None:
-        raise JobNotCloneable("Only a training is copied; ask for an export or an evaluation anew.")
+        raise JobNotCloneable("Only training jobs can be cloned. Start a new export or evaluation instead.")
     tags = repository.map_tags(session, job_ids=[job_id]).get(job_id, [])
     order = read_order(original)
     request = JobCreate(
@@ -261,11 +261,11 @@ def find_job_inputs(session: Session, settings: Settings, *, job: Job) -> JobInp
     model = _require_model(session, job.model_id)
     if not model.path:
         raise UnknownModel(
-            f"The weights of {model.name} are not here yet ({model.state}).",
+            f"The weights of {model.name} aren't downloaded yet ({model.state}).",
             [_issue("model_not_ready", "model")],
         )
     if model.lineage.get("form") == "adapter":
-        message = f"{model.name} is an adapter, which works on its base model only; export it merged first."
+        message = f"{model.name} is an adapter and needs its base model. Export it as a merged model first."
         raise AdapterNeedsBase(message, [{**_issue(AdapterNeedsBase.code, "model"), "message": message}])
     validation = None
     if job.validation_dataset_id is not None:
@@ -288,7 +288,7 @@ def _name_versions(job: Job, job_inputs: JobInputs) -> None:
 def _require_model(session: Session, model_id: str) -> Model:
     model = find_model(session, model_id=model_id)
     if model is None:
-        raise UnknownModel(f"There is no model {model_id}.", [_issue("unknown_model", "model")])
+        raise UnknownModel(f"Model {model_id} not found.", [_issue("unknown_model", "model")])
     return model
 
 
@@ -325,6 +325,6 @@ def _fit(job: Job, dataset: DatasetView, *, is_other: bool = False) -> DataFit |
 def _check_slots(job: Job, settings: Settings) -> list[tuple[TooManyGpus, str]]:
     if job.gpus <= settings.total_slots:
         return []
-    message = f"The job asks for {job.gpus} GPUs and the platform has {settings.total_slots}."
+    message = f"The job requests {job.gpus} GPUs, but the platform has {settings.total_slots}."
     details = [{"code": TooManyGpus.code, "field": "resources.gpus", "message": message}]
     return [(TooManyGpus(message, details), "resources.gpus")]

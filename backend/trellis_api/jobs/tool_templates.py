@@ -29,8 +29,8 @@ def find_tool_problems(
     if not folder.is_dir() or shows_tools(folder):  # weights that are not here are told of elsewhere
         return []
     message = (
-        f"The chat template of {model.name} shows no tools, so the agent would not know what it can call."
-        f" Take a model that is trained on tools, or set {_KNOB} to {_HERMES}."
+        f"The chat template of {model.name} doesn't support tools, so the agent "
+        f"wouldn't see them. Use a model with tool support, or set {_KNOB} to {_HERMES}."
     )
     details = [{"code": ToolsNotShown.code, "field": "model", "message": message}]
     return [(ToolsNotShown(message, details), "model")]

@@ -19,20 +19,20 @@ def inspect_adapter(folder: Path, *, root: Path) -> ModelFacts:
         names = {path.relative_to(folder).as_posix() for path in files}
         for name in (CONFIG_FILE, WEIGHTS_FILE):
             if name not in names:
-                raise UnusableFolder("weights_missing", f"The adapter has no {name}.")
+                raise UnusableFolder("weights_missing", f"The adapter is missing {name}.")
         config = read_json(folder / CONFIG_FILE, "config_invalid")
         weights = read_header(folder / WEIGHTS_FILE)
         sha256, sha256_kind = fingerprint(folder, files)
         size_bytes = sum(path.stat().st_size for path in files)
     except DamagedWeights as error:
-        raise UnusableFolder("weights_damaged", f"The weights are damaged: {error}.") from error
+        raise UnusableFolder("weights_damaged", f"The weights are corrupted: {error}.") from error
     except OSError as error:
         raise UnusableFolder(
             "folder_unreadable", f"A file of the folder cannot be read: {error.strerror}."
         ) from error
     counts = weights.parameters_by_dtype
     if not counts:
-        raise UnusableFolder("weights_missing", "The adapter holds no parameters.")
+        raise UnusableFolder("weights_missing", "The adapter contains no parameters.")
     return ModelFacts(
         architecture=str(config.get("peft_type") or "adapter")[:120],
         parameter_count=sum(counts.values()),
@@ -46,7 +46,7 @@ def inspect_adapter(folder: Path, *, root: Path) -> ModelFacts:
         warnings=[
             {
                 "code": "adapter_only",
-                "message": "An adapter works on top of its base model; no job can start from it alone.",
+                "message": "An adapter needs its base model; jobs can't start from it alone.",
             }
         ],
     )

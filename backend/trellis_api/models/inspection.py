@@ -67,11 +67,11 @@ def resolve_folder(root: Path, relative: str) -> Path:
         is_inside = folder.is_relative_to(root)
         is_folder = is_inside and folder.is_dir()
     except (OSError, RuntimeError, ValueError) as error:
-        raise UnusableFolder("folder_missing", f"The path '{relative[:200]}' cannot be followed.") from error
+        raise UnusableFolder("folder_missing", f"The path '{relative[:200]}' can't be resolved.") from error
     if not is_inside:
-        raise OutsideRoot(f"The path '{relative}' leads out of the data root.")
+        raise OutsideRoot(f"The path '{relative}' points outside the data root.")
     if not is_folder:
-        raise UnusableFolder("folder_missing", f"There is no folder '{relative}' under the data root.")
+        raise UnusableFolder("folder_missing", f"Folder '{relative}' not found in the data root.")
     return folder
 
 
@@ -85,9 +85,9 @@ def find_gguf(root: Path, relative: str) -> Path | None:
         folder = resolve_folder(root, Path(relative).parent.as_posix())
         file = (folder / Path(relative).name).resolve()
         if not file.is_relative_to(root.resolve()):
-            raise OutsideRoot(f"The path '{relative}' leads out of the data root.")
+            raise OutsideRoot(f"The path '{relative}' points outside the data root.")
         if not file.is_file():
-            raise UnusableFolder("file_missing", f"There is no file '{relative}' under the data root.")
+            raise UnusableFolder("file_missing", f"File '{relative}' not found in the data root.")
         return file
     folder = resolve_folder(root, relative)
     names = {path.name for path in folder.iterdir()}
@@ -96,7 +96,8 @@ def find_gguf(root: Path, relative: str) -> Path | None:
         return None
     if len(found) > 1:
         raise UnusableFolder(
-            "several_gguf_files", f"The folder holds {len(found)} GGUF files; name one, e.g. '{found[0]}'."
+            "several_gguf_files",
+            f"The folder contains {len(found)} GGUF files. Specify one, e.g. '{found[0]}'.",
         )
     return folder / found[0]
 
@@ -188,7 +189,7 @@ def _architecture(config: dict[str, Any]) -> str:
         architectures[0] if isinstance(architectures, list) and architectures else config.get("model_type")
     )
     if not isinstance(named, str) or not named:
-        raise UnusableFolder("config_invalid", "config.json names neither architectures nor model_type.")
+        raise UnusableFolder("config_invalid", "config.json contains neither architectures nor model_type.")
     return named[:120]
 
 
@@ -211,14 +212,14 @@ def _count_parameters(folder: Path, names: set[str]) -> dict[str, int]:
         try:
             weights = read_header(folder / name)
         except DamagedWeights as error:
-            raise UnusableFolder("weights_damaged", f"The weights are damaged: {error}.") from error
+            raise UnusableFolder("weights_damaged", f"The weights are corrupted: {error}.") from error
         if repeated := tensors & weights.tensor_names:
-            raise UnusableFolder("weights_damaged", f"Two files hold the tensor '{min(repeated)[:120]}'.")
+            raise UnusableFolder("weights_damaged", f"Two files contain the tensor '{min(repeated)[:120]}'.")
         tensors |= weights.tensor_names
         for dtype, count in weights.parameters_by_dtype.items():
             counts[dtype] = counts.get(dtype, 0) + count
     if not sum(counts.values()):
-        raise UnusableFolder("weights_missing", "The weight files hold no parameters.")
+        raise UnusableFolder("weights_missing", "The weight files contain no parameters.")
     return counts
 
 
@@ -237,9 +238,7 @@ def _weight_files(folder: Path, names: set[str]) -> list[str]:
     if found:
         return found
     pickled = [name for name in names if name.endswith(_PICKLES)]
-    hint = (
-        " Pickled weights can run code when they are loaded; convert them to safetensors." if pickled else ""
-    )
+    hint = " Pickled weights can execute code when loaded; convert them to safetensors." if pickled else ""
     raise UnusableFolder("weights_missing", f"The folder has no safetensors weights.{hint}")
 
 
@@ -276,21 +275,21 @@ def _try_templates(templates: list[str]) -> Iterator[dict[str, str]]:
             message = f"The chat template cannot be used: {error}."
             raise UnusableFolder("chat_template_runaway", message) from error
         if problem is not None:
-            message = f"The chat template fails on an ordinary conversation: {problem}"
+            message = f"The chat template fails on a regular conversation: {problem}"
             yield {"code": "chat_template_fails", "message": message}
 
 
 def _collect_warnings(config: dict[str, Any], templates: list[str], names: set[str]) -> list[dict[str, str]]:
     warnings = list(_try_templates(templates))
     if not templates:
-        message = "The tokenizer has no chat template: prompts made of messages cannot be formatted."
+        message = "The tokenizer has no chat template, so messages can't be formatted."
         warnings.append({"code": "chat_template_missing", "message": message})
     if config.get("auto_map"):
-        message = "The model needs Python code from its own folder; the platform does not run it."
+        message = "The model requires custom Python code, which the platform doesn't run."
         warnings.append({"code": "custom_code", "message": message})
     if pickled := sorted(name for name in names if name.endswith(_PICKLES) and "/" not in name):
         message = (
-            f"'{pickled[0][:120]}' can run code where it is unpickled; the safetensors are read in its place."
+            f"'{pickled[0][:120]}' can execute code when unpickled; the safetensors files are used instead."
         )
         warnings.append({"code": "pickled_files", "message": message})
     return warnings

@@ -11,9 +11,9 @@ def require_ready(session: Session, *, model_id: str) -> Model:
     """The model, kept from deletion until the transaction ends; raises where its files are not here."""
     model = lock_model(session, model_id=model_id, is_shared=True)
     if model is None:
-        raise ModelNotReady(f"There is no model '{model_id}' on the platform.", {"model": model_id})
+        raise ModelNotReady(f"Model '{model_id}' not found on the platform.", {"model": model_id})
     if not model.path:
         raise ModelNotReady(
-            f"The files of the model '{model.name}' are not here yet ({model.state}).", {"model": model_id}
+            f"The files of model '{model.name}' aren't downloaded yet ({model.state}).", {"model": model_id}
         )
     return model

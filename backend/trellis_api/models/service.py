@@ -87,7 +87,7 @@ def get_model(session: Session, *, model_id: str) -> Model:
     """The model; 404 where there is none."""
     model = repository.find_model(session, model_id=model_id)
     if model is None:
-        raise ModelNotFound(f"There is no model '{model_id}'.")
+        raise ModelNotFound(f"Model '{model_id}' not found.")
     return model
 
 
@@ -113,14 +113,14 @@ def check(session: Session, settings: Settings, request: ModelCreate) -> Origin:
     job = find_job(session, job_id=job_id)
     checkpoint = find_checkpoint(session, job_id=job_id, step=step)
     if job is None or checkpoint is None:
-        raise CheckpointNotUsable(f"Job '{job_id}' has no checkpoint of step {step}.")
+        raise CheckpointNotUsable(f"Job '{job_id}' has no checkpoint at step {step}.")
     if checkpoint.pruned_at is not None:
-        raise CheckpointNotUsable(f"The checkpoint of step {step} was removed.")
+        raise CheckpointNotUsable(f"The checkpoint at step {step} was pruned.")
     if checkpoint.hf_path is None:
         raise CheckpointNotUsable("The checkpoint has no weights in Hugging Face format; export it.")
     folder = find_folder(checkpoint, checkpoint.hf_path, data_root=settings.data_root)
     if folder is None:
-        raise CheckpointNotUsable("The checkpoint's files are gone, or are not the job's own.")
+        raise CheckpointNotUsable("The checkpoint's files are missing or don't belong to the job.")
     training = describe_training(session, job=job, step=step)
     return Origin(checkpoint_folder=folder, lineage=continue_lineage(session, training, form="merged"))
 
@@ -198,7 +198,7 @@ def retry_fetch(session: Session, *, model_id: str) -> Model:
     """Put a model whose fetch failed back into the queue."""
     model = get_model(session, model_id=model_id)
     if model.state != ModelState.FAILED:
-        raise ModelNotRetryable(f"The model is {model.state}; only a failed fetch can be tried again.")
+        raise ModelNotRetryable(f"The model is {model.state}; only failed downloads can be retried.")
     set_state(model, ModelState.PENDING)
     session.add(model)
     session.flush()
@@ -246,7 +246,7 @@ def _keep_checkpoint(settings: Settings, model_id: str, origin: Origin) -> Path:
     """
     checkpoint = origin.checkpoint_folder
     if checkpoint is None:
-        raise UnusableFolder("folder_missing", "The checkpoint's files are gone.")
+        raise UnusableFolder("folder_missing", "The checkpoint's files are missing.")
     folder = model_folder(settings, model_id)
     folder.mkdir(parents=True)
     for source in list_files(checkpoint, root=checkpoint):
@@ -272,4 +272,4 @@ def _require_entry(name: str) -> None:
 
 
 def _name_taken(name: str) -> ModelNameTaken:
-    return ModelNameTaken(f"There is a model named '{name}' already.", {"name": name})
+    return ModelNameTaken(f"A model named '{name}' already exists.", {"name": name})

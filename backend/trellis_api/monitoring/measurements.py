@@ -70,9 +70,9 @@ def probe_database(database: Database) -> Measurement:
             connection.execute(text("SELECT 1"))
     except SQLAlchemyError as error:
         log.warning("the database does not answer: %s", error)
-        return Measurement(ComponentHealth.DOWN, "The database does not answer.")
+        return Measurement(ComponentHealth.DOWN, "Not responding.")
     kind = "SQLite" if database.is_sqlite else "PostgreSQL"
-    return Measurement(ComponentHealth.OK, f"{kind} answers.", _elapsed_ms(started))
+    return Measurement(ComponentHealth.OK, f"Connected ({kind}).", _elapsed_ms(started))
 
 
 def probe_redis(broker: redis.Redis | None) -> Measurement:
@@ -84,37 +84,37 @@ def probe_redis(broker: redis.Redis | None) -> Measurement:
         broker.ping()
     except redis.RedisError as error:
         log.debug("redis does not answer: %s", error)
-        return Measurement(ComponentHealth.DOWN, "Redis does not answer; jobs stay queued until it is back.")
-    return Measurement(ComponentHealth.OK, "Redis answers.", _elapsed_ms(started))
+        return Measurement(ComponentHealth.DOWN, "Not responding. Jobs stay queued until it is back.")
+    return Measurement(ComponentHealth.OK, "Connected.", _elapsed_ms(started))
 
 
 def probe_workers(broker: redis.Redis | None) -> Measurement:
     """Count the workers that renewed their key."""
     if broker is None:
-        return Measurement(ComponentHealth.NOT_CONFIGURED, "Without Redis there are no workers.")
+        return Measurement(ComponentHealth.NOT_CONFIGURED, "Unavailable without Redis.")
     try:
         keys = broker.scan_iter(match=f"{WORKER_KEY_PREFIX}*", count=_WORKERS_COUNTED)
         count = sum(1 for _ in keys)
     except redis.RedisError:
-        return Measurement(ComponentHealth.DOWN, "Redis does not answer, so workers cannot be counted.")
+        return Measurement(ComponentHealth.DOWN, "Unknown: Redis is not responding.")
     if not count:
-        message = f"No worker has reported for {LIFETIME_S} s; queued jobs do not start."
+        message = f"No worker heartbeat for {LIFETIME_S} s; queued jobs don't start."
         return Measurement(ComponentHealth.DOWN, message)
-    return Measurement(ComponentHealth.OK, f"{count} worker{'s are' if count > 1 else ' is'} alive.")
+    return Measurement(ComponentHealth.OK, f"{count} worker{'s' if count > 1 else ''} running.")
 
 
 def probe_beat(broker: redis.Redis | None) -> Measurement:
     """Look for beat's key."""
     if broker is None:
-        return Measurement(ComponentHealth.NOT_CONFIGURED, "Without Redis there is no beat.")
+        return Measurement(ComponentHealth.NOT_CONFIGURED, "Unavailable without Redis.")
     try:
         is_alive = bool(broker.exists(BEAT_KEY))
     except redis.RedisError:
-        return Measurement(ComponentHealth.DOWN, "Redis does not answer, so beat cannot be seen.")
+        return Measurement(ComponentHealth.DOWN, "Unknown: Redis is not responding.")
     if not is_alive:
-        message = f"Beat has not reported for {LIFETIME_S} s; finished jobs are not settled."
+        message = f"No heartbeat for {LIFETIME_S} s; finished jobs are not recorded."
         return Measurement(ComponentHealth.DOWN, message)
-    return Measurement(ComponentHealth.OK, "Beat is alive.")
+    return Measurement(ComponentHealth.OK, "Running.")
 
 
 def probe_ray(settings: Settings) -> Measurement:
@@ -130,13 +130,13 @@ def probe_ray(settings: Settings) -> Measurement:
     except httpx.HTTPStatusError as error:
         status = error.response.status_code
         hint = "the token is missing or wrong" if status in {401, 403} else "not the Jobs API"
-        return Measurement(ComponentHealth.DOWN, f"Ray answers with status {status}: {hint}.")
+        return Measurement(ComponentHealth.DOWN, f"Ray returned status {status}: {hint}.")
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
         log.debug("ray does not answer: %s", error)
-        return Measurement(ComponentHealth.DOWN, "Ray's Jobs API does not answer; no job can start.")
+        return Measurement(ComponentHealth.DOWN, "Jobs API not responding; no job can start.")
     except (ValueError, KeyError, TypeError):
-        return Measurement(ComponentHealth.DOWN, "Something else than Ray answers at the address of Ray.")
-    message = f"Ray {str(version)[:40]} answers."
+        return Measurement(ComponentHealth.DOWN, "The server at this address is not Ray.")
+    message = f"Connected (Ray {str(version)[:40]})."
     latency_ms = _elapsed_ms(started)
     if settings.resolved_platform != "cuda":
         return Measurement(ComponentHealth.OK, message, latency_ms)
@@ -150,11 +150,11 @@ def _compare_slots(
 ) -> Measurement:
     """Whether the nodes have the GPUs that jobs are admitted to."""
     if nodes is None:
-        return Measurement(ComponentHealth.DEGRADED, f"{message} It does not name its nodes.", latency_ms)
+        return Measurement(ComponentHealth.DEGRADED, f"{message} Its nodes are unknown.", latency_ms)
     gpus = sum(node.gpus for node in nodes)
     message = f"{message} {len(nodes)} node{'s' if len(nodes) > 1 else ''} with {gpus} GPUs."
     if gpus < slots:
-        message = f"{message} TRELLIS_SLOTS is {slots}: jobs are admitted that cannot be placed."
+        message = f"{message} TRELLIS_SLOTS is {slots}, so some admitted jobs cannot be placed."
         return Measurement(ComponentHealth.DEGRADED, message, latency_ms)
     return Measurement(ComponentHealth.OK, message, latency_ms)
 
@@ -164,13 +164,15 @@ def probe_disk(settings: Settings) -> Measurement:
     try:
         free = shutil.disk_usage(settings.data_root).free
     except OSError as error:
-        return Measurement(ComponentHealth.DOWN, f"The data root cannot be read: {error.strerror}.")
+        return Measurement(ComponentHealth.DOWN, f"Can't read the data root: {error.strerror}.")
     if not os.access(settings.data_root, os.W_OK | os.X_OK):
-        return Measurement(ComponentHealth.DOWN, "The data root cannot be written.")
+        return Measurement(ComponentHealth.DOWN, "The data root is not writable.")
     needed = settings.min_free_disk_bytes
-    message = f"{free / 1024**3:.1f} GiB are free."
+    message = f"{free / 1024**3:.1f} GiB free."
     if free < needed:
-        return Measurement(ComponentHealth.DOWN, f"{message} Launching needs {needed / 1024**3:.1f} GiB.")
+        return Measurement(
+            ComponentHealth.DOWN, f"{message} Launching a job needs {needed / 1024**3:.1f} GiB."
+        )
     health = ComponentHealth.DEGRADED if free < _DISK_WARNING_FACTOR * needed else ComponentHealth.OK
     return Measurement(health, message)
 
@@ -180,28 +182,26 @@ def probe_supervisor(settings: Settings) -> Measurement:
     try:
         told = Supervision.model_validate_json((settings.data_root / SUPERVISION_FILE).read_bytes())
     except FileNotFoundError:
-        return Measurement(
-            ComponentHealth.NOT_CONFIGURED, "No supervisor of the platform watches its services."
-        )
+        return Measurement(ComponentHealth.NOT_CONFIGURED, "Not running.")
     except (OSError, ValidationError) as error:
         log.warning("what the supervisor tells cannot be read: %s", error)
-        return Measurement(ComponentHealth.DEGRADED, "What the supervisor tells cannot be read.")
+        return Measurement(ComponentHealth.DEGRADED, "Can't read the supervisor's status.")
     services = tuple(told.services)
     age_s = time.time() - told.renewed_at
     if age_s > SUPERVISION_LIFETIME_S:
-        message = "The supervisor is gone: what dies stays dead until ./init.sh is called."
+        message = "Not running: services that die stay down until you run ./init.sh."
         return Measurement(ComponentHealth.DEGRADED, message, services=services)
     lost = [each.name for each in services if each.state == "given_up"]
     if lost:
-        message = f"Given up after repeated deaths: {', '.join(lost)}. See its log, and call ./init.sh."
+        message = f"Gave up after repeated crashes: {', '.join(lost)}. See its log and run ./init.sh."
         return Measurement(ComponentHealth.DOWN, message, services=services)
     restless = [
         each.name for each in services if each.died_at and time.time() - each.died_at < _RECENT_DEATH_S
     ]
     if restless:
-        message = f"Started again in the last ten minutes: {', '.join(restless)}."
+        message = f"Restarted in the last ten minutes: {', '.join(restless)}."
         return Measurement(ComponentHealth.DEGRADED, message, services=services)
-    return Measurement(ComponentHealth.OK, f"{len(services)} services are watched.", services=services)
+    return Measurement(ComponentHealth.OK, f"Watching {len(services)} services.", services=services)
 
 
 def _open_redis(settings: Settings) -> redis.Redis | None:

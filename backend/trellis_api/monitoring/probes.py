@@ -73,12 +73,12 @@ class Probes:
             return probe()
         except Exception:  # the edge of a thread that must not end
             log.exception("the probe of %s failed", name)
-            return Measurement(ComponentHealth.UNKNOWN, "The measurement failed; the API's log says why.")
+            return Measurement(ComponentHealth.UNKNOWN, "Check failed; see the API log.")
 
     def _read(self, name: str) -> ComponentRead:
         measurement = self._measurements.get(name)
         if measurement is None:
-            message = "Not measured yet."
+            message = "Not checked yet."
             return ComponentRead(name=name, health=ComponentHealth.UNKNOWN, message=message, age_s=None)
         age_s = round(time.monotonic() - measurement.at, 2)
         if age_s > MAX_AGE_S:

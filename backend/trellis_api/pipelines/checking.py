@@ -76,12 +76,12 @@ def require_storable(pipeline: Pipeline) -> None:
     if reason is None and len(json.dumps(document)) > _MAX_CHARACTERS:
         reason = f"it has more than {_MAX_CHARACTERS} characters"
     if reason:
-        raise PipelineInvalid(f"The pipeline cannot be kept: {reason}.", [])
+        raise PipelineInvalid(f"The pipeline can't be saved: {reason}.", [])
 
 
 def _read(request: PipelineCheck) -> tuple[Pipeline | None, list[PipelineProblemRead]]:
     if (request.pipeline is None) == (request.yaml is None):
-        raise PipelineMissing("Give the pipeline either as 'pipeline' or as 'yaml'.")
+        raise PipelineMissing("Provide the pipeline as either 'pipeline' or 'yaml'.")
     try:
         if request.yaml is not None:
             pipeline = load_pipeline(request.yaml)
@@ -142,11 +142,11 @@ def _find_unstorable(value: Any, depth: int) -> str | None:
     if isinstance(value, list | tuple):
         return next((why for each in value if (why := _find_unstorable(each, depth + 1))), None)
     if isinstance(value, str):
-        return None if _is_storable(value) else "it holds characters that are no text"
+        return None if _is_storable(value) else "it contains invalid characters"
     if isinstance(value, float) and value - value != 0:
-        return "it holds numbers that are not finite"
+        return "it contains non-finite numbers"
     if isinstance(value, int) and abs(value) >= _MAX_NUMBER:
-        return "it holds numbers beyond 64 bits"
+        return "it contains numbers larger than 64 bits"
     return None
 
 

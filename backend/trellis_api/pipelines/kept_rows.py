@@ -30,7 +30,7 @@ def read_dropped(
     path, reports_some = _find(session, settings, task_id, step, "dropped")
     if path is None:
         if reports_some:
-            raise NothingKept("The rows that this step dropped were not kept.")
+            raise NothingKept("The rows dropped by this step were not stored.")
         return DroppedRows(offset=offset, row_count=0, rows=[])
     with _open(path) as file:
         count = file.metadata.num_rows
@@ -45,7 +45,7 @@ def read_clusters(
     """A window of the clusters that a step found, largest first."""
     path, _ = _find(session, settings, task_id, step, "clusters")
     if path is None:
-        raise NothingKept("This step looks for no duplicates.")
+        raise NothingKept("This step doesn't detect duplicates.")
     with _open(path) as file:
         count = _count_clusters(file)
         wanted = range(offset, min(offset + limit, count))
@@ -74,7 +74,7 @@ def _open(path: Path) -> Iterator[pq.ParquetFile]:
             yield file
     except (OSError, pa.ArrowException) as error:
         log.warning("%s cannot be read: %s", path, error)
-        raise NothingKept("What the run kept aside was removed, or cannot be read any more.") from error
+        raise NothingKept("The run's stored rows were deleted or can't be read.") from error
 
 
 def _window(file: pq.ParquetFile, offset: int, limit: int) -> Iterator[pa.Table]:

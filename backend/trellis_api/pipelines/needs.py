@@ -72,15 +72,15 @@ def find_model_folder(session: Session, settings: Settings, *, model_id: str) ->
 def find_judge(settings: Settings, name: str) -> JudgeEndpoint:
     """The endpoint of that name."""
     if name not in settings.judges:
-        known = ", ".join(sorted(settings.judges)) or "none is set up (TRELLIS_JUDGES)"
-        raise JudgeUnknown(f"There is no judge '{name}'; judges: {known}.", {"judge": name})
+        known = ", ".join(sorted(settings.judges)) or "none configured (TRELLIS_JUDGES)"
+        raise JudgeUnknown(f"Unknown judge '{name}'; available: {known}.", {"judge": name})
     return settings.judges[name]
 
 
 def _find_files(session: Session, settings: Settings, wanted: DatasetVersion) -> list[Path]:
     """All rows of a version, split by split."""
     if datasets.lock_dataset(session, dataset_id=wanted.dataset_id, is_shared=True) is None:
-        raise DatasetNotFound(f"There is no dataset '{wanted.dataset_id}'.")
+        raise DatasetNotFound(f"Dataset '{wanted.dataset_id}' not found.")
     row = versions.resolve(session, dataset_id=wanted.dataset_id, revision=wanted.version)
     store = open_store(settings)
     splits = files_of(store, store.version(row.id))

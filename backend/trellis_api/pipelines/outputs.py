@@ -23,7 +23,7 @@ def hold_dataset(session: Session, *, dataset_id: str) -> Dataset:
     """The dataset whose rows are read, kept from deletion until the transaction ends; 404 without one."""
     found = datasets.lock_dataset(session, dataset_id=dataset_id, is_shared=True)
     if found is None:
-        raise DatasetNotFound(f"There is no dataset '{dataset_id}'.")
+        raise DatasetNotFound(f"Dataset '{dataset_id}' not found.")
     return found
 
 
@@ -34,7 +34,7 @@ def make_output(
     if isinstance(request, ToVersion):
         ref = find_ref(session, dataset_id=source.id, name=request.branch)
         if ref is not None and ref.kind != versions.BRANCH:
-            raise RefNameTaken(f"'{request.branch}' is a tag, which stays where it is; name a branch.")
+            raise RefNameTaken(f"'{request.branch}' is a tag. Choose a branch.")
         return VersionOutput(branch=request.branch, message=request.message), None
     if not isinstance(request, ToDataset):
         return NoOutput(), None

@@ -61,7 +61,7 @@ def start_run(session: Session, settings: Settings, *, request: RunCreate) -> Ru
     """Queue a run; everything that is wrong with the request raises here."""
     pipeline, number = _find_pipeline(session, request)
     if request.executor == "ray" and settings.ray_address is None:
-        raise RayMissing("The platform has no Ray cluster (TRELLIS_RAY_ADDRESS); run it in processes.")
+        raise RayMissing("No Ray cluster is configured (TRELLIS_RAY_ADDRESS). Use processes instead.")
     source = hold_dataset(session, dataset_id=request.dataset)
     version = versions.resolve(session, dataset_id=request.dataset, revision=request.version)
     splits = request.splits and [
@@ -94,7 +94,7 @@ def get_run(session: Session, *, task_id: str) -> DataTask:
     """The task of a run; 404 where there is none."""
     task = repository.find_run(session, task_id=task_id)
     if task is None:
-        raise RunNotFound(f"There is no run '{task_id}'.")
+        raise RunNotFound(f"Run '{task_id}' not found.")
     return task
 
 
@@ -154,10 +154,10 @@ def run_folder(settings: Settings, task: DataTask) -> Path:
 def _find_pipeline(session: Session, request: RunCreate) -> tuple[Pipeline, int | None]:
     """The pipeline to run, and the number of its version where it is a saved one."""
     if (request.pipeline is None) == (request.pipeline_id is None):
-        raise PipelineMissing("Give either 'pipeline' or 'pipeline_id'.")
+        raise PipelineMissing("Provide either 'pipeline' or 'pipeline_id'.")
     if request.pipeline is not None:
         if request.pipeline_version is not None:
-            raise PipelineMissing("'pipeline_version' goes with 'pipeline_id'.")
+            raise PipelineMissing("'pipeline_version' requires 'pipeline_id'.")
         return request.pipeline, None
     row = service.get_pipeline(session, pipeline_id=request.pipeline_id or "")
     version = service.get_version(session, row, number=request.pipeline_version)

@@ -66,7 +66,7 @@ def get_pipeline(session: Session, *, pipeline_id: str, for_update: bool = False
     """The saved pipeline; 404 where there is none."""
     row = repository.find_pipeline(session, pipeline_id=pipeline_id, for_update=for_update)
     if row is None:
-        raise PipelineNotFound(f"There is no saved pipeline '{pipeline_id}'.")
+        raise PipelineNotFound(f"Saved pipeline '{pipeline_id}' not found.")
     return row
 
 
@@ -76,7 +76,7 @@ def get_version(session: Session, row: SavedPipeline, *, number: int | None) -> 
     # No number of a version is near what a column holds, but a request's may be beyond it.
     found = repository.find_version(session, pipeline_id=row.id, number=wanted) if wanted < 2**31 else None
     if found is None:
-        raise PipelineVersionNotFound(f"'{row.name}' has no version {wanted}; the newest is {row.version}.")
+        raise PipelineVersionNotFound(f"'{row.name}' has no version {wanted}; the latest is {row.version}.")
     return found
 
 
@@ -126,7 +126,7 @@ def _prepare(document: Pipeline) -> Pipeline:
     try:
         return document.model_copy(update={"name": _NAME.validate_python(document.name)})
     except ValidationError as error:
-        raise PipelineInvalid("The name has to be 1 to 120 printable characters.", []) from error
+        raise PipelineInvalid("The name must be 1 to 120 printable characters.", []) from error
 
 
 def _make_version(pipeline_id: str, number: int, document: Pipeline, message: str) -> PipelineVersion:
@@ -156,4 +156,4 @@ def _present(row: SavedPipeline, version: PipelineVersion) -> PipelineRead:
 
 
 def _name_taken(name: str) -> PipelineNameTaken:
-    return PipelineNameTaken(f"There is a pipeline named '{name}' already.", {"name": name})
+    return PipelineNameTaken(f"A pipeline named '{name}' already exists.", {"name": name})

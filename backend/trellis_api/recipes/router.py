@@ -23,4 +23,4 @@ def read_recipe(recipe_id: str) -> Recipe:
     try:
         return get_recipe(recipe_id)
     except UnknownRecipe as error:
-        raise RecipeNotFound(f"There is no recipe '{recipe_id}'.") from error
+        raise RecipeNotFound(f"Recipe '{recipe_id}' not found.") from error

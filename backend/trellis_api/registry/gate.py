@@ -40,14 +40,14 @@ def find_evaluations(
     for number, found in ((current, old), (wanted, new)):
         if not found:
             raise GateClosed(
-                f"Version {number} was not measured on '{gate.benchmark}'; evaluate it first.",
+                f"Version {number} hasn't been evaluated on '{gate.benchmark}'. Evaluate it first.",
                 {"version": number, "benchmark": gate.benchmark},
             )
     pairs = [(one, other) for one in old for other in new if one.configuration == other.configuration]
     if not pairs:
         raise GateClosed(
-            f"Versions {current} and {wanted} were measured on '{gate.benchmark}' in different ways; "
-            "evaluate one as the other.",
+            f"Versions {current} and {wanted} were evaluated on '{gate.benchmark}' with "
+            "different settings. Evaluate both the same way.",
             {"benchmark": gate.benchmark},
         )
     rows = [session.get(Evaluation, score.evaluation_id) for score in pairs[0]]

@@ -88,7 +88,7 @@ def promote(
     current = find_current(session, name=name, alias=alias)
     if current != expected:
         raise AliasMoved(
-            f"'{name}:{alias}' has come to stand on version {current} meanwhile; look at it again.",
+            f"'{name}:{alias}' now points to version {current}. Review and try again.",
             {"version": current},
         )
     _move(session, named, alias, to=request.version, kind="promote", note=request.note, gate=gate)
@@ -103,7 +103,7 @@ def roll_back(session: Session, *, name: str, alias: str, note: str) -> NamedMod
         raise NamedModelNotFound(f"'{name}' has no alias '{alias}'.")
     before = _find_before(session, name=name, alias=alias)
     if before is None:
-        raise NothingToRollBack(f"'{name}:{alias}' has stood on no other version that is still there.")
+        raise NothingToRollBack(f"'{name}:{alias}' has no previous version to roll back to.")
     _move(session, named, alias, to=before, kind="rollback", note=note, gate=None)
     return named
 

@@ -9,7 +9,7 @@ class ReportNotFound(NotFound):
     code = "report_not_found"
 
     def __init__(self, report_id: str) -> None:
-        super().__init__(f"There is no report {report_id}.")
+        super().__init__(f"Report {report_id} not found.")
 
 
 class ReportFileMissing(NotFound):

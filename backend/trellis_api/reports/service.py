@@ -38,7 +38,7 @@ def create(session: Session, *, request: ReportCreate) -> Report:
     for index, evaluation_id in enumerate(ids):
         row = evaluations.find_evaluation(session, evaluation_id=evaluation_id)
         if row is None:
-            message = f"There is no evaluation {evaluation_id}."
+            message = f"Evaluation {evaluation_id} not found."
             issue = {"code": UnknownEvaluation.code, "field": f"evaluations.{index}", "message": message}
             raise UnknownEvaluation(message, [issue])
         if row.results is None:
@@ -97,7 +97,7 @@ def retry(session: Session, *, report_id: str) -> Report:
     report = _lock(session, report_id)
     has_all = report.state == ReportState.READY.value and not report.problems
     if has_all or report.state in {ReportState.PENDING.value, ReportState.WRITING.value}:
-        raise ReportNotRetryable(f"The report is {report.state}; there is nothing to write again.")
+        raise ReportNotRetryable(f"The report is {report.state}; there is nothing to regenerate.")
     report.attempts = 0
     _move(session, report, ReportState.PENDING)
     return report
@@ -120,8 +120,8 @@ def begin_writing(session: Session, *, report_id: str) -> Report | None:
         return None
     if report.attempts >= MAX_ATTEMPTS:
         reason = (
-            f"It was lost {MAX_ATTEMPTS} times while its files were written: the worker was restarted or has "
-            "died. The workers' log tells more; fewer evaluations or samples need less memory."
+            f"The worker died or was restarted {MAX_ATTEMPTS} times while generating the "
+            "files. See the workers' log; fewer evaluations or samples need less memory."
         )
         _move(session, report, ReportState.FAILED, reason=reason)
         return None

@@ -78,13 +78,13 @@ def _localise(kind: RewardKind, settings: Settings, sandbox_problem: str | None)
 def _find_obstacle(kind: RewardKind, settings: Settings, sandbox_problem: str | None) -> Text | None:
     if kind.runs_code and sandbox_problem is not None:
         return Text(
-            en=f"Code is run in a sandbox only, and the workers' machine has none: {sandbox_problem}. "
-            "Mend that and start the workers again.",
+            en="Code only runs in a sandbox, which isn't available on the workers' machine: "
+            f"{sandbox_problem}. Fix this and restart the workers.",
             zh=f"代码只能在沙箱中运行，而工作进程所在的机器没有可用的沙箱：{sandbox_problem}。修复后请重启工作进程。",
         )
     if kind.name == "judge" and not settings.judges:
         return Text(
-            en="No judge is set up; name an endpoint in TRELLIS_JUDGES.",
-            zh="尚未配置评审端点；请在 TRELLIS_JUDGES 中配置。",
+            en="No judge is configured; add an endpoint to TRELLIS_JUDGES.",
+            zh="尚未配置裁判端点；请在 TRELLIS_JUDGES 中配置。",
         )
     return None

@@ -120,7 +120,7 @@ def keep_resources(session: Session, *, terms: Iterable[RewardTerm]) -> None:
 def _find_file(session: Session, file_id: str, field_name: str) -> RewardFile:
     file = FILES.find(session, file_id)
     if file is None:
-        message = f"There is no reward file '{file_id}' (any more)."
+        message = f"Reward file '{file_id}' not found; it may have been deleted."
         raise UnknownRewardFile(message, _details(UnknownRewardFile, field_name, message))
     return file
 
@@ -140,9 +140,9 @@ def _find_model(session: Session, settings: Settings, model_id: str, field_name:
 
 def _find_model_problem(model: Model | None, model_id: str) -> str | None:
     if model is None:
-        return f"There is no model '{model_id}' (any more)."
+        return f"Model '{model_id}' not found; it may have been deleted."
     if not model.path:
-        return f"The weights of {model.name} are not here yet ({model.state})."
+        return f"The weights of {model.name} aren't downloaded yet ({model.state})."
     architecture = model.architecture or "model of unknown architecture"
     if not architecture.endswith(CLASSIFIER_SUFFIX):
         return f"{model.name} is a {architecture}; a reward model is a ...{CLASSIFIER_SUFFIX}."
@@ -151,8 +151,8 @@ def _find_model_problem(model: Model | None, model_id: str) -> str | None:
 
 def _find_judge(settings: Settings, name: str, field_name: str) -> JudgeEndpoint:
     if name not in settings.judges:
-        known = ", ".join(sorted(settings.judges)) or "none is set up (TRELLIS_JUDGES)"
-        message = f"There is no judge '{name}'; judges: {known}."
+        known = ", ".join(sorted(settings.judges)) or "none configured (TRELLIS_JUDGES)"
+        message = f"Unknown judge '{name}'; available: {known}."
         raise UnknownJudge(message, _details(UnknownJudge, field_name, message))
     return settings.judges[name]
 

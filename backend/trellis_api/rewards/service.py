@@ -104,7 +104,7 @@ def get_dry_run(session: Session, *, dry_run_id: str) -> DryRun:
     """The dry run; 404 where there is none."""
     dry_run = repository.find_dry_run(session, dry_run_id=dry_run_id)
     if dry_run is None:
-        raise DryRunNotFound(f"There is no dry run '{dry_run_id}'.")
+        raise DryRunNotFound(f"Dry run '{dry_run_id}' not found.")
     return dry_run
 
 
@@ -126,7 +126,7 @@ def cancel_dry_run(session: Session, *, dry_run_id: str) -> DryRun:
     """End a dry run; the worker that carries it out sees it within a second."""
     dry_run = get_dry_run(session, dry_run_id=dry_run_id)
     if dry_run.state not in _CANCELLABLE:
-        raise DryRunFinished(f"The dry run has {dry_run.state} already.")
+        raise DryRunFinished(f"The dry run has already {dry_run.state}.")
     settle_dry_run(session, dry_run=dry_run, state=DryRunState.CANCELLED)
     return dry_run
 

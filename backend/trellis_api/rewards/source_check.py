@@ -24,7 +24,7 @@ def find_problem(code: str) -> str | None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == FUNCTION
     ]
     if not functions:
-        return f"The file has no function {FUNCTION}({', '.join(PARAMETERS)})."
+        return f"The file doesn't define {FUNCTION}({', '.join(PARAMETERS)})."
     problem = _find_signature_problem(functions[-1])
     if problem:
         return problem

@@ -196,7 +196,7 @@ def _end_early(state: _State) -> None:
     if len(failed) >= _MAX_FAILURES and len(failed) == len(over):
         last = failed[-1]
         job = state.job_of(last)
-        why = last.problem or (job.reason if job else None) or "no reason was given"
+        why = last.problem or (job.reason if job else None) or "no reason given"
         _abort(state, RUNS_FAILED, f"The first {len(failed)} runs failed; the last one: {why}")
         return
     done = [run for run in over if (job := state.job_of(run)) and job.state == JobState.SUCCEEDED]
@@ -235,7 +235,7 @@ def _are_hours_used(state: _State) -> bool:
         return False
     if state.sweep.cause is None:
         state.sweep.cause = HOURS_USED
-        state.sweep.reason = f"The budget of {found} is used up; no more runs begin."
+        state.sweep.reason = f"The budget of {found} is used up; no more runs start."
     queued = [run for run, job in state.list_active() if job.state == JobState.QUEUED]
     state.look.stopping += stop_runs(state.session, queued)
     return True

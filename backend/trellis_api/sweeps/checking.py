@@ -142,7 +142,7 @@ def _check_names(request: SweepCreate, recipe: Recipe | None) -> Iterator[SweepI
     for name, variation in request.parameters.items():
         place = f"parameters.{name}"
         if name == "seed":
-            message = "Give seeds instead of a parameter: runs that differ in the seed alone are averaged."
+            message = "Use seeds instead of a parameter; runs that differ only in the seed are averaged."
             yield SweepIssue(code="not_variable", field=place, message=message)
             continue
         if name.startswith(space.OVERRIDES):
@@ -154,16 +154,16 @@ def _check_names(request: SweepCreate, recipe: Recipe | None) -> Iterator[SweepI
             message = f"{recipe.id} has no parameter '{name[:80]}'.{hint}"
             yield SweepIssue(code="unknown_parameter", field=place, message=message)
         elif knob is not None and knob.type in _SPECIAL:
-            message = f"'{name}' is a {knob.type}, which a sweep does not vary; launch one sweep for each."
+            message = f"'{name}' is a {knob.type}, which sweeps can't vary. Launch one sweep per value."
             yield SweepIssue(code="not_variable", field=place, message=message)
         elif knob is not None and variation.values is None and knob.type not in ("int", "float"):
-            message = f"'{name}' is no number; give a list of values."
+            message = f"'{name}' is not numeric; provide a list of values."
             yield SweepIssue(code="no_range", field=place, message=message)
 
 
 def _check_seeds(request: SweepCreate) -> Iterator[SweepIssue]:
     if len(request.seeds) > 1 and request.job.params.get("seed") is not None:
-        message = "The job's parameter seed would give all runs the same seed; leave it out."
+        message = "The job's seed parameter would give all runs the same seed; remove it."
         yield SweepIssue(code="seed_fixed", field="job.params.seed", message=message)
 
 
@@ -178,7 +178,7 @@ def _check_whole_numbers(plan: Plan) -> Iterator[SweepIssue]:
 def _check_budget(asked: SweepCreate, plan: Plan) -> Iterator[SweepIssue]:
     runs, seeds = asked.budget.runs, len(plan.request.seeds)
     if runs is not None and runs < seeds:
-        message = f"A combination is run once for each of the {seeds} seeds; {runs} runs are not enough."
+        message = f"Each combination runs once per seed; {runs} runs are not enough for {seeds} seeds."
         yield SweepIssue(code="too_few_runs", field="budget.runs", message=message)
 
 
@@ -187,25 +187,25 @@ def _check_sizes(plan: Plan, settings: Settings) -> Iterator[SweepIssue]:
     if plan.trials is None and request.search.method == "grid":
         for name, each in request.parameters.items():
             if space.list_points(each, as_integer=plan.integers[name]) is None:
-                message = f"A grid needs the points of '{name}': give values, step or count."
+                message = f"Grid search needs points for '{name}': set values, step or count."
                 yield SweepIssue(code="no_points", field=f"parameters.{name}", message=message)
     elif plan.trials is None:
         message = f"{request.search.method} search needs a number of runs."
         yield SweepIssue(code="no_budget", field="budget.runs", message=message)
     elif plan.trials * len(request.seeds) > MAX_RUNS:
-        message = f"This would be {plan.trials * len(request.seeds)} runs; {MAX_RUNS} are the most."
+        message = f"This would start {plan.trials * len(request.seeds)} runs; the maximum is {MAX_RUNS}."
         yield SweepIssue(code="too_many_runs", field="budget.runs", message=message)
     needed = plan.parallel * request.job.resources.gpus
     if request.parallel is not None and request.job.resources.gpus <= settings.total_slots < needed:
         message = (
-            f"{plan.parallel} runs at a time need {needed} slots and the platform has {settings.total_slots}."
+            f"{plan.parallel} parallel runs need {needed} slots, but the platform has {settings.total_slots}."
         )
         yield SweepIssue(code="too_parallel", field="parallel", message=message)
     if request.objective.metric is None:
-        message = "The recipe names no metric; say which one tells good runs from bad ones."
+        message = "The recipe has no default metric. Set the objective metric."
         yield SweepIssue(code="no_metric", field="objective.metric", message=message)
     if request.search.method == "asha" and request.early_stop is None:
-        message = "asha stops runs early: give early_stop with rule asha and min_steps."
+        message = "asha requires early_stop with rule asha and min_steps."
         yield SweepIssue(code="no_early_stop", field="early_stop", message=message)
 
 

@@ -20,7 +20,7 @@ def check_document(session: Session, settings: Settings, *, text: str) -> SweepC
     except UnreadableDocument as error:
         return _refuse(SweepProblem(code="not_yaml", field="", message=storable(str(error)), line=error.line))
     if not isinstance(found.value, dict):
-        message = "A mapping with name, job and parameters is needed."
+        message = "Must be a mapping with name, job and parameters."
         return _refuse(SweepProblem(code="not_a_sweep", field="", message=message, line=1))
     try:
         request = SweepCreate.model_validate(_with_ids(session, found.value))

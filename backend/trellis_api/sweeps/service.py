@@ -74,7 +74,7 @@ def resume(session: Session, settings: Settings, *, sweep_id: str) -> Sweep:
     runs = repository.list_runs(session, sweep_id=sweep.id)
     request = SweepCreate.model_validate(sweep.document)
     if not can_resume(sweep, runs, request):
-        raise SweepFinished(f"All runs of '{sweep.name}' are over.")
+        raise SweepFinished(f"All runs of '{sweep.name}' have finished.")
     jobs_of_runs = jobs_repository.map_jobs(session, job_ids={run.job_id for run in runs if run.job_id})
     if (used := find_used_budget(session, sweep, request, list(jobs_of_runs.values()))) is not None:
         raise SweepFinished(f"'{sweep.name}' has used its {used}; start a new one.")
@@ -111,4 +111,4 @@ def _lock(session: Session, sweep_id: str) -> Sweep:
 
 
 def _not_found(sweep_id: str) -> SweepNotFound:
-    return SweepNotFound(f"There is no sweep '{sweep_id[:80]}'.")
+    return SweepNotFound(f"Sweep '{sweep_id[:80]}' not found.")

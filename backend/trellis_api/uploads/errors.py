@@ -112,4 +112,4 @@ def too_large(limit_bytes: int) -> UploadTooLarge:
 
 def explain_disk_error(error: OSError) -> Exception:
     """A full disk is a fact worth telling; any other disk error stays itself."""
-    return UploadDiskFull("The disk of the data root is full.") if means_no_room(error) else error
+    return UploadDiskFull("The data root's disk is full.") if means_no_room(error) else error

@@ -92,7 +92,7 @@ class Piece:
         """
         self.write()
         if self._hash and self._checksum and self._hash.digest() != self._checksum.digest:
-            raise ChecksumMismatch("The piece is not what its checksum says; send it again.")
+            raise ChecksumMismatch("Checksum mismatch. Send the chunk again.")
         os.fsync(self._handle)
         self._upload.settle(self._end)
         if self._end < self._limit:
@@ -145,7 +145,7 @@ async def receive(
                     await run_in_threadpool(piece.write)
             return await run_in_threadpool(piece.complete)
     except ClientDisconnect as error:
-        raise UploadMalformed("The piece broke off.") from error
+        raise UploadMalformed("The chunk was interrupted.") from error
     except OSError as error:
         raise explain_disk_error(error) from error
 

@@ -77,7 +77,7 @@ class StoredUpload:
         try:
             return UploadRecord.model_validate_json((self.folder / _RECORD).read_bytes())
         except (OSError, ValidationError) as error:
-            raise UploadNotFound(f"There is no upload '{self.id}'; it may have expired.") from error
+            raise UploadNotFound(f"Upload '{self.id}' not found; it may have expired.") from error
 
     @property
     def offset(self) -> int:
@@ -85,7 +85,7 @@ class StoredUpload:
         try:
             size = self.path.stat().st_size
         except OSError as error:
-            raise UploadNotFound(f"There is no upload '{self.id}'; it may have expired.") from error
+            raise UploadNotFound(f"Upload '{self.id}' not found; it may have expired.") from error
         try:
             return min(size, int((self.folder / _UNCHECKED).read_text() or 0))
         except (FileNotFoundError, ValueError):
@@ -109,12 +109,12 @@ class StoredUpload:
     def locked(self) -> Iterator[None]:
         """The right to write; 423 where somebody else has it. A killed process loses it."""
         if not self.folder.is_dir():
-            raise UploadNotFound(f"There is no upload '{self.id}'; it may have expired.")
+            raise UploadNotFound(f"Upload '{self.id}' not found; it may have expired.")
         with (self.folder / _LOCK).open("ab") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                raise UploadLocked("Another request writes to this upload.") from error
+                raise UploadLocked("Another request is writing to this upload.") from error
             yield
 
     def mark_unchecked(self, offset: int) -> None:
@@ -136,7 +136,7 @@ class StoredUpload:
         if record.wanted_sha256 not in (None, sha256):
             self.remove()
             raise ChecksumMismatch(
-                "What arrived is not the file that was announced; it was removed. Upload it again.",
+                "The uploaded file doesn't match its checksum and was deleted. Upload it again.",
                 {"wanted_sha256": record.wanted_sha256, "sha256": sha256},
             )
         self.write_record(record.model_copy(update={"sha256": sha256}))
@@ -198,7 +198,7 @@ def reserve(settings: Settings) -> StoredUpload:
 def find(settings: Settings, upload_id: str) -> StoredUpload:
     """The upload; 404 where there is none."""
     if not is_id(upload_id, prefix="up"):
-        raise UploadNotFound(f"There is no upload '{upload_id[:40]}'.")
+        raise UploadNotFound(f"Upload '{upload_id[:40]}' not found.")
     upload = StoredUpload(_folder(settings) / upload_id)
     _ = upload.record
     return upload
@@ -267,7 +267,7 @@ def check_room(settings: Settings, size_bytes: int) -> None:
     free_bytes = shutil.disk_usage(settings.data_root).free
     if free_bytes - size_bytes < settings.min_free_disk_bytes:
         raise UploadDiskFull(
-            "The data root has too little free space for this upload.",
+            "Not enough free disk space for this upload.",
             {"free_bytes": free_bytes, "kept_free_bytes": settings.min_free_disk_bytes},
         )
 

@@ -47,7 +47,7 @@ def parse_auxiliary_models(given: object) -> dict[str, str]:
             )
         found[name] = model
     if len(found) > MAX_MODELS:
-        raise _refuse(f"A workflow gets {MAX_MODELS} other models at most, not {len(found)}.")
+        raise _refuse(f"A workflow can have at most {MAX_MODELS} auxiliary models, not {len(found)}.")
     return found
 
 

@@ -97,7 +97,9 @@ def retry(session: Session, *, workflow_id: str) -> WorkflowFile:
     file = FILES.get(session, workflow_id)
     is_installed = file.state == WorkflowState.READY and bool(file.requirements)
     if file.state != WorkflowState.FAILED and not is_installed:
-        raise WorkflowNotRetryable(f"'{file.name}' is {file.state}, it has not failed.")
+        raise WorkflowNotRetryable(
+            f"'{file.name}' is {file.state}; only failed installations can be retried."
+        )
     file.state, file.reason, file.touched_at = WorkflowState.QUEUED.value, None, None
     session.add(file)
     session.flush()
@@ -127,7 +129,7 @@ def require_workflow(session: Session, params: dict[str, Any]) -> WorkflowFile |
         return None
     file = FILES.find(session, name)
     if file is None:
-        raise _refuse(UnknownWorkflow, f"There is no workflow '{name}' (any more).", FIELD)
+        raise _refuse(UnknownWorkflow, f"Agent workflow '{name}' not found; it may have been deleted.", FIELD)
     if file.state != WorkflowState.READY:
         told = f" {file.reason}" if file.reason else ""
         raise _refuse(

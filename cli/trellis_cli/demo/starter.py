@@ -29,7 +29,7 @@ def run_demo(platform: Platform, *, seed: int) -> dict[str, Any]:
     """Run both jobs; the answer holds the validation accuracies that the GRPO job measured."""
     client = connect_to(platform)
     folder = platform.settings.data_root / "starter" / f"seed-{seed}"
-    say(f"making the starter model and its data (seed {seed})")
+    say(f"creating the starter model and its data (seed {seed})")
     make_starter(folder, seed)
     datasets = {
         name: ensure_dataset(client, folder / "data" / f"{name}.jsonl", f"addition-{name}-seed{seed}")

@@ -56,7 +56,7 @@ def ensure_dataset(client: ApiClient, file: Path, name: str) -> str:
         name = f"{name}-{digest[:8]}"
     made = client.upload("/datasets", file, {"name": name})
     dataset = wait_for_dataset(client, made["id"])
-    say(f"uploaded {name}: {dataset['row_count']} rows, recognised as {dataset['format']}")
+    say(f"uploaded {name}: {dataset['row_count']} rows, detected as {dataset['format']}")
     return str(dataset["id"])
 
 
@@ -77,7 +77,7 @@ def find_or_get(client: ApiClient, name: str) -> str:
     known = [entry["name"] for entry in client.get("/models/catalogue")["items"]]
     if name not in known:
         raise Problem(
-            f"there is no model '{name}', neither here nor in the catalogue: {', '.join(known)}",
+            f"unknown model '{name}'; available in the catalogue: {', '.join(known)}",
             exit_code=ExitCode.USAGE,
         )
     say(f"fetching {name}")

@@ -74,8 +74,8 @@ class Layout:
             probe.unlink()
         except OSError as error:
             raise Problem(
-                f"the data root {self.data_root} cannot be written: {error.strerror}",
-                hint="choose another folder with TRELLIS_DATA_ROOT, or mend its permissions",
+                f"can't write to the data root {self.data_root}: {error.strerror}",
+                hint="choose another folder with TRELLIS_DATA_ROOT, or fix its permissions",
             ) from error
 
     @contextlib.contextmanager

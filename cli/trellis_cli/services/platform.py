@@ -126,7 +126,7 @@ def load_platform(port: int | None = None) -> Platform:
         wrong = "; ".join(
             f"TRELLIS_{'_'.join(map(str, each['loc'])).upper()}: {each['msg']}" for each in error.errors()
         )
-        raise Problem(f"the settings are not valid: {wrong}", exit_code=ExitCode.USAGE) from error
+        raise Problem(f"invalid settings: {wrong}", exit_code=ExitCode.USAGE) from error
     layout = Layout(settings.data_root)
     state = layout.read_state()
     if port is not None:

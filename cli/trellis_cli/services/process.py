@@ -92,7 +92,7 @@ def start_detached(
     # Popen would warn that its child is still running when this object is collected: that is the purpose.
     child.returncode = 0
     if identity is None:
-        raise ProcessLookupError(f"{command[0]} ended at once; see {log_path}")
+        raise ProcessLookupError(f"{command[0]} exited immediately; see {log_path}")
     return identity
 
 

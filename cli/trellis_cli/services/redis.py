@@ -25,8 +25,8 @@ def find_redis_server() -> str:
         if binary.is_file():
             return str(binary)
     raise Problem(
-        "no Redis server was found",
-        hint="install redis-server, or point TRELLIS_REDIS_URL at one",
+        "no Redis server found",
+        hint="install redis-server, or set TRELLIS_REDIS_URL",
     )
 
 

@@ -104,7 +104,7 @@ class Supervisor:
             each for each in running if each.is_told_addresses and told.get(each.name, addresses) != addresses
         ]
         for service in misled:
-            self.say(f"{service.name}: is started again, for an address has changed")
+            self.say(f"{service.name}: restarting because an address changed")
             service.end()
         if any(isinstance(each, ApiService) for each in misled):
             wait_until_free([self.platform.settings.port], _API_PORT_S, self.platform.settings.host)
@@ -115,13 +115,13 @@ class Supervisor:
         if stopped is not None:
             if not wait_until_free([settings.port], stopped.patience_s, settings.host):
                 raise Problem(
-                    f"port {settings.port} is taken by {holder_of(settings.port)}",
+                    f"port {settings.port} is in use by {holder_of(settings.port)}",
                     hint="choose another one: ./init.sh --port 8002 (or TRELLIS_PORT=8002)",
                 )
         elif state.api_port is not None and state.api_port != settings.port:
             raise Problem(
-                f"this platform is running on port {state.api_port}",
-                hint="end it first (./init.sh down), or set another TRELLIS_DATA_ROOT for a second platform",
+                f"the platform is already running on port {state.api_port}",
+                hint="stop it first (./init.sh down), or set another TRELLIS_DATA_ROOT to run a second one",
             )
 
     def _start(self, service: Service) -> None:
@@ -158,7 +158,7 @@ class Supervisor:
                     last = "\n  ".join(logs.tail(log, 12))
                     return f"{service.name} ended while starting; the end of {log}:\n  {last}"
                 attempt += 1
-                self.say(f"{service.name}: ended while starting, attempt {attempt}")
+                self.say(f"{service.name}: exited during start-up, attempt {attempt}")
                 service.end()
                 self._start(service)
             problem = service.probe()

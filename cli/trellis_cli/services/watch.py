@@ -147,7 +147,7 @@ class Watch:
     def _start(self, watched: Watched) -> None:
         service = watched.service
         if not watched.is_put_off:
-            self.supervisor.say(f"{service.name}: is started again")
+            self.supervisor.say(f"{service.name}: restarting")
         try:
             self.supervisor.bring_back([service])
         except OSError as error:
@@ -218,7 +218,10 @@ class Watch:
         """Be the only supervisor of this data root, and let others know."""
         with self.layout.try_locked("supervisor.lock") as is_alone:
             if not is_alone:
-                raise Problem("another supervisor watches this platform", hint="./init.sh status shows it")
+                raise Problem(
+                    "another supervisor is already running for this platform",
+                    hint="./init.sh status shows it",
+                )
             own = ProcessIdentity.of(os.getpid())
             if own is not None:
                 write_record(self.layout.pid_path("supervisor"), own)

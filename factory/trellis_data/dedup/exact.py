@@ -28,9 +28,9 @@ class ExactParams(DuplicateParams):
 
     ignore: Literal["nothing", "spaces_and_case", "marks"] = knob(
         "spaces_and_case",
-        title=Text(en="Differences that do not count", zh="忽略的差异"),
+        title=Text(en="Ignore", zh="忽略的差异"),
         help=Text(
-            en="Nothing, white space with case and character width, or punctuation marks as well.",
+            en="What to ignore: nothing; whitespace, case and character width; or also punctuation.",
             zh="不忽略任何差异；忽略空白、大小写与全半角；或连同标点一并忽略。",
         ),
     )
@@ -42,7 +42,7 @@ class ExactDuplicates(Deduplicator):
     id: ClassVar[str] = "exact_duplicates"
     title: ClassVar[Text] = Text(en="Exact duplicates", zh="精确去重")
     help: ClassVar[Text] = Text(
-        en="Keeps one row of those with the same text.", zh="对文本相同的行只保留一行。"
+        en="Keeps one row from each group with identical text.", zh="对文本相同的行只保留一行。"
     )
     reason: ClassVar[str] = "exact_duplicate"
     Params: ClassVar[Any] = ExactParams

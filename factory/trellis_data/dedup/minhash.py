@@ -39,7 +39,7 @@ class MinHashParams(DuplicateParams):
         0.8,
         title=Text(en="Similarity", zh="相似度阈值"),
         help=Text(
-            en="Rows whose shingles have at least this Jaccard similarity are duplicates.",
+            en="Rows with at least this Jaccard similarity are duplicates.",
             zh="两行文本片段的 Jaccard 相似度达到该值即视为重复。",
         ),
         ge=0.3,
@@ -49,7 +49,7 @@ class MinHashParams(DuplicateParams):
         5,
         title=Text(en="Shingle length", zh="片段长度"),
         help=Text(
-            en="Words that are compared as one piece; in Chinese, characters.",
+            en="Words per shingle; characters for Chinese.",
             zh="作为一个片段比较的词数；中文按字计算。",
         ),
         ge=1,
@@ -60,7 +60,7 @@ class MinHashParams(DuplicateParams):
         128,
         title=Text(en="Hash functions", zh="哈希函数个数"),
         help=Text(
-            en="More find more of the pairs near the threshold and take more time.",
+            en="More improve recall near the threshold but take longer.",
             zh="越多越能找到接近阈值的重复，但耗时更长。",
         ),
         ge=16,
@@ -74,7 +74,7 @@ class MinHashDuplicates(Deduplicator):
     id: ClassVar[str] = "minhash_duplicates"
     title: ClassVar[Text] = Text(en="Near-duplicates (MinHash)", zh="近似去重（MinHash）")
     help: ClassVar[Text] = Text(
-        en="Keeps one row of each cluster of rows that share most of their runs of words.",
+        en="Keeps one row from each cluster with mostly identical n-grams.",
         zh="对大部分词片段相同的行只保留一行。",
     )
     reason: ClassVar[str] = "near_duplicate"

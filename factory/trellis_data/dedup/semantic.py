@@ -41,28 +41,28 @@ class SemanticParams(DuplicateParams):
 
     source: Literal["auto", "encoder", "lexical", "column", "file", "endpoint"] = knob(
         "auto",
-        title=Text(en="Embeddings from", zh="向量来源"),
+        title=Text(en="Embedding source", zh="向量来源"),
         help=Text(
             en="'auto': the sentence encoder all-MiniLM-L6-v2 for texts in Latin script, where it "
             "is installed (about 60 texts of 128 tokens a second and core), the characters for all others. "
             "Or the encoder or the characters always, a column of vectors, the file 'embeddings' (.npy, one "
             "vector a row of this step's input), or an OpenAI-style endpoint.",
             zh="auto：已安装时，拉丁字母文本使用句向量模型 all-MiniLM-L6-v2"
-            "（每核每秒约 60 条 128 词元的文本），"
+            "（每核每秒约 60 条 128 Token 的文本），"
             "其他文本按字符。也可固定使用句向量模型或字符、向量列、"
             "文件 embeddings（.npy，本步骤输入的每行一个向量），或 OpenAI 风格的接口。",
         ),
     )
     vector_column: str | None = knob(
         None,
-        title=Text(en="Column of vectors", zh="向量列"),
-        help=Text(en="Lists of numbers of one length.", zh="长度一致的数字列表。"),
+        title=Text(en="Vector column", zh="向量列"),
+        help=Text(en="Lists of numbers with the same length.", zh="长度一致的数字列表。"),
     )
     url: str | None = knob(
         None,
         title=Text(en="Endpoint", zh="接口地址"),
         help=Text(
-            en="Address up to the version, such as https://host/v1.",
+            en="Base URL including the version, e.g. https://host/v1.",
             zh="到版本号为止的地址，如 https://host/v1。",
         ),
         pattern=r"^https?://",
@@ -70,14 +70,13 @@ class SemanticParams(DuplicateParams):
     model: str | None = knob(
         None,
         title=Text(en="Model", zh="模型"),
-        help=Text(en="Name of the embedding model there.", zh="该接口上的向量模型名称。"),
+        help=Text(en="Name of the embedding model on the endpoint.", zh="该接口上的向量模型名称。"),
     )
     key_variable: str | None = knob(
         None,
         title=Text(en="Key", zh="密钥"),
         help=Text(
-            en="Environment variable of the workers that holds the endpoint's key: EMBEDDING_KEY or "
-            "EMBEDDING_…_KEY.",
+            en="Environment variable on the workers with the API key: EMBEDDING_KEY or EMBEDDING_…_KEY.",
             zh="工作进程中保存接口密钥的环境变量：EMBEDDING_KEY 或 EMBEDDING_…_KEY。",
         ),
         # No other variable: a pipeline must not send a secret that is meant for something else.
@@ -85,9 +84,9 @@ class SemanticParams(DuplicateParams):
     )
     threshold: float = knob(
         0.9,
-        title=Text(en="Cosine", zh="余弦相似度"),
+        title=Text(en="Cosine similarity", zh="余弦相似度"),
         help=Text(
-            en="Rows whose vectors have at least this cosine are duplicates.",
+            en="Rows with at least this cosine similarity are duplicates.",
             zh="向量余弦相似度达到该值的行视为重复。",
         ),
         ge=0.3,
@@ -107,9 +106,9 @@ class SemanticDuplicates(Deduplicator):
     """Keeps one row of those whose embeddings are close."""
 
     id: ClassVar[str] = "semantic_duplicates"
-    title: ClassVar[Text] = Text(en="Duplicates by meaning", zh="语义去重")
+    title: ClassVar[Text] = Text(en="Semantic duplicates", zh="语义去重")
     help: ClassVar[Text] = Text(
-        en="Keeps one row of each cluster of rows whose embeddings are close.",
+        en="Keeps one row from each cluster with similar embeddings.",
         zh="对向量相近的行只保留一行。",
     )
     reason: ClassVar[str] = "semantic_duplicate"

@@ -34,7 +34,7 @@ class SimHashParams(DuplicateParams):
         3,
         title=Text(en="Distance", zh="汉明距离"),
         help=Text(
-            en="Bits of 64 in which the fingerprints of duplicates may differ.",
+            en="Max number of differing bits (of 64) between fingerprints of duplicates.",
             zh="重复行的 64 位指纹最多相差的位数。",
         ),
         ge=0,
@@ -45,7 +45,7 @@ class SimHashParams(DuplicateParams):
         3,
         title=Text(en="Shingle length", zh="片段长度"),
         help=Text(
-            en="Words that count as one piece; in Chinese, characters.",
+            en="Words per shingle; characters for Chinese.",
             zh="作为一个片段的词数；中文按字计算。",
         ),
         ge=1,
@@ -60,7 +60,7 @@ class SimHashDuplicates(Deduplicator):
     id: ClassVar[str] = "simhash_duplicates"
     title: ClassVar[Text] = Text(en="Near-duplicates (SimHash)", zh="近似去重（SimHash）")
     help: ClassVar[Text] = Text(
-        en="Keeps one row of each cluster of rows whose 64-bit fingerprints differ in few bits.",
+        en="Keeps one row from each cluster with similar 64-bit fingerprints.",
         zh="对 64 位指纹仅相差少数几位的行只保留一行。",
     )
     reason: ClassVar[str] = "near_duplicate"

@@ -25,9 +25,9 @@ class DuplicateParams(TextParams):
 
     keep: Keep = knob(
         "first",
-        title=Text(en="Which one stays", zh="保留哪一行"),
+        title=Text(en="Row to keep", zh="保留哪一行"),
         help=Text(
-            en="The row of a cluster that goes on: the first, the longest, or the best by a score column.",
+            en="Which row of a cluster to keep: the first, the longest, or the one with the highest score.",
             zh="每个重复簇中保留的行：最先出现的、最长的，或某个分数列中得分最高的。",
         ),
     )
@@ -35,7 +35,7 @@ class DuplicateParams(TextParams):
         None,
         title=Text(en="Score column", zh="分数列"),
         help=Text(
-            en="Column of numbers that says which row is best; rows without a number come last.",
+            en="Numeric column used for ranking. Rows without a value rank last.",
             zh="用于判断哪一行最好的数值列；没有数值的行排在最后。",
         ),
     )

@@ -22,7 +22,7 @@ class ConvertParams(Params):
         Shape.MESSAGES,
         title=Text(en="Target format", zh="目标格式"),
         help=Text(
-            en="The format of the rows afterwards. What a row holds beyond it stays in further columns.",
+            en="Output format. Other fields are kept as additional columns.",
             zh="转换后的数据格式；目标格式放不下的内容保留在其他列中。",
         ),
     )
@@ -30,7 +30,7 @@ class ConvertParams(Params):
         None,
         title=Text(en="Source format", zh="源格式"),
         help=Text(
-            en="How the rows are read; by default as the format of the dataset, or as what is detected.",
+            en="Input format. Defaults to the dataset's format or the detected one.",
             zh="按何种格式读取；默认为数据集的格式，未知时自动识别。",
         ),
     )
@@ -38,7 +38,7 @@ class ConvertParams(Params):
         {},
         title=Text(en="Columns", zh="列"),
         help=Text(
-            en="Columns by the role that they play, such as prompt or answer, where their names do not say.",
+            en="Column mapping by role, e.g. prompt or answer, if it can't be detected from the names.",
             zh="当列名无法说明时，指定各角色（如 prompt、answer）对应的列。",
         ),
     )
@@ -46,8 +46,9 @@ class ConvertParams(Params):
         None,
         title=Text(en="Final answer", zh="最终答案"),
         help=Text(
-            en="What of a solution is the answer: after #### (gsm8k), in \\boxed{} (boxed), either or all "
-            "of it (auto), all of it (whole). By default auto for verl RL and whole for other formats.",
+            en="How to extract the final answer: after #### (gsm8k), in \\boxed{} (boxed), "
+            "either one or else the full text (auto), or the full text (whole). Defaults "
+            "to auto for verl RL and whole otherwise.",
             zh="从解答中提取答案的方式：#### 之后（gsm8k）、\\boxed{} 之内（boxed）、"
             "依次尝试否则取全文（auto）、全文（whole）。默认：verl RL 为 auto，其他格式为 whole。",
         ),
@@ -61,8 +62,8 @@ class Convert(RowOperator):
     group = "convert"
     title = Text(en="Convert format", zh="转换格式")
     help = Text(
-        en="Converts between Alpaca, ShareGPT, messages, prompt and answer, preference pairs, labelled "
-        "answers, verl's files and plain text.",
+        en="Converts between Alpaca, ShareGPT, messages, prompt–answer, preference pairs, "
+        "labeled responses, verl and plain text formats.",
         zh="在 Alpaca、ShareGPT、消息、问答、偏好对、带标签回答、verl 文件与纯文本之间转换。",
     )
     Params = ConvertParams

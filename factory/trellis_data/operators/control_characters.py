@@ -36,8 +36,9 @@ class ControlCharactersParams(TextParams):
         ["control", "zero_width", "direction", "private_use"],
         title=Text(en="Remove", zh="移除"),
         help=Text(
-            en="Control characters and terminal sequences (tabs and line ends stay), zero-width characters "
-            "(joiners that a script or an emoji needs stay), direction marks, private-use characters.",
+            en="Control characters and terminal sequences (except tabs and newlines), "
+            "zero-width characters (except joiners needed by scripts or emoji), direction "
+            "marks, private-use characters.",
             zh="控制字符与终端转义序列（保留制表符和换行）、零宽字符（保留文字或表情所需的连接符）、"
             "方向标记、私有区字符。",
         ),
@@ -46,10 +47,10 @@ class ControlCharactersParams(TextParams):
         0.05,
         ge=0,
         le=1,
-        title=Text(en="Largest share of broken characters", zh="损坏字符的最大占比"),
+        title=Text(en="Max share of garbled characters", zh="损坏字符的最大占比"),
         help=Text(
-            en="Drops rows in which more of the characters than this are control characters, private-use or "
-            "replacement characters (�): the text was decoded wrongly. Empty: never.",
+            en="Drops rows with a larger share of control, private-use or replacement "
+            "characters (�), a sign of wrong decoding. Leave empty to disable.",
             zh="若控制字符、私有区字符和替换字符（�）占比超过该值则删除该行：文本解码有误。留空则不删除。",
         ),
     )
@@ -62,7 +63,7 @@ class ControlCharacters(TextOperator):
     group = "clean"
     title = Text(en="Invisible characters", zh="不可见字符")
     help = Text(
-        en="Removes control, zero-width and private-use characters; drops rows with too many broken ones.",
+        en="Removes control, zero-width and private-use characters and drops garbled rows.",
         zh="移除控制字符、零宽字符和私有区字符；删除损坏字符过多的行。",
     )
     Params = ControlCharactersParams

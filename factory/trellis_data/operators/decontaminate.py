@@ -34,15 +34,15 @@ class DecontaminateParams(TextParams):
         min_length=1,
         title=Text(en="Benchmarks", zh="基准"),
         help=Text(
-            en="Names of the files (Parquet or JSONL) that hold the benchmarks' items.",
+            en="Names of the files (Parquet or JSONL) with the benchmark items.",
             zh="包含基准题目的文件（Parquet 或 JSONL）名称。",
         ),
     )
     benchmark_columns: list[str] | None = knob(
         None,
-        title=Text(en="Columns of the benchmarks", zh="基准的列"),
+        title=Text(en="Benchmark columns", zh="基准的列"),
         help=Text(
-            en="Which columns of these files count, such as the question; by default all that hold texts.",
+            en="Which columns to compare, e.g. the question. Defaults to all text columns.",
             zh="这些文件中参与比较的列（如题目）；默认为所有文本列。",
         ),
     )
@@ -50,11 +50,10 @@ class DecontaminateParams(TextParams):
         13,
         ge=4,
         le=50,
-        title=Text(en="Words in a row", zh="连续词数"),
+        title=Text(en="N-gram size", zh="连续词数"),
         help=Text(
-            en="A row is hit where so many words in a row are those of an item (GPT-3 took 13); case, "
-            "width and "
-            "punctuation do not count, a Chinese character is a word.",
+            en="A row matches if it shares an n-gram of this size with an item (GPT-3 used "
+            "13). Ignores case, width and punctuation; Chinese characters count as words.",
             zh="连续这么多个词与题目相同即命中（GPT-3 取 13）；忽略大小写、全半角和标点，一个汉字为一个词。",
         ),
     )
@@ -62,11 +61,10 @@ class DecontaminateParams(TextParams):
         8,
         ge=1,
         le=50,
-        title=Text(en="Shortest item", zh="最短题目"),
+        title=Text(en="Min item length", zh="最短题目"),
         help=Text(
-            en="An item with fewer words than are looked for in a row is hit only by a text that is "
-            "the same as a "
-            "whole; one that is shorter than this is left out, since it could be anything ('yes').",
+            en="Items shorter than the n-gram size only match identical texts; items shorter "
+            "than this are skipped, because they are too generic ('yes').",
             zh="词数不足的题目仅在整段文本完全相同时命中；比该值更短的题目（如“是”）不参与比较。",
         ),
     )
@@ -74,7 +72,7 @@ class DecontaminateParams(TextParams):
         "drop",
         title=Text(en="Action", zh="处理方式"),
         help=Text(
-            en="Drop rows that are hit, or keep them and name the item in the column 'contamination'.",
+            en="Drop matching rows, or keep them and add the item's name in a 'contamination' column.",
             zh="删除命中的行，或保留并在 contamination 列中写明题目。",
         ),
     )
@@ -95,7 +93,7 @@ class Decontaminate(TextOperator):
     group = "clean"
     title = Text(en="Benchmark decontamination", zh="基准去污染")
     help = Text(
-        en="Drops rows that share 13 words in a row with an item of a benchmark, and names the items.",
+        en="Drops rows that share a 13-gram with a benchmark item.",
         zh="删除与基准题目有连续 13 个词相同的行，并列出相应题目。",
     )
     Params = DecontaminateParams

@@ -28,32 +28,31 @@ class EmptyAnswersParams(TextParams):
     where: Where = knob(
         "answer",
         title=Text(en="Texts", zh="文本范围"),
-        help=Text(en="Which texts of a row are looked at.", zh="对一行中的哪些文本生效。"),
+        help=Text(en="Which texts to process.", zh="对一行中的哪些文本生效。"),
     )
     kinds: list[Kind] = knob(
         ["empty", "placeholder", "punctuation", "disclaimer", "repeats_prompt"],
         title=Text(en="Kinds", zh="类别"),
         help=Text(
-            en="Empty; a placeholder such as N/A or TODO; only punctuation; a disclaimer ('As an AI language "
-            "model …') in place of an answer; the prompt once more.",
+            en="Empty; a placeholder such as N/A or TODO; only punctuation; a disclaimer ('As "
+            "an AI language model …'); a repetition of the prompt.",
             zh="空；N/A、TODO 等占位符；仅有标点；以“作为一个人工智能语言模型…”之类声明代替回答；"
             "重复提示内容。",
         ),
     )
     placeholders: list[str] = knob(
         [],
-        title=Text(en="Further placeholders", zh="补充占位符"),
+        title=Text(en="Additional placeholders", zh="补充占位符"),
         help=Text(
-            en="Texts that count as a placeholder where they are the whole answer; upper and lower "
-            "case are one.",
+            en="Answers equal to one of these count as placeholders (case-insensitive).",
             zh="若整个回答即为这些文字则视为占位符；不区分大小写。",
         ),
     )
     disclaimers: list[str] = knob(
         [],
-        title=Text(en="Further disclaimers", zh="补充声明语"),
+        title=Text(en="Additional disclaimers", zh="补充声明语"),
         help=Text(
-            en="Texts that count as a disclaimer where an answer begins with them.",
+            en="Answers starting with one of these count as disclaimers.",
             zh="若回答以这些文字开头则视为声明语。",
         ),
     )
@@ -66,7 +65,7 @@ class EmptyAnswers(TextOperator):
     group = "clean"
     title = Text(en="Empty answers", zh="空回答")
     help = Text(
-        en="Drops rows with an answer that is empty, a placeholder, a disclaimer or the prompt once more.",
+        en="Drops rows whose answer is empty, a placeholder, a disclaimer or a repetition of the prompt.",
         zh="删除回答为空、占位符、声明语或重复提示的行。",
     )
     Params = EmptyAnswersParams

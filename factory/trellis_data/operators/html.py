@@ -57,17 +57,16 @@ class HtmlParams(TextParams):
         "strip",
         title=Text(en="Action", zh="处理方式"),
         help=Text(
-            en="Keep only the text that a browser would show, drop rows with markup, or keep the "
-            "markup and only "
-            "look at its share.",
+            en="Keep only the visible text, drop rows with markup, or keep the markup and "
+            "only check its share.",
             zh="只保留浏览器会显示的文字、删除含标记的行，或保留标记而只检查占比。",
         ),
     )
     entities: bool = knob(
         True,
-        title=Text(en="Entities to characters", zh="转换字符实体"),
+        title=Text(en="Decode entities", zh="转换字符实体"),
         help=Text(
-            en="&amp;amp; becomes &, &amp;#20013; becomes 中; also where there are no tags.",
+            en="&amp;amp; becomes &, &amp;#20013; becomes 中, even without tags.",
             zh="&amp;amp; 变为 &，&amp;#20013; 变为 中；没有标签时也转换。",
         ),
     )
@@ -75,9 +74,9 @@ class HtmlParams(TextParams):
         0.5,
         ge=0,
         le=1,
-        title=Text(en="Largest share of markup", zh="标记的最大占比"),
+        title=Text(en="Max markup share", zh="标记的最大占比"),
         help=Text(
-            en="Drops rows in which tags make up more of the characters than this. Empty: never.",
+            en="Drops rows with a larger share of tag characters. Leave empty to disable.",
             zh="若标签占字符的比例超过该值则删除该行。留空则不删除。",
         ),
     )
@@ -90,9 +89,8 @@ class Html(TextOperator):
     group = "clean"
     title = Text(en="HTML and markup", zh="HTML 与标记")
     help = Text(
-        en="Turns HTML into the text that it shows and drops rows that are mostly markup; code between "
-        "backticks "
-        "is left alone.",
+        en="Converts HTML to plain text and drops rows that are mostly markup. Code in "
+        "backticks is unchanged.",
         zh="将 HTML 转为其显示的文字，并删除以标记为主的行；反引号内的代码不受影响。",
     )
     Params = HtmlParams

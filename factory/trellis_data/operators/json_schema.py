@@ -23,8 +23,7 @@ class JsonSchemaParams(Params):
         ...,
         title=Text(en="JSON Schema", zh="JSON 模式"),
         help=Text(
-            en="The schema (draft 4 to 2020-12) that every row has to fulfil. References to other addresses "
-            "are not followed.",
+            en="The schema (draft 4 to 2020-12) every row must match. Remote references are not resolved.",
             zh="每一行都必须满足的模式（draft 4 至 2020-12）。不会访问外部引用地址。",
         ),
     )
@@ -32,15 +31,15 @@ class JsonSchemaParams(Params):
         None,
         title=Text(en="Column", zh="列"),
         help=Text(
-            en="Check this column's value; one that is text is read as JSON. Empty: the whole row.",
+            en="Column to validate; text is parsed as JSON. Leave empty to validate the whole row.",
             zh="检查该列的值；文本将按 JSON 解析。留空则检查整行。",
         ),
     )
     ignore_nulls: bool = knob(
         True,
-        title=Text(en="Nulls count as absent", zh="空值视为缺失"),
+        title=Text(en="Ignore nulls", zh="空值视为缺失"),
         help=Text(
-            en="A field that only other rows have is null in a table: it is left out before the check.",
+            en="Fields missing in a row are stored as null; this removes them before validation.",
             zh="仅其他行具有的字段在表中为空值：检查前将其去除。",
         ),
     )
@@ -53,7 +52,7 @@ class JsonSchema(RowOperator):
     group = "clean"
     title = Text(en="JSON Schema", zh="JSON Schema 校验")
     help = Text(
-        en="Drops rows that do not fulfil a JSON Schema; the reason names the field.",
+        en="Drops rows that don't match a JSON Schema and reports the failing field.",
         zh="删除不满足 JSON Schema 的行；原因中给出字段路径。",
     )
     Params = JsonSchemaParams

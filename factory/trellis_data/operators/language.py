@@ -27,29 +27,29 @@ class LanguageParams(TextParams):
         [],
         title=Text(en="Keep", zh="保留"),
         help=Text(
-            en="Codes of languages (ISO 639-1, such as zh and en); rows in others are dropped. Empty: all.",
+            en="Language codes to keep (ISO 639-1, e.g. zh and en). Leave empty to keep all.",
             zh="语言代码（ISO 639-1，如 zh、en）；其他语言的行将被删除。留空则全部保留。",
         ),
     )
     drop: list[str] = knob(
         [],
         title=Text(en="Drop", zh="删除"),
-        help=Text(en="Codes of languages that are dropped.", zh="要删除的语言代码。"),
+        help=Text(en="Language codes to drop.", zh="要删除的语言代码。"),
     )
     least_confidence: float = knob(
         0.0,
         ge=0,
         le=1,
-        title=Text(en="Least confidence", zh="最低置信度"),
+        title=Text(en="Min confidence", zh="最低置信度"),
         help=Text(
-            en="Rows whose language is less certain are dropped.", zh="语言判定置信度低于该值的行将被删除。"
+            en="Drops rows with a lower language confidence.", zh="语言判定置信度低于该值的行将被删除。"
         ),
     )
     keep_unknown: bool = knob(
         True,
-        title=Text(en="Keep what has no language", zh="保留无语言的行"),
+        title=Text(en="Keep rows without a language", zh="保留无语言的行"),
         help=Text(
-            en="Formulas, numbers and code are in no language; off: such rows are dropped.",
+            en="Formulas, numbers and code have no language. If off, such rows are dropped.",
             zh="公式、数字和代码不属于任何语言；关闭则删除这类行。",
         ),
     )
@@ -58,7 +58,7 @@ class LanguageParams(TextParams):
         min_length=2,
         title=Text(en="Candidates", zh="候选语言"),
         help=Text(
-            en="Languages between which is decided; fewer are faster and surer.",
+            en="Languages to choose from. Fewer are faster and more accurate.",
             zh="参与判定的语言；越少越快、越准。",
         ),
     )
@@ -66,16 +66,17 @@ class LanguageParams(TextParams):
         300,
         ge=50,
         le=5000,
-        title=Text(en="Characters looked at", zh="检查的字符数"),
+        title=Text(en="Sample length", zh="检查的字符数"),
         help=Text(
-            en="The beginning of a row by which its language is told.", zh="依据每行开头的这些字符判断语言。"
+            en="Number of characters at the start of a row used for detection.",
+            zh="依据每行开头的这些字符判断语言。",
         ),
     )
     column: str | None = knob(
         None,
-        title=Text(en="Write to column", zh="写入列"),
+        title=Text(en="Output column", zh="写入列"),
         help=Text(
-            en="A column that the language's code is written to. Empty: none.",
+            en="Column for the detected language code. Leave empty for none.",
             zh="写入语言代码的列名。留空则不写。",
         ),
     )
@@ -96,7 +97,7 @@ class Language(TextOperator):
     group = "clean"
     title = Text(en="Language", zh="语言")
     help = Text(
-        en="Tells each row's language, keeps or drops by it, and can write it to a column.",
+        en="Detects each row's language, filters by it, and optionally writes it to a column.",
         zh="识别每行的语言，据此保留或删除，并可写入列。",
     )
     Params = LanguageParams

@@ -29,29 +29,27 @@ class LengthParams(TextParams):
         "tokens",
         title=Text(en="Unit", zh="单位"),
         help=Text(
-            en="Tokens of the model's own tokenizer (a chat template's marks are not counted), characters, "
-            "or turns of a conversation.",
-            zh="所选模型自己的词元（不含对话模板的标记）、字符，或对话的轮数。",
+            en="Tokens (without chat template tokens), characters, or conversation turns.",
+            zh="所选模型自己的 Token（不含对话模板的标记）、字符，或对话的轮数。",
         ),
     )
     minimum: int | None = knob(
         None,
         ge=0,
-        title=Text(en="At least", zh="最少"),
-        help=Text(en="Shorter ones are dropped.", zh="更短的将被删除。"),
+        title=Text(en="Min", zh="最少"),
+        help=Text(en="Minimum; shorter rows are dropped.", zh="更短的将被删除。"),
     )
     maximum: int | None = knob(
         None,
         ge=0,
-        title=Text(en="At most", zh="最多"),
-        help=Text(en="Longer ones are dropped.", zh="更长的将被删除。"),
+        title=Text(en="Max", zh="最多"),
+        help=Text(en="Maximum; longer rows are dropped.", zh="更长的将被删除。"),
     )
     scope: Literal["row", "text"] = knob(
         "row",
-        title=Text(en="Measured on", zh="度量对象"),
+        title=Text(en="Applies to", zh="度量对象"),
         help=Text(
-            en="The row's texts together, or every single text: then one that is too short or too long drops "
-            "the row.",
+            en="The row as a whole, or each text: then a single text out of range drops the row.",
             zh="整行文本合计，或逐条文本：任何一条过短或过长都会删除该行。",
         ),
     )
@@ -74,8 +72,8 @@ class Length(TextOperator):
     group = "clean"
     title = Text(en="Length", zh="长度")
     help = Text(
-        en="Drops rows that are too short or too long, in the model's own tokens, characters or turns.",
-        zh="按模型自己的词元数、字符数或轮数删除过短或过长的行。",
+        en="Drops rows that are too short or too long, in tokens, characters or turns.",
+        zh="按模型自己的 Token 数、字符数或轮数删除过短或过长的行。",
     )
     Params = LengthParams
     params: LengthParams

@@ -35,45 +35,42 @@ class NormaliseTextParams(TextParams):
 
     repair: bool = knob(
         True,
-        title=Text(en="Repair wrong decoding", zh="修复乱码"),
+        title=Text(en="Fix encoding errors", zh="修复乱码"),
         help=Text(
-            en="Repairs texts that were decoded with a wrong encoding ('schÃ¶n' becomes 'schön'), with ftfy.",
+            en="Fixes mojibake ('schÃ¶n' becomes 'schön') with ftfy.",
             zh="使用 ftfy 修复以错误编码解码的文本（如“schÃ¶n”恢复为“schön”）。",
         ),
     )
     form: Literal["NFC", "NFKC", "none"] = knob(
         "NFC",
-        title=Text(en="Unicode form", zh="Unicode 形式"),
+        title=Text(en="Unicode normalization", zh="Unicode 形式"),
         help=Text(
-            en="NFC composes accents. NFKC also makes full-width letters, ligatures and superscripts "
-            "plain ones: "
-            "it changes formulas and Chinese punctuation.",
+            en="NFC composes accents. NFKC also replaces full-width letters, ligatures and "
+            "superscripts, which changes formulas and Chinese punctuation.",
             zh="NFC 合并组合字符。NFKC 还会把全角字母、连字和上标变为普通字符：会改变公式与中文标点。",
         ),
     )
     spaces: bool = knob(
         True,
-        title=Text(en="Runs of spaces", zh="合并空格"),
+        title=Text(en="Collapse spaces", zh="合并空格"),
         help=Text(
-            en="Spaces of all kinds become plain ones; several within a line become one, those at its "
-            "end go. "
-            "Indentation and code stay.",
+            en="Collapses repeated spaces and removes trailing ones. Indentation and code are unchanged.",
             zh="各种空格变为普通空格；行内连续空格合并为一个，行尾空格移除。缩进和代码保持不变。",
         ),
     )
     blank_lines: int | None = knob(
         2,
         ge=0,
-        title=Text(en="Most blank lines", zh="最多空行数"),
+        title=Text(en="Max blank lines", zh="最多空行数"),
         help=Text(
-            en="More of them in a row are cut. Empty: as they are.",
+            en="Limits consecutive blank lines. Leave empty for no limit.",
             zh="超出的连续空行将被删减。留空则不处理。",
         ),
     )
     strip: bool = knob(
         True,
         title=Text(en="Trim", zh="去除首尾空白"),
-        help=Text(en="White space at the beginning and end goes.", zh="移除文本开头和结尾的空白。"),
+        help=Text(en="Strips leading and trailing whitespace.", zh="移除文本开头和结尾的空白。"),
     )
 
 
@@ -82,10 +79,9 @@ class NormaliseText(TextOperator):
 
     id = "normalise_text"
     group = "clean"
-    title = Text(en="Unicode and white space", zh="Unicode 与空白规范化")
+    title = Text(en="Unicode and whitespace", zh="Unicode 与空白规范化")
     help = Text(
-        en="Repairs wrong decoding and brings Unicode, spaces and line ends into one form; code keeps "
-        "its own.",
+        en="Fixes encoding errors and normalizes Unicode, spaces and line endings. Code is unchanged.",
         zh="修复乱码，统一 Unicode 形式、空格与换行；代码保持原样。",
     )
     Params = NormaliseTextParams

@@ -33,9 +33,9 @@ class PersonalDataParams(TextParams):
         _ALL,
         title=Text(en="Mask", zh="打码"),
         help=Text(
-            en="Put a mark such as [EMAIL] in the place of these: e-mail addresses, telephone numbers, "
-            "Chinese "
-            "resident identity numbers, bank cards, IP addresses, keys and tokens.",
+            en="Replace these with a placeholder such as [EMAIL]: e-mail addresses, phone "
+            "numbers, Chinese resident ID numbers, bank card numbers, IP addresses, keys "
+            "and tokens.",
             zh="将以下内容替换为 [EMAIL] 等标记：电子邮箱、电话号码、居民身份证号、银行卡号、IP 地址、"
             "密钥与令牌。",
         ),
@@ -43,32 +43,31 @@ class PersonalDataParams(TextParams):
     drop: list[Kind] = knob(
         [],
         title=Text(en="Drop", zh="删除"),
-        help=Text(en="Drop rows that hold one of these.", zh="删除含有以下内容的行。"),
+        help=Text(en="Drop rows that contain any of these.", zh="删除含有以下内容的行。"),
     )
     numbered: bool = knob(
         False,
-        title=Text(en="Number the marks", zh="标记编号"),
+        title=Text(en="Number placeholders", zh="标记编号"),
         help=Text(
-            en="[EMAIL_1], [EMAIL_2]: within a row the same address has the same number, so that it "
-            "stays clear "
-            "who is who.",
+            en="[EMAIL_1], [EMAIL_2]: the same address gets the same number within a row, so "
+            "references stay consistent.",
             zh="[EMAIL_1]、[EMAIL_2]：同一行内相同内容编号相同，便于区分不同对象。",
         ),
     )
     regions: list[str] = knob(
         ["CN", "US"],
-        title=Text(en="Countries of telephone numbers", zh="电话号码所属国家"),
+        title=Text(en="Phone number countries", zh="电话号码所属国家"),
         help=Text(
-            en="Countries (ISO 3166, such as CN and US) whose numbers are known without a prefix such "
-            "as +44.",
+            en="Countries (ISO 3166, e.g. CN and US) whose phone numbers are detected without "
+            "an international prefix.",
             zh="无需 +44 等国际区号即可识别其号码的国家（ISO 3166 代码，如 CN、US）。",
         ),
     )
     private_addresses: bool = knob(
         False,
-        title=Text(en="Private IP addresses too", zh="包含内网 IP"),
+        title=Text(en="Include private IP addresses", zh="包含内网 IP"),
         help=Text(
-            en="Also 127.0.0.1, 192.168.1.1 and the like, which name nobody.",
+            en="Also match 127.0.0.1, 192.168.1.1 and so on, which don't identify anyone.",
             zh="也包含 127.0.0.1、192.168.1.1 等不指向任何人的地址。",
         ),
     )
@@ -87,9 +86,8 @@ class PersonalData(TextOperator):
     group = "clean"
     title = Text(en="Personal data", zh="个人信息")
     help = Text(
-        en="Masks e-mail addresses, telephone numbers, identity numbers, bank cards, IP addresses and "
-        "keys, or "
-        "drops rows with them.",
+        en="Masks e-mail addresses, phone numbers, ID numbers, bank card numbers, IP "
+        "addresses and keys, or drops rows that contain them.",
         zh="对邮箱、电话、身份证号、银行卡、IP 地址和密钥打码，或删除含有它们的行。",
     )
     Params = PersonalDataParams

@@ -52,8 +52,8 @@ def _limit(en: str, zh: str) -> float | None:
         le=1,
         title=Text(en=en, zh=zh),
         help=Text(
-            en="Largest share of a text's characters (or lines) that may be this. Empty: as the rules say; 1 "
-            "switches it off.",
+            en="Max share of a text's characters (or lines). Defaults to the rule set's "
+            "value; 1 disables it.",
             zh="该部分占文本字符（或行）的最大比例。留空则采用所选规则；1 表示关闭。",
         ),
     )
@@ -67,18 +67,16 @@ class RepetitionParams(TextParams):
         "chat",
         title=Text(en="Rules", zh="规则"),
         help=Text(
-            en="For conversations and solutions: only what goes round in circles. For pages of the "
-            "web: the strict "
-            "rules of Gopher (Rae et al. 2021).",
+            en="chat: only drops degenerate loops. web: the strict Gopher rules (Rae et al. 2021).",
             zh="对话与解答：仅针对循环重复的内容。网页：采用严格的 Gopher 规则（Rae 等，2021）。",
         ),
     )
     least_words: int = knob(
         20,
         ge=1,
-        title=Text(en="Least words", zh="最少词数"),
+        title=Text(en="Min words", zh="最少词数"),
         help=Text(
-            en="Shorter texts are not looked at; a Chinese character counts as a word.",
+            en="Shorter texts are skipped. Chinese characters count as words.",
             zh="更短的文本不检查；一个汉字计为一个词。",
         ),
     )
@@ -107,8 +105,7 @@ class Repetition(TextOperator):
     group = "clean"
     title = Text(en="Repetition", zh="重复内容")
     help = Text(
-        en="Drops rows with texts that repeat lines or runs of words (Gopher's rules); Chinese by "
-        "characters.",
+        en="Drops rows with repeated lines or n-grams (Gopher rules; by characters for Chinese).",
         zh="删除重复行或重复词组过多的行（Gopher 规则）；中文按字计算。",
     )
     Params = RepetitionParams

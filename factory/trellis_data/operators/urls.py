@@ -34,33 +34,32 @@ class UrlsParams(TextParams):
         "mask",
         title=Text(en="Action", zh="处理方式"),
         help=Text(
-            en="Put a mark in their place, remove them (a Markdown link keeps its text), drop the row, "
-            "or keep "
-            "them and only look at the share.",
+            en="Replace them with a placeholder, remove them (Markdown links keep their "
+            "text), drop the row, or keep them and only check their share.",
             zh="替换为标记、移除（Markdown 链接保留文字）、删除该行，或保留而只检查占比。",
         ),
     )
     mark: str = knob(
         "[URL]",
         max_length=40,
-        title=Text(en="Mark", zh="标记"),
-        help=Text(en="What stands in an address's place.", zh="替换网址的文字。"),
+        title=Text(en="Placeholder", zh="标记"),
+        help=Text(en="Text that replaces a URL.", zh="替换网址的文字。"),
     )
     largest_share: float | None = knob(
         None,
         ge=0,
         le=1,
-        title=Text(en="Largest share", zh="最大占比"),
+        title=Text(en="Max share", zh="最大占比"),
         help=Text(
-            en="Drops rows in which addresses make up more of the characters than this.",
+            en="Drops rows with a larger share of URL characters.",
             zh="若网址占字符的比例超过该值则删除该行。",
         ),
     )
     keep_code: bool = knob(
         True,
-        title=Text(en="Leave code alone", zh="不改动代码"),
+        title=Text(en="Skip code", zh="不改动代码"),
         help=Text(
-            en="Addresses in code (between backticks) stay as they are.",
+            en="URLs in code (in backticks) are unchanged.",
             zh="代码（反引号内）中的网址保持不变。",
         ),
     )
@@ -71,9 +70,9 @@ class Urls(TextOperator):
 
     id = "urls"
     group = "clean"
-    title = Text(en="Web addresses", zh="网址")
+    title = Text(en="URLs", zh="网址")
     help = Text(
-        en="Masks or removes web addresses; drops rows that mostly consist of them.",
+        en="Masks or removes URLs and drops rows that are mostly URLs.",
         zh="掩码或移除网址；删除以网址为主的行。",
     )
     Params = UrlsParams

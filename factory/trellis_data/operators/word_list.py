@@ -28,8 +28,7 @@ class WordListParams(TextParams):
         [],
         title=Text(en="Built-in lists", zh="内置词表"),
         help=Text(
-            en="Short lists in English and Chinese: refusals, disclaimers of a model, insults and "
-            "swear words.",
+            en="Short English and Chinese lists: refusals, AI disclaimers, insults and profanity.",
             zh="中英文短词表：拒答用语、模型声明语、辱骂与脏话。",
         ),
     )
@@ -37,14 +36,14 @@ class WordListParams(TextParams):
         [],
         title=Text(en="Word list files", zh="词表文件"),
         help=Text(
-            en="Names of files of the pipeline with a phrase a line (UTF-8), or a phrase a row (Parquet).",
+            en="Names of the pipeline's input files, with one phrase per line (UTF-8) or row (Parquet).",
             zh="流水线资源中的词表文件名，每行一个词（UTF-8 文本）或每条数据一个词（Parquet）。",
         ),
     )
     phrases: list[str] = knob(
         [],
         title=Text(en="Phrases", zh="词语"),
-        help=Text(en="Further words and phrases.", zh="补充的词语。"),
+        help=Text(en="Additional words and phrases.", zh="补充的词语。"),
     )
     action: Literal["drop", "mask"] = knob(
         "drop",
@@ -54,21 +53,21 @@ class WordListParams(TextParams):
     mark: str = knob(
         "***",
         max_length=40,
-        title=Text(en="Mark", zh="标记"),
-        help=Text(en="What stands in a phrase's place.", zh="替换词语的文字。"),
+        title=Text(en="Placeholder", zh="标记"),
+        help=Text(en="Text that replaces a phrase.", zh="替换词语的文字。"),
     )
     allowed: int = knob(
         0,
         ge=0,
         title=Text(en="Allowed", zh="允许次数"),
-        help=Text(en="Rows with no more phrases than this are kept.", zh="命中次数不超过该值的行予以保留。"),
+        help=Text(en="Rows with at most this many phrases are kept.", zh="命中次数不超过该值的行予以保留。"),
     )
     first_characters: int | None = knob(
         None,
         ge=1,
-        title=Text(en="Only at the beginning", zh="仅限开头"),
+        title=Text(en="Only at the start", zh="仅限开头"),
         help=Text(
-            en="Only phrases that begin within so many characters count: a refusal stands at the beginning.",
+            en="Only count phrases that start within this many characters, e.g. for refusals.",
             zh="仅统计在前若干字符内出现的词语：拒答通常出现在开头。",
         ),
     )
@@ -81,8 +80,7 @@ class WordList(TextOperator):
     group = "clean"
     title = Text(en="Word lists", zh="词表过滤")
     help = Text(
-        en="Drops rows that hold words or phrases of a list (refusals, toxic language, your own), or "
-        "masks them.",
+        en="Drops or masks rows with listed phrases (refusals, toxic language or your own).",
         zh="删除含有词表词语（拒答、有害语言或自定义）的行，或对其打码。",
     )
     Params = WordListParams

@@ -26,16 +26,15 @@ class DifficultyParams(Params):
         min_length=1,
         title=Text(en="Attempts", zh="尝试结果"),
         help=Text(
-            en="A column with the share of attempts that passed (0 to 1), or with a list of the "
-            "attempts' rewards.",
+            en="Column with a pass rate (0 to 1) or a list of rewards.",
             zh="通过率（0 到 1）所在的列，或各次尝试奖励的列表列。",
         ),
     )
     passes_from: float = knob(
         1.0,
-        title=Text(en="Passes from", zh="通过阈值"),
+        title=Text(en="Passing reward", zh="通过阈值"),
         help=Text(
-            en="The reward from which on an attempt in a list has passed.",
+            en="Minimum reward for an attempt to count as passed.",
             zh="列表中的奖励达到该值即视为通过。",
         ),
     )
@@ -44,7 +43,7 @@ class DifficultyParams(Params):
         min_length=1,
         title=Text(en="Column", zh="列"),
         help=Text(
-            en="The column that the difficulty is written to: the share of attempts that did not pass.",
+            en="Output column for the difficulty (1 − pass rate).",
             zh="写入难度（未通过的比例）的列。",
         ),
     )
@@ -52,9 +51,9 @@ class DifficultyParams(Params):
         0.0,
         ge=0,
         le=1,
-        title=Text(en="Easiest", zh="最低难度"),
+        title=Text(en="Min difficulty", zh="最低难度"),
         help=Text(
-            en="Rows that are easier are dropped: what always passes teaches nothing.",
+            en="Drops easier rows; rows that always pass give no learning signal.",
             zh="更容易的行将被删除：总能通过的题目没有训练价值。",
         ),
     )
@@ -62,9 +61,9 @@ class DifficultyParams(Params):
         1.0,
         ge=0,
         le=1,
-        title=Text(en="Hardest", zh="最高难度"),
+        title=Text(en="Max difficulty", zh="最高难度"),
         help=Text(
-            en="Rows that are harder are dropped: what never passes teaches nothing either.",
+            en="Drops harder rows; rows that never pass give no learning signal either.",
             zh="更难的行将被删除：从不通过的题目同样没有训练价值。",
         ),
     )
@@ -83,8 +82,7 @@ class Difficulty(RowOperator):
     group = "score"
     title = Text(en="Difficulty", zh="难度")
     help = Text(
-        en="Tells from pass rates or rewards of attempts how hard a row is, and drops what is too easy "
-        "or too hard.",
+        en="Computes difficulty from pass rates or rewards and drops rows that are too easy or too hard.",
         zh="根据通过率或各次尝试的奖励判断每行难度，并可删除过易或过难的行。",
     )
     Params = DifficultyParams

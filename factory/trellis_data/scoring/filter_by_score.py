@@ -28,29 +28,27 @@ class FilterByScoreParams(Params):
         min_length=1,
         title=Text(en="Score", zh="分数"),
         help=Text(
-            en="A column of numbers, or a part of one, such as quality.total or difficulty.",
+            en="Numeric column or field, e.g. quality.total or difficulty.",
             zh="数值列或其分项，如 quality.total、difficulty。",
         ),
     )
     minimum: float | None = knob(
         None,
-        title=Text(en="At least", zh="最低"),
-        help=Text(en="Rows with a lower score are dropped.", zh="分数更低的行将被删除。"),
+        title=Text(en="Min", zh="最低"),
+        help=Text(en="Minimum score; rows below are dropped.", zh="分数更低的行将被删除。"),
     )
     maximum: float | None = knob(
         None,
-        title=Text(en="At most", zh="最高"),
-        help=Text(en="Rows with a higher score are dropped.", zh="分数更高的行将被删除。"),
+        title=Text(en="Max", zh="最高"),
+        help=Text(en="Maximum score; rows above are dropped.", zh="分数更高的行将被删除。"),
     )
     best_share: float | None = knob(
         None,
         gt=0,
         le=1,
-        title=Text(en="Best share", zh="保留最优比例"),
+        title=Text(en="Top share", zh="保留最优比例"),
         help=Text(
-            en="Of the rows within the bounds this share with the highest scores goes on; among equal "
-            "ones those "
-            "that come first.",
+            en="Keeps this share of the highest-scoring rows within the bounds. Ties go to earlier rows.",
             zh="在范围内的行中保留分数最高的这一比例；分数相同时保留靠前者。",
         ),
     )
@@ -58,7 +56,7 @@ class FilterByScoreParams(Params):
         False,
         title=Text(en="Keep rows without a score", zh="保留无分数的行"),
         help=Text(
-            en="Rows whose score is empty, such as where a judge failed.", zh="分数为空的行，例如评审失败时。"
+            en="Rows without a score, e.g. because a judge failed.", zh="分数为空的行，例如裁判失败时。"
         ),
     )
 

@@ -23,11 +23,11 @@ class JudgeParams(Params):
     scorer: str = knob(
         ...,
         min_length=1,
-        title=Text(en="Judge", zh="评审"),
+        title=Text(en="Judge", zh="裁判"),
         help=Text(
             en="Name of a judge that is set up where the pipeline runs; its calls are paced and "
             "bounded in cost.",
-            zh="运行环境中已配置的评审名称；调用受速率和费用上限限制。",
+            zh="运行环境中已配置的裁判名称；调用受速率和费用上限限制。",
         ),
     )
     column: str = knob(
@@ -36,7 +36,7 @@ class JudgeParams(Params):
         title=Text(en="Column", zh="列"),
         help=Text(
             en="The column that the score (0 to 1) is written to; empty where the judge gave none.",
-            zh="写入评分（0 到 1）的列；评审未给出时为空。",
+            zh="写入评分（0 到 1）的列；裁判未给出时为空。",
         ),
     )
     characters: int = knob(
@@ -46,7 +46,7 @@ class JudgeParams(Params):
         title=Text(en="Characters shown", zh="展示的字符数"),
         help=Text(
             en="The judge sees so much of a prompt and of an answer: it bounds what a call costs.",
-            zh="评审最多看到提示和回答的这些字符，以限制每次调用的费用。",
+            zh="裁判最多看到提示和回答的这些字符，以限制每次调用的费用。",
         ),
     )
 
@@ -56,10 +56,10 @@ class Judge(RowOperator):
 
     id = "judge"
     group = "score"
-    title = Text(en="Judge", zh="模型评审")
+    title = Text(en="Judge", zh="模型裁判")
     help = Text(
-        en="Lets a language model or a reward model score each row's answer; the score can count in "
-        "the quality.",
+        en="Scores each answer with a language model or reward model. The score can be "
+        "part of the quality score.",
         zh="由语言模型或奖励模型为每行回答打分；该分数可计入质量评分。",
     )
     Params = JudgeParams

@@ -36,7 +36,7 @@ def _weight(default: float, en: str, zh: str) -> float:
         le=100,
         title=Text(en=f"Weight of {en}", zh=f"{zh}权重"),
         help=Text(
-            en="Its part in the total; 0 leaves it out. A part that cannot be told does not count.",
+            en="Weight in the total score; 0 excludes it. Scores that can't be computed are ignored.",
             zh="在总分中的比重；0 表示不计。无法判断的分项不计入。",
         ),
     )
@@ -50,15 +50,15 @@ class QualityParams(Params):
         "quality",
         min_length=1,
         title=Text(en="Column", zh="列"),
-        help=Text(en="The column that the scores are written to.", zh="写入评分的列。"),
+        help=Text(en="Output column for the scores.", zh="写入评分的列。"),
     )
     good_length: int = knob(
         60,
         ge=1,
         le=100_000,
-        title=Text(en="Good length", zh="理想长度"),
+        title=Text(en="Target length", zh="理想长度"),
         help=Text(
-            en="Words from which on an answer is long enough; a Chinese character counts as a word.",
+            en="Number of words that counts as long enough. Chinese characters count as words.",
             zh="达到该词数的回答即视为长度充足；一个汉字计为一个词。",
         ),
         unit="words",
@@ -70,14 +70,13 @@ class QualityParams(Params):
     weight_format: float = _weight(1.0, "format", "格式")
     judge: str | None = knob(
         None,
-        title=Text(en="Column of a judge", zh="评审分数列"),
+        title=Text(en="Judge column", zh="裁判分数列"),
         help=Text(
-            en="A column of numbers from 0 to 1, such as a judge or a reward model wrote, that counts "
-            "as a part.",
-            zh="取值 0 到 1 的数值列（如评审模型或奖励模型所写），作为一个分项计入。",
+            en="Column with scores from 0 to 1, e.g. from a judge or reward model, to include in the total.",
+            zh="取值 0 到 1 的数值列（如裁判模型或奖励模型所写），作为一个分项计入。",
         ),
     )
-    weight_judge: float = _weight(3.0, "the judge", "评审")
+    weight_judge: float = _weight(3.0, "the judge", "裁判")
 
     @model_validator(mode="after")
     def _check_weights(self) -> "QualityParams":
@@ -95,9 +94,9 @@ class Quality(RowOperator):
     group = "score"
     title = Text(en="Quality", zh="质量评分")
     help = Text(
-        en="Scores each row's answer from 0 to 1: length, diversity, repetition, relevance to the "
-        "prompt, format, "
-        "and a total; no model needed. Of a preference pair the chosen answer counts.",
+        en="Scores each answer from 0 to 1 by length, diversity, repetition, relevance to "
+        "the prompt and format, plus a total. No model required. For preference pairs, "
+        "scores the chosen response.",
         zh="为每行回答打 0 到 1 分：长度、多样性、重复、与提示的相关性、格式及总分；无需模型。"
         "偏好数据只计被选回答。",
     )

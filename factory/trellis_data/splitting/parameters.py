@@ -20,10 +20,10 @@ class SplitParams(TextParams):
 
     mode: Mode = knob(
         "random",
-        title=Text(en="How", zh="切分方式"),
+        title=Text(en="Method", zh="划分方式"),
         help=Text(
-            en="By chance, evenly within classes, by time, by groups that stay together, or with similar "
-            "texts together.",
+            en="random, stratified by class, by time, keeping groups together, or keeping "
+            "similar texts together.",
             zh="随机、按类别分层、按时间、按组（同组不拆分），或让相似文本始终在一起。",
         ),
     )
@@ -31,35 +31,36 @@ class SplitParams(TextParams):
         {"train": 0.9, "validation": 0.05, "test": 0.05},
         title=Text(en="Shares", zh="比例"),
         help=Text(
-            en="Share of the rows of each part; they add up to 1. By time the first part is the oldest.",
-            zh="各部分所占比例，总和为 1。按时间切分时第一部分最旧。",
+            en="Share of rows per split, adding up to 1. When splitting by time, the first "
+            "split is the oldest.",
+            zh="各部分所占比例，总和为 1。按时间划分时第一部分最旧。",
         ),
     )
     counts: dict[str, int] | None = knob(
         None,
-        title=Text(en="Numbers of rows", zh="行数"),
+        title=Text(en="Row counts", zh="行数"),
         help=Text(
-            en="Rows of each part instead of shares; what is left goes to the part named under 'Rest'.",
+            en="Rows per split, instead of shares. The remaining rows go to the split named in 'Remainder'.",
             zh="用行数代替比例；剩余的行归入“其余部分”。",
         ),
     )
     rest: str = knob(
         "train",
-        title=Text(en="Rest", zh="其余部分"),
-        help=Text(en="Part of the rows that no number asks for.", zh="未被行数指定的行所属的部分。"),
+        title=Text(en="Remainder", zh="其余部分"),
+        help=Text(en="Split that gets the remaining rows.", zh="未被行数指定的行所属的部分。"),
     )
     by: str | None = knob(
         None,
         title=Text(en="Column", zh="依据列"),
         help=Text(
-            en="Column of the classes, the time or the group; scores (decimal numbers) are put into classes.",
+            en="Column with the class, time or group. Scores (decimal numbers) are binned.",
             zh="类别、时间或分组所在的列；小数分数会先分档。",
         ),
     )
     buckets: int = knob(
         10,
-        title=Text(en="Classes of scores", zh="分数档数"),
-        help=Text(en="Into how many classes of equal size scores are put.", zh="把分数按等量分成多少档。"),
+        title=Text(en="Score bins", zh="分数档数"),
+        help=Text(en="Number of equal-size bins for scores.", zh="把分数按等量分成多少档。"),
         ge=2,
         le=100,
     )
@@ -67,7 +68,7 @@ class SplitParams(TextParams):
         0.5,
         title=Text(en="Similarity", zh="相似度"),
         help=Text(
-            en="Rows at least this similar (Jaccard, runs of words) stay together, and so do chains of them.",
+            en="Rows with at least this Jaccard similarity (and chains of them) stay in the same split.",
             zh="相似度（词片段 Jaccard）达到该值的行不会被拆开，连锁相似的行也一样。",
         ),
         ge=0.3,
@@ -75,9 +76,9 @@ class SplitParams(TextParams):
     )
     shingle: int = knob(
         3,
-        title=Text(en="Run of words", zh="片段长度"),
+        title=Text(en="Shingle length", zh="片段长度"),
         help=Text(
-            en="Words that are compared as one piece; in Chinese, characters.",
+            en="Words per shingle; characters for Chinese.",
             zh="作为一个片段比较的词数；中文按字计算。",
         ),
         ge=1,
@@ -87,19 +88,19 @@ class SplitParams(TextParams):
 
     compare: Literal["auto", "words", "meaning"] = knob(
         "auto",
-        title=Text(en="Similar in", zh="相似依据"),
+        title=Text(en="Compare by", zh="相似依据"),
         help=Text(
-            en="Runs of words alone, or their meaning too, by the sentence encoder all-MiniLM-L6-v2 (texts "
-            "in Latin script). 'auto' takes the meaning where the encoder is installed.",
+            en="Word n-grams only, or also semantics with the all-MiniLM-L6-v2 sentence "
+            "encoder (Latin script). 'auto' uses semantics if the encoder is installed.",
             zh="仅按词片段，或同时按语义（句向量模型 all-MiniLM-L6-v2，仅拉丁字母文本）。"
             "auto 在已安装该模型时按语义。",
         ),
     )
     cosine: float = knob(
         0.8,
-        title=Text(en="Cosine", zh="余弦相似度"),
+        title=Text(en="Cosine similarity", zh="余弦相似度"),
         help=Text(
-            en="Rows whose meanings have at least this cosine stay together.",
+            en="Rows with at least this cosine similarity stay in the same split.",
             zh="语义余弦相似度达到该值的行不会被拆开。",
         ),
         ge=0.3,

@@ -44,9 +44,9 @@ class Split(GlobalOperator):
     """Writes the part of every row into the column ``split``."""
 
     id: ClassVar[str] = "split"
-    title: ClassVar[Text] = Text(en="Split", zh="切分数据集")
+    title: ClassVar[Text] = Text(en="Split", zh="划分数据集")
     help: ClassVar[Text] = Text(
-        en="Writes into the column 'split' whether a row is for training, validation or test.",
+        en="Assigns each row to a training, validation or test split in the 'split' column.",
         zh="在 split 列中写明每一行用于训练、验证还是测试。",
     )
     group: ClassVar[Any] = "split"

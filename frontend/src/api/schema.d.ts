@@ -7714,7 +7714,7 @@ export interface components {
             keep_best_by?: components["schemas"]["BestBy"] | null;
             /**
              * Model
-             * @description Id of a registered model (mdl_...).
+             * @description ID of a registered model (mdl_...).
              */
             model: string;
             /** Name */
@@ -12150,7 +12150,7 @@ export interface components {
         StageModel: {
             /**
              * Base
-             * @description Id of a registered model (mdl_...).
+             * @description ID of a registered model (mdl_...).
              */
             base?: string | null;
             /**

@@ -12,7 +12,7 @@ function sentences(): string[] {
   const plain = [...SOURCES.matchAll(/(?:Measurement\(\s*ComponentHealth\.\w+, |message = )f?"((?:[^"\\])+)"/g)].map(([, text]) => text ?? '')
   return plain
     .filter((text) => !text.includes('{message}') && text.endsWith('.'))
-    .map((text) => text.replace("{count} worker{'s are' if count > 1 else ' is'}", '2 workers are').replace(/\{[^}]*\}/g, '7'))
+    .map((text) => text.replace("{count} worker{'s' if count > 1 else ''}", '2 workers').replace(/\{[^}]*\}/g, '7'))
 }
 
 describe('sentences of the server', () => {
@@ -23,7 +23,7 @@ describe('sentences of the server', () => {
     expect(found.filter((text) => toChinese(text) === text)).toEqual([])
   })
   it('keep names and numbers', () => {
-    expect(toChinese('Ray 2.60.0 answers. 1 node with 0 GPUs.')).toBe('Ray 2.60.0 有响应。1 个节点，0 个 GPU。')
+    expect(toChinese('Connected (Ray 2.60.0). 1 node with 0 GPUs.')).toBe('已连接（Ray 2.60.0）。1 个节点，0 个 GPU。')
     expect(toChinese('Import rows.jsonl')).toBe('导入 rows.jsonl')
     expect(toChinese('my own words')).toBe('my own words')
   })

@@ -18,7 +18,7 @@ describe('the state of the services', () => {
   })
 
   it.each([
-    ['en', 'Supervisor', 'api: started again 2 times', 'worker: given up after repeated deaths'],
+    ['en', 'Supervisor', 'api: restarted 2 times', 'worker: gave up after repeated crashes'],
     ['zh', '守护进程', 'api：已重新启动 2 次', 'worker：多次退出，已放弃'],
   ] as const)('tells what died in %s', (locale, title, restarted, lost) => {
     i18n.global.locale.value = locale

@@ -37,15 +37,15 @@ def _check_room(findings: Findings, turns: int, tokens: int) -> None:
         findings.error(
             "turns_do_not_fit",
             field,
-            f"{turns} turns do not fit into an episode of {tokens} tokens: a turn and its answer take"
-            f" {TOKENS_PER_TURN} at least.",
+            f"{turns} turns don't fit in an episode of {tokens} tokens: a turn and its tool "
+            f"output take at least {TOKENS_PER_TURN}.",
             str(turns * USUAL_TOKENS_PER_TURN),
         )
     elif share < USUAL_TOKENS_PER_TURN:
         findings.warn(
             "turns_are_short",
             field,
-            f"{turns} turns in {tokens} tokens leave {share} for a turn and its answer; many episodes will"
-            " end for want of room.",
+            f"{turns} turns in {tokens} tokens leave {share} per turn and tool output; many "
+            "episodes will run out of context.",
             str(turns * USUAL_TOKENS_PER_TURN),
         )

@@ -27,12 +27,12 @@ WITHOUT_COLUMNS = frozenset({"gdpo", "optimal_token_baseline", "tir_optimal_toke
 #: GSPO's ratio is a mean over a response's tokens and hardly leaves 1; a range this wide never clips.
 WIDE_SEQUENCE_CLIP = 0.05
 
-_NO_PULL = "The gradient of this estimator is zero on average, so in the loss it holds the policy to nothing"
+_NO_PULL = "This estimator has zero expected gradient, so it doesn't regularize the policy in the loss"
 #: Estimators of the divergence whose gradient, in the loss, is not that of the divergence.
 _WITHOUT_PULL = {
     "kl": _NO_PULL,
     "k1": _NO_PULL,
-    "abs": "In the loss this estimator's gradient is that of another distance, not of the divergence",
+    "abs": "In the loss, this estimator minimizes a different distance, not KL",
 }
 
 
@@ -55,7 +55,7 @@ def _check_group(findings: Findings, config: dict[str, Any]) -> None:
         findings.error(
             "group_of_one",
             "params.group_size",
-            "A group of one response has no other to compare it with, so its reward would not be judged.",
+            "A group size of 1 has no baseline, so the reward gives no learning signal.",
             "8",
         )
 
@@ -65,14 +65,15 @@ def _check_estimator(findings: Findings, config: dict[str, Any]) -> None:
     field = "overrides.algorithm.adv_estimator"
     if estimator in WITHOUT_COLUMNS:
         findings.error(
-            "estimator_not_supported", field, f"verl's trainer does not collect what '{estimator}' needs."
+            "estimator_not_supported", field, f"verl's trainer doesn't collect the data '{estimator}' needs."
         )
     mode = config["trainer"]["v1"]["trainer_mode"]
     if estimator == "remax" and mode != "sync":
         findings.error(
             "estimator_needs_sync",
             "overrides.trainer.v1.trainer_mode",
-            f"ReMax compares with the policy's own likeliest response of the same step; '{mode}' has none.",
+            f"ReMax needs the policy's greedy response in the same step, which '{mode}' "
+            "mode doesn't provide.",
             "sync",
         )
 
@@ -98,7 +99,7 @@ def _check_sampling(findings: Findings, config: dict[str, Any]) -> None:
         findings.warn(
             "truncated_sampling",
             "params.top_p",
-            "With a truncated distribution the sampled probabilities differ from those of the policy.",
+            "With truncated sampling, rollout probabilities differ from the policy's.",
             "1.0",
         )
 
@@ -110,21 +111,21 @@ def _check_clipping(findings: Findings, config: dict[str, Any], request: Compose
         findings.warn(
             "ineffective_clip_ratio",
             "overrides.actor_rollout_ref.actor.clip_ratio",
-            "clip_ratio_low and clip_ratio_high take its place; set those.",
+            "Overridden by clip_ratio_low and clip_ratio_high; set those instead.",
         )
     mode = actor["policy_loss"]["loss_mode"]
     if mode == "gspo" and max(low_high) > WIDE_SEQUENCE_CLIP:
         findings.warn(
             "wide_sequence_clip",
             "params.clip_ratio_high",
-            "The ratio of a whole response hardly moves; a range this wide never clips.",
+            "Sequence-level ratios stay close to 1; a range this wide never clips.",
             "0.0004",
         )
     if mode == "sapo" and actor["tau_neg"] < actor["tau_pos"]:
         findings.warn(
             "gate_favours_worse",
             "params.temperature_negative",
-            "Worse responses keep more weight than better ones, which makes training unstable.",
+            "Negative advantages keep more weight than positive ones, which destabilizes training.",
             f"{actor['tau_pos'] * 1.05:g}",
         )
 
@@ -132,9 +133,7 @@ def _check_clipping(findings: Findings, config: dict[str, Any], request: Compose
 def _check_kl(findings: Findings, config: dict[str, Any]) -> None:
     actor, algorithm = config["actor_rollout_ref"]["actor"], config["algorithm"]
     if actor["use_kl_loss"] and algorithm["use_kl_in_reward"]:
-        findings.warn(
-            "kl_twice", "params.use_kl_loss", "The divergence is penalised in the loss and in the reward."
-        )
+        findings.warn("kl_twice", "params.use_kl_loss", "KL is penalized in both the loss and the reward.")
     if actor["use_kl_loss"] and actor["kl_loss_type"] in _WITHOUT_PULL:
         findings.warn(
             "kl_without_pull",
@@ -149,9 +148,7 @@ def _check_kl(findings: Findings, config: dict[str, Any]) -> None:
     }
     for field, is_unused in unused.items():
         if is_unused:
-            findings.warn(
-                "kl_without_weight", field, "The divergence is computed in every step and weighs nothing."
-            )
+            findings.warn("kl_without_weight", field, "KL is computed in every step but has a weight of 0.")
 
 
 def _check_correction(findings: Findings, config: dict[str, Any]) -> None:
@@ -160,7 +157,7 @@ def _check_correction(findings: Findings, config: dict[str, Any]) -> None:
         findings.error(
             "nothing_to_correct",
             "params.importance_correction",
-            "A ratio that starts at the sampler's probabilities holds the correction already.",
+            "Old log-probs from the rollout engine already include the correction.",
             "none",
         )
 
@@ -173,21 +170,22 @@ def _check_dynamic_sampling(findings: Findings, config: dict[str, Any]) -> None:
         findings.error(
             "filter_needs_reward",
             "params.dynamic_sampling",
-            "A reward model on the policy's own GPUs scores after sampling, too late to filter by it.",
+            "A reward model on the policy's GPUs scores after generation, too late for dynamic sampling.",
         )
     if groups["max_num_gen_batches"] == 1:
         findings.error(
             "no_replacements",
             "params.max_generation_batches",
-            "With one batch a step no prompt can be replaced; allow more or switch dynamic sampling off.",
+            "With only one generation batch, no prompts can be replaced; allow more or "
+            "disable dynamic sampling.",
             "10",
         )
     elif 0 < groups["max_num_gen_batches"] < groups["max_inflight_gen_batches"]:
         findings.error(
             "more_at_once_than_allowed",
             "params.inflight_generation_batches",
-            f"{groups['max_inflight_gen_batches']} batches at once are more than the "
-            f"{groups['max_num_gen_batches']} that a step may sample.",
+            f"{groups['max_inflight_gen_batches']} concurrent batches exceed the maximum of "
+            f"{groups['max_num_gen_batches']} per step.",
             str(groups["max_num_gen_batches"]),
         )
 
@@ -198,13 +196,13 @@ def _check_critic_warmup(findings: Findings, config: dict[str, Any]) -> None:
         findings.error(
             "warmup_without_critic",
             "overrides.trainer.critic_warmup",
-            "There is no critic to train first; the policy would only wait.",
+            "This recipe has no critic, so a critic warm-up only delays the policy.",
             "0",
         )
     elif total is not None and warmup > total:
         findings.error(
             "policy_never_trained",
             "params.critic_warmup",
-            f"The policy's first update is at step {warmup}, after the last step {total}.",
+            f"The policy's first update would be at step {warmup}, after the last step ({total}).",
             str(total // 10),
         )

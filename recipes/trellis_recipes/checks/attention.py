@@ -29,7 +29,7 @@ def check_attention(
         findings.error(
             "flash_attention_missing",
             f"overrides.{prefix}.use_remove_padding",
-            "Packed sequences and flash attention need the package flash-attn, which is not installed.",
+            "Sequence packing and flash attention require the flash-attn package, which is not installed.",
             "false",
         )
     elif engine is Engine.VERL_PPO and has_critic(config):

@@ -28,7 +28,7 @@ def check_batches(findings: Findings, config: dict[str, Any], gpus: int) -> None
         findings.error(
             "batch_not_divisible",
             "params.batch_size",
-            f"{batch} prompts × {group} responses cannot be split evenly over {gpus} GPUs.",
+            f"{batch} prompts × {group} responses can't be divided evenly across {gpus} GPUs.",
         )
     _check_updates(findings, "update", batch, mini, group, gpus)
     if not actor["use_dynamic_bsz"] and (mini * group) % gpus == 0:
@@ -46,15 +46,15 @@ def check_lengths(findings: Findings, config: dict[str, Any]) -> None:
         findings.error(
             "too_long_for_sampler",
             "params.max_response_length",
-            f"Prompt and response may have {total} tokens, but the sampler is limited to {limit} "
-            "(actor_rollout_ref.rollout.max_model_len).",
+            f"Prompt plus response can have {total} tokens, but the rollout engine is "
+            f"limited to {limit} (actor_rollout_ref.rollout.max_model_len).",
         )
     for tokens in dict.fromkeys(_tokens_per_pass(config)):
         if tokens < total:
             findings.error(
                 "tokens_per_pass_too_small",
                 "params.max_tokens_per_gpu",
-                f"One prompt and response may have {total} tokens, more than the {tokens} of one pass.",
+                f"Prompt plus response can have {total} tokens, more than the {tokens} per micro-batch.",
                 str(total),
             )
 
@@ -65,21 +65,21 @@ def _check_updates(findings: Findings, name: str, batch: int, mini: int, group: 
         findings.error(
             "mini_batch_too_large",
             field,
-            f"An {name} of {mini} prompts is larger than the {batch} prompts of a step.",
+            f"An {name} of {mini} prompts is larger than the batch size of {batch} prompts.",
             str(batch),
         )
     elif batch % mini:
         findings.warn(
             "uneven_mini_batches",
             field,
-            f"{batch} prompts do not split evenly into {name}s of {mini}; the last is filled with padding.",
+            f"{batch} prompts can't be divided evenly into {name}s of {mini}; the last one is padded.",
             str(largest_divisor(batch, mini)),
         )
     if (mini * group) % gpus:
         findings.error(
             "batch_not_divisible",
             field,
-            f"{mini} prompts × {group} responses of an {name} cannot be split evenly over {gpus} GPUs.",
+            f"{mini} prompts × {group} responses per {name} can't be divided evenly across {gpus} GPUs.",
         )
 
 
@@ -100,7 +100,7 @@ def _check_passes(findings: Findings, per_gpu: int, sizes: list[Any]) -> None:
             findings.error(
                 "micro_batch_not_divisor",
                 MICRO_BATCH,
-                f"The {per_gpu} responses of an update on one GPU cannot be split into passes of {size}.",
+                f"{per_gpu} responses per update and GPU can't be divided into micro-batches of {size}.",
                 str(largest_divisor(per_gpu, size if isinstance(size, int) else 1)),
             )
 

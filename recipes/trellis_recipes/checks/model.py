@@ -16,7 +16,7 @@ def check_rl_model(findings: Findings, config: dict[str, Any], gpus: int) -> Non
         findings.error(
             "lora_rank_too_large",
             "params.lora_rank",
-            f"The sampler accepts ranks up to {MAX_LORA_RANK}.",
+            f"The rollout engine supports LoRA ranks up to {MAX_LORA_RANK}.",
             str(MAX_LORA_RANK),
         )
     if model["lora_rank"]:
@@ -26,7 +26,7 @@ def check_rl_model(findings: Findings, config: dict[str, Any], gpus: int) -> Non
         findings.error(
             "critic_adapter_unsupported",
             "overrides.critic.model.lora_rank",
-            "The engine cannot put an adapter on a critic: its weights are all trained.",
+            "The engine doesn't support LoRA on the critic; it is always fully fine-tuned.",
             "0",
         )
     parallel = rollout["tensor_model_parallel_size"] * rollout["data_parallel_size"]
@@ -34,6 +34,6 @@ def check_rl_model(findings: Findings, config: dict[str, Any], gpus: int) -> Non
         findings.error(
             "tensor_parallel_not_divisor",
             "params.tensor_parallel",
-            f"{gpus} GPUs cannot be split into samplers of {parallel}.",
+            f"{gpus} GPUs can't be divided into rollout replicas of {parallel}.",
             str(largest_divisor(gpus, parallel)),
         )

@@ -14,15 +14,15 @@ def check_nodes(engine: Engine, gpus: int, node_gpus: Sequence[int] | None) -> I
         return None
     total, largest = sum(node_gpus), max(node_gpus, default=0)
     if gpus > total:
-        message = f"The job asks for {gpus} GPUs and the cluster has {total}."
+        message = f"The job requests {gpus} GPUs, but the cluster has {total}."
         return _issue("not_enough_gpus", message, possible=total)
     if engine is Engine.VERL_PPO:
         return _check_spread(gpus, node_gpus)
     if gpus <= largest:
         return None
     message = (
-        f"This recipe trains on one node, and the largest has {largest} GPUs. Ask for {largest} at most; "
-        "RL alone runs on several nodes."
+        f"This recipe runs on a single node, and the largest has {largest} GPUs. "
+        f"Request at most {largest}; only RL supports multiple nodes."
     )
     return _issue("one_node_only", message, possible=largest)
 
@@ -33,7 +33,7 @@ def _check_spread(gpus: int, node_gpus: Sequence[int]) -> Issue | None:
         return None
     possible = max((count for count in range(1, gpus) if find_spread(count, node_gpus)), default=0)
     nodes = ", ".join(str(count) for count in node_gpus if count)
-    message = f"{gpus} GPUs cannot be taken in equal parts from nodes that have {nodes}."
+    message = f"{gpus} GPUs can't be split equally across nodes with {nodes}."
     return _issue("gpus_not_whole_nodes", message, possible=possible)
 
 

@@ -42,7 +42,8 @@ def _check_loss(
         findings.error(
             "kto_needs_two_rows",
             "params.micro_batch_size",
-            "KTO measures the divergence on the answers of other rows in the same pass, so a pass needs two.",
+            "KTO estimates KL from other rows in the micro-batch, so it needs a "
+            "micro-batch size of at least 2.",
             "2",
         )
     loss = knobs.get("loss_type")
@@ -50,7 +51,7 @@ def _check_loss(
         findings.error(
             "label_smoothing_without_effect",
             "params.label_smoothing",
-            f"The {loss} loss does not allow for wrong labels; the sigmoid loss does.",
+            f"The {loss} loss doesn't support label smoothing; use sigmoid.",
             "0",
         )
     low, high = USUAL_BETA
@@ -100,14 +101,14 @@ def _check_model(
             findings.error(
                 "adapter_without_modules",
                 "params.lora_targets",
-                "An adapter needs at least one module; all-linear takes every linear layer.",
+                "LoRA needs at least one target module; all-linear selects every linear layer.",
                 "all-linear",
             )
     if bits := bits_of_base(knobs):
         field = "params.quantization" if "quantization" in knobs else "params.quantize_base"
         _check_quantisation(findings, bits, knobs, request, field)
         if request.base_bits:
-            message = f"The model's files hold {request.base_bits} bits a weight already."
+            message = f"The model is already quantized to {request.base_bits} bits."
             findings.error("quantised_twice", field, message)
     elif request.base_bits:
         _check_quantisation(findings, request.base_bits, knobs, request, "model")
@@ -132,17 +133,17 @@ def _check_quantisation(
         findings.error(
             "quantization_needs_adapter",
             field,
-            f"Weights in {bits} bits cannot be trained; set a LoRA rank to train an adapter on them.",
+            f"{bits}-bit weights can't be fine-tuned directly; set a LoRA rank to train an adapter.",
         )
     if request.platform == "cpu":
         findings.error(
             "quantization_needs_gpu",
             field,
-            f"Weights in {bits} bits need an NVIDIA GPU; this platform runs on a CPU.",
+            f"{bits}-bit weights require an NVIDIA GPU; this platform runs on CPU.",
         )
     elif importlib.util.find_spec("bitsandbytes") is None:
         findings.error(
             "quantization_not_installed",
             field,
-            f"Weights in {bits} bits need the package 'bitsandbytes', which is not installed.",
+            f"{bits}-bit weights require the 'bitsandbytes' package, which is not installed.",
         )

@@ -7,4 +7,4 @@ from trellis_recipes.request import ComposeRequest
 def check_retrieval(findings: Findings, request: ComposeRequest) -> None:
     """One process trains it: negatives of a batch are not gathered over several."""
     if request.gpus > 1:
-        findings.error("one_slot_only", "resources.gpus", "This recipe trains on one GPU; ask for 1.")
+        findings.error("one_slot_only", "resources.gpus", "This recipe runs on a single GPU; request 1.")

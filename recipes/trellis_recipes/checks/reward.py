@@ -26,14 +26,14 @@ def check_reward(findings: Findings, config: dict[str, Any], knobs: dict[str, Va
 def _check_simple(findings: Findings, knobs: dict[str, Value]) -> None:
     pattern = knobs.get("reward_pattern")
     if knobs.get("reward") == "regex" and not pattern:
-        findings.error("pattern_missing", "params.reward_pattern", "The regex reward needs a pattern.")
+        findings.error("pattern_missing", "params.reward_pattern", "The regex reward requires a pattern.")
     if isinstance(pattern, str) and pattern:
         try:
             re.compile(pattern)
         except re.error as error:
-            findings.error("bad_pattern", "params.reward_pattern", f"The pattern is not valid: {error}.")
+            findings.error("bad_pattern", "params.reward_pattern", f"Invalid pattern: {error}.")
     if knobs.get("format_weight") == 1.0:
-        findings.warn("only_format", "params.format_weight", "The answer itself earns nothing.")
+        findings.warn("only_format", "params.format_weight", "Correct answers get no reward.")
 
 
 def _overlong_buffer(config: dict[str, Any]) -> dict[str, Any] | None:
@@ -52,14 +52,15 @@ def _check_overlong(findings: Findings, config: dict[str, Any]) -> None:
         findings.error(
             "overlong_buffer_too_long",
             "params.overlong_buffer",
-            f"The buffer of {buffer['len']} tokens is longer than the {longest} of the longest response.",
+            f"The overlong buffer ({buffer['len']} tokens) is longer than the max response "
+            f"length ({longest}).",
             str(max(1, longest // 4)),
         )
     elif buffer["len"] == longest and longest > 1:
         findings.warn(
             "overlong_from_start",
             "params.overlong_buffer",
-            "The buffer is the whole response: every token of it is penalised.",
+            "The overlong buffer covers the entire response: every token is penalized.",
             str(max(1, longest // 4)),
         )
 
@@ -75,6 +76,6 @@ def _check_filter_metric(findings: Findings, config: dict[str, Any], knobs: dict
         findings.error(
             "filter_metric_unknown",
             "params.filter_metric",
-            f"Responses report no '{groups['metric']}'; they report {', '.join(sorted(reported))}.",
+            f"Responses don't report '{groups['metric']}'; available: {', '.join(sorted(reported))}.",
             "acc",
         )

@@ -17,7 +17,7 @@ def check_rows(findings: Findings, request: ComposeRequest, *, batch: int, held_
         findings.error(
             "too_few_rows",
             "params.batch_size",
-            f"The dataset has {max(rows, 0)} rows for training{rest}, fewer than the {batch} of one step.",
+            f"The dataset has {max(rows, 0)} training rows{rest}, fewer than the batch size of {batch}.",
         )
 
 
@@ -27,7 +27,7 @@ def check_split(findings: Findings, *, batch: int, micro: int | None, gpus: int,
         findings.error(
             "batch_not_divisible",
             "params.batch_size",
-            f"{batch} {unit} cannot be split evenly over {gpus} GPUs.",
+            f"{batch} {unit} can't be divided evenly across {gpus} GPUs.",
         )
         return
     per_gpu = batch // gpus
@@ -35,6 +35,6 @@ def check_split(findings: Findings, *, batch: int, micro: int | None, gpus: int,
         findings.error(
             "micro_batch_not_divisor",
             "params.micro_batch_size",
-            f"The {per_gpu} {unit} of a step on one GPU cannot be split into passes of {micro}.",
+            f"{per_gpu} {unit} per GPU can't be divided into micro-batches of {micro}.",
             str(largest_divisor(per_gpu, micro)),
         )

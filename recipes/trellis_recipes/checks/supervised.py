@@ -19,8 +19,8 @@ def check_supervised(findings: Findings, config: dict[str, Any], request: Compos
         findings.error(
             "tokens_per_pass_too_small",
             "params.max_tokens_per_gpu",
-            f"One of the {examples} may have {data['max_length']} tokens, more than the "
-            f"{data['max_token_len_per_gpu']} of one pass.",
+            f"Some {examples} can have up to {data['max_length']} tokens, more than the "
+            f"{data['max_token_len_per_gpu']} per micro-batch.",
             str(data["max_length"]),
         )
     if rank:

@@ -34,7 +34,7 @@ class NoConversion(ValueError):
 def choose_conversion(source: DataFormat, form: DataFormat, columns: Mapping[str, str]) -> Convert:
     """What brings a row of format ``source`` into ``form``; raises ``NoConversion``."""
     if source not in CONVERSIONS.get(form, ()):
-        raise NoConversion(f"Rows of the format '{source}' cannot be brought into '{form}'.")
+        raise NoConversion(f"Rows in '{source}' format can't be converted to '{form}'.")
     return partial(_CONVERTERS[form, source], RowReader(source, columns))
 
 
@@ -70,7 +70,7 @@ def _messages_as_rl(reader: RowReader, row: Row, place: Place) -> list[dict[str,
     last = max(number for number, message in enumerate(messages) if message["role"] == "assistant")
     if last == 0:
         column = reader.require(row, "messages").column
-        raise BadRow(f"'{column}' begins with the assistant, so there is no prompt")
+        raise BadRow(f"'{column}' starts with the assistant, so there is no prompt")
     return [_rl_row(messages[:last], find_reference_answer(messages[last]["content"]), place)]
 
 
@@ -82,7 +82,7 @@ def _rl_as_it_is(reader: RowReader, row: Row, _: Place) -> list[dict[str, Any]]:
         raise BadRow(f"'{source.column}' must be text")
     reward_model = reader.require(row, "reward_model")
     if not isinstance(reward_model.value, Mapping) or reward_model.value.get("ground_truth") is None:
-        raise BadRow(f"'{reward_model.column}' must hold 'ground_truth'")
+        raise BadRow(f"'{reward_model.column}' must contain 'ground_truth'")
     return [rename(row, reader.columns)]
 
 

@@ -112,9 +112,9 @@ class RowReader:
         cell = self.require(row, "messages")
         messages = self._messages_in(cell)
         if not any(message["role"] == "assistant" for message in messages):
-            raise BadRow(f"'{cell.column}' has no turn of the assistant", "no_answer")
+            raise BadRow(f"'{cell.column}' has no assistant turn", "no_answer")
         if not any(message["role"] == "assistant" and message.get(WEIGHT) != 0 for message in messages):
-            raise BadRow(f"'{cell.column}' has no turn to learn: each has the weight 0", "no_answer")
+            raise BadRow(f"'{cell.column}' has no turn to train on: all have weight 0", "no_answer")
         return self._with_tools(row, messages)
 
     def _with_tools(self, row: Row, messages: list[Message]) -> list[Message]:
@@ -152,7 +152,7 @@ class RowReader:
         if messages[: len(prompt)] == prompt:
             messages = messages[len(prompt) :]
         if not messages:
-            raise BadRow(f"'{cell.column}' says nothing after the prompt", "no_answer")
+            raise BadRow(f"'{cell.column}' has nothing after the prompt", "no_answer")
         if messages[0]["role"] != "assistant":
             raise BadRow(f"'{cell.column}' goes on with the role {messages[0]['role']!r} after the prompt")
         return messages

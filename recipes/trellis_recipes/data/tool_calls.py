@@ -56,7 +56,7 @@ def _write_call(call: Any, number: int) -> str:
     function = (call.get("function") or call) if isinstance(call, Mapping) else None
     name = function.get("name") if isinstance(function, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(name, str) or not name:
-        raise BadCalls(f"its tool call {number} names no function")
+        raise BadCalls(f"tool call {number} has no function name")
     arguments = _without_gaps(function.get("arguments"))
     if isinstance(arguments, str):
         try:

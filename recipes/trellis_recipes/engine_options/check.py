@@ -102,7 +102,7 @@ def _check_choice(rule: Rule, key: str, value: Any, *, has_type: bool) -> Proble
         if name in rule.choices:
             continue
         closest = nearest(name, rule.choices) or (rule.choices[0] if len(rule.choices) == 1 else None)
-        reason = rule.elsewhere.get(name, "there is no such choice")
+        reason = rule.elsewhere.get(name, "unknown choice")
         message = f"'{key}' must be one of {', '.join(rule.choices)}. '{name}' cannot be used: {reason}."
         return Problem("unknown_choice", message, closest)
     return None

@@ -12,10 +12,10 @@ from trellis_contracts.recipe import Strict
 FOLDER = Path(__file__).parent
 #: Why options of a kind are refused; a rule may also give a sentence of its own.
 REASONS = {
-    "address": "it names an address that the run would connect to or listen on",
-    "code": "it names code that the engine would load and run with the platform's rights",
+    "address": "it specifies an address the run would connect to or listen on",
+    "code": "it specifies code the engine would run with the platform's permissions",
     "command": "it is a command that would run on the machine",
-    "file": "it names a file or folder, and a run reads and writes only those that the platform gives it",
+    "file": ("it specifies a file or folder, and runs only access files managed by the platform"),
     "template": "it is a template, which the engine would execute; the model's own is used",
     "unknown": "its text is not one that the platform knows; numbers, true/false and known choices pass",
     "vllm": "vLLM's options are listed one by one, and this one is not among them",

@@ -19,11 +19,11 @@ def list_assumptions(
     training = plan.training
     found = [
         Text(
-            en="Every pass is full: sequences have the greatest length that is allowed.",
+            en="All sequences have the maximum length.",
             zh="每次计算都按上限估计：序列均为允许的最大长度。",
         ),
         Text(
-            en="Attention keeps no score matrix (FlashAttention or SDPA); the optimizer is AdamW.",
+            en="Memory-efficient attention (FlashAttention or SDPA) and the AdamW optimizer.",
             zh="注意力不保留得分矩阵（FlashAttention 或 SDPA）；优化器为 AdamW。",
         ),
     ]
@@ -31,36 +31,35 @@ def list_assumptions(
     if plan.critic is not None:
         found.append(
             Text(
-                en="The critic has the same architecture as the model that is trained.",
+                en="The critic has the same architecture as the policy.",
                 zh="评论家与被训练模型结构相同。",
             )
         )
     if plan.has_reward_model:
         found.append(
             Text(
-                en="The reward model is not counted: its size is not known here.",
+                en="The reward model is not included; its size is unknown.",
                 zh="未计入奖励模型：此处不知道其大小。",
             )
         )
     if training.is_offloaded and plan.platform != "cpu":
         found.append(
             Text(
-                en="Weights and optimizer are moved to the host while others compute; the host's memory is "
-                "not counted.",
+                en="Weights and optimizer state are offloaded when idle; host memory is not included.",
                 zh="权重与优化器在其他阶段移至主机内存；未计入主机内存。",
             )
         )
     if training.logits_tokens is not None:
         found.append(
             Text(
-                en="The responses to a prompt are in one pass, which computes the prompt once.",
+                en="Responses to the same prompt share one prompt forward pass.",
                 zh="同一提示的回答在同一次计算中，提示只计算一次。",
             )
         )
     if plan.platform == "cpu":
         found.append(
             Text(
-                en="Everything lies in the machine's memory, together with what already runs there.",
+                en="Everything shares the machine's memory with other running processes.",
                 zh="一切都占用本机内存，并与机器上已有程序共享。",
             )
         )
@@ -94,7 +93,7 @@ def list_warnings(plan: Plan, *, needed: int, available: int | None, shared_memo
         have, want = available / _GIB, needed / _GIB
         lower_en = "Lower the tokens of a pass (max_tokens_per_gpu or micro_batch_size), turn "
         lower_en += "gradient_checkpointing on, use LoRA (lora_rank), or give it more GPUs."
-        lower_zh = "请减小每次计算的词元数（max_tokens_per_gpu 或 micro_batch_size），开启 "
+        lower_zh = "请减小每次计算的 Token 数（max_tokens_per_gpu 或 micro_batch_size），开启 "
         lower_zh += "gradient_checkpointing，使用 LoRA（lora_rank），或增加 GPU。"
         is_more = needed > available
         relation = ("is more than", "超过") if is_more else ("is close to", "接近")

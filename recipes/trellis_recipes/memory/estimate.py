@@ -11,11 +11,11 @@ from trellis_recipes.memory.plan import Plan, Reference, Training, read_plan
 from trellis_recipes.memory.schemas import MemoryEstimate, MemoryPart, MemoryPhase
 
 _TITLES = {
-    "rollout": Text(en="Sampling", zh="采样"),
+    "rollout": Text(en="Rollout", zh="采样"),
     "log_probs": Text(en="Log-probabilities", zh="对数概率"),
-    "reference_log_probs": Text(en="Reference's log-probabilities", zh="参考模型的对数概率"),
+    "reference_log_probs": Text(en="Reference log-probabilities", zh="参考模型的对数概率"),
     "update": Text(en="Update", zh="参数更新"),
-    "critic_update": Text(en="Critic's update", zh="评论家更新"),
+    "critic_update": Text(en="Critic update", zh="评论家更新"),
     "train": Text(en="Training", zh="训练"),
     "evaluation": Text(en="Validation", zh="验证"),
 }

@@ -77,7 +77,7 @@ def activations(architecture: Architecture, training: Training, tokens: int) -> 
         "activations",
         ("Activations", "激活值"),
         tokens * a_token,
-        (f"{how} a token ({note[0]})", f"{how}/词元（{note[1]}）"),
+        (f"{how} a token ({note[0]})", f"{how}/Token（{note[1]}）"),
     )
 
 
@@ -95,7 +95,7 @@ def adapter_outputs(architecture: Architecture, training: Training, platform: st
         "adapter_outputs",
         ("Outputs under the adapter", "适配器下各层输出"),
         training.tokens * a_token,
-        (f"{how} a token", f"{how}/词元"),
+        (f"{how} a token", f"{how}/Token"),
     )
 
 
@@ -107,7 +107,7 @@ def forward_activations(architecture: Architecture, training: Training, tokens: 
         "activations",
         ("Activations", "激活值"),
         tokens * a_token,
-        (f"{how} a token (one block at a time)", f"{how}/词元（逐层计算）"),
+        (f"{how} a token (one block at a time)", f"{how}/Token（逐层计算）"),
     )
 
 
@@ -170,7 +170,7 @@ def kv_cache(
             size,
             (
                 f"{sampler.share:.0%} of the GPU less the weights; {a_token:,} B a token",
-                f"显存的 {sampler.share:.0%} 减去权重；每词元 {a_token:,} B",
+                f"显存的 {sampler.share:.0%} 减去权重；每 Token {a_token:,} B",
             ),
         )
     tokens = sampler.sequences * sampler.max_length
@@ -189,7 +189,7 @@ def _kv_cache_of_a_cpu(sampler: Sampler, title: tuple[str, str], a_token: int) -
             "kv_cache",
             title,
             sampler.generated_tokens * a_token,
-            (f"{how} (all tokens of the run)", f"{how}（本次运行的全部词元）"),
+            (f"{how} (all tokens of the run)", f"{how}（本次运行的全部 Token）"),
         )
     room = space // max(1, a_token)
     return _part(
@@ -198,7 +198,7 @@ def _kv_cache_of_a_cpu(sampler: Sampler, title: tuple[str, str], a_token: int) -
         space,
         (
             f"the configured space; {a_token:,} B a token, so {room:,} tokens",
-            f"所配置的空间；每词元 {a_token:,} B，可容纳 {room:,} 个词元",
+            f"所配置的空间；每 Token {a_token:,} B，可容纳 {room:,} 个 Token",
         ),
     )
 

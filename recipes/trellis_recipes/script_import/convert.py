@@ -120,8 +120,8 @@ def _require_command(script: str) -> Command:
         raise BadScript(f"The script cannot be read: {error}") from None
     if command is None:
         raise BadScript(
-            "No line of the script starts verl. A line such as "
-            "'python3 -m verl.trainer.main_ppo key=value ...' is looked for."
+            "No line of the script launches verl. Expected a line like 'python3 -m "
+            "verl.trainer.main_ppo key=value ...'."
         )
     if command.program not in PROGRAMS:
         raise BadScript(

@@ -62,7 +62,7 @@ def read_package(folder: Path, function: str | None = None) -> WorkflowPackage:
     faults: list[str] = []
     code, found = "", ""
     if ENTRY_FILE not in files:
-        faults.append(f"The package has no {ENTRY_FILE} at its top: it holds the workflow.")
+        faults.append(f"The package has no {ENTRY_FILE} at the top level.")
     else:
         try:
             code = _read_text(folder / ENTRY_FILE, _MAX_CODE_BYTES)

@@ -22,7 +22,7 @@ def test_an_unknown_parameter_is_refused_with_the_nearest_name(
     body = refused.json()
     assert (body["error"], body["details"][0]["field"]) == ("unknown_query_parameter", field)
     assert body["details"][0]["suggestion"] == suggestion
-    assert f"There is no query parameter '{field}' here." in body["message"]
+    assert f"Unknown query parameter '{field}'." in body["message"]
 
 
 def test_known_parameters_pass_also_repeated(client: TestClient) -> None:

@@ -230,5 +230,5 @@ def test_a_failed_one_says_why(database: Database, client: TestClient, ask: Ask)
     read = client.get(f"/api/v1/evaluations/{made['id']}").json()
 
     assert (read["failure"]["cause"], read["can_retry"]) == ("evaluation_invalid", True)
-    assert "Try it again" in read["failure"]["hint"]["en"]
+    assert "Retry" in read["failure"]["hint"]["en"]
     assert client.get(f"/api/v1/evaluations/{made['id']}/manifest").status_code == 409

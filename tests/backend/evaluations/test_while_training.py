@@ -548,11 +548,11 @@ def test_a_dataset_to_measure_on_is_pinned_to_its_version(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"every_steps": None, "at_end": False}, "nothing would be measured"),
+        ({"every_steps": None, "at_end": False}, "no evaluations are scheduled"),
         ({"every_minutes": 5}, "every_steps or every_minutes"),
-        ({"early_stop": {"label": "other"}}, "no benchmark is labelled other"),
-        ({"best_by": {"label": "other"}}, "no benchmark is labelled other"),
-        ({"early_stop": {"label": "gsm8k"}, "every_steps": None}, "early_stop needs every_steps"),
+        ({"early_stop": {"label": "other"}}, "no benchmark has the label other"),
+        ({"best_by": {"label": "other"}}, "no benchmark has the label other"),
+        ({"early_stop": {"label": "gsm8k"}, "every_steps": None}, "early_stop requires every_steps"),
         ({"benchmarks": []}, "at least 1 item"),
     ],
 )

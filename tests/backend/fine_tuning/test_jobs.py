@@ -193,7 +193,7 @@ def test_a_file_that_cannot_be_read_is_named(official: openai.OpenAI, upload: Up
 @pytest.mark.parametrize(
     ("changes", "param", "said"),
     [
-        ({"model": "gpt-4o"}, "model", "no model 'gpt-4o'"),
+        ({"model": "gpt-4o"}, "model", "Model 'gpt-4o' not found"),
         ({"training_file": "file-abc"}, "training_file", "no file 'file-abc'"),
         ({"validation_file": "file-abc"}, "validation_file", "no file 'file-abc'"),
         (
@@ -440,5 +440,5 @@ def test_a_job_runs_until_its_model_is_there(
 
 
 def test_a_foreign_job_is_not_found(official: openai.OpenAI) -> None:
-    with pytest.raises(openai.NotFoundError, match="no fine-tuning job"):
+    with pytest.raises(openai.NotFoundError, match="Fine-tuning job"):
         official.fine_tuning.jobs.retrieve("ftjob-abc")

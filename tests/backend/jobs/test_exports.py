@@ -275,7 +275,7 @@ def test_everything_that_could_not_be_kept_of_the_promise_is_said(
 
     problem = client.get(f"/api/v1/jobs/{source}").json()["export_as"]["problem"]
     assert "No checkpoint has a value of val/loss" in problem
-    assert f"The name '{model.name}' was taken meanwhile" in problem
+    assert f"The name '{model.name}' was taken in the meantime" in problem
 
 
 def test_exports_stand_in_a_line_of_their_own(database: Database, make_job: Callable[..., str]) -> None:

@@ -88,7 +88,7 @@ def test_a_folder_of_several_gguf_files_asks_for_one_of_them(client: TestClient,
 
     assert answer.status_code == 422
     assert answer.json()["details"] == {"code": "several_gguf_files"}
-    assert "name one, e.g. 'a.gguf'" in answer.json()["message"]
+    assert "Specify one, e.g. 'a.gguf'" in answer.json()["message"]
 
 
 def test_a_gguf_file_outside_the_data_root_is_refused(

@@ -119,7 +119,7 @@ HEADER = b'{"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}'
         (_remove("tokenizer.json"), "tokenizer_missing", "no tokenizer"),
         (_write("tokenizer_config.json", b"no"), "tokenizer_invalid", "not valid JSON"),
         (_remove("model.safetensors"), "weights_missing", "no safetensors"),
-        (_only_pickles, "weights_missing", "can run code"),
+        (_only_pickles, "weights_missing", "can execute code"),
         (_truncate, "weights_damaged", "header describes"),
         (_write("model.safetensors", b""), "weights_damaged", "not a complete"),
         (_write("model.safetensors", b"\xff" * 100), "weights_damaged", "not a complete"),
@@ -159,7 +159,7 @@ def test_a_tensor_in_two_files_is_refused(
     for name in ("one.safetensors", "two.safetensors"):
         write_weights(folder / name, {"a": ("F32", [1])})
 
-    with pytest.raises(UnusableFolder, match="Two files hold"):
+    with pytest.raises(UnusableFolder, match="Two files contain"):
         inspect(folder)
 
 

@@ -156,7 +156,7 @@ def test_workers_and_beat_are_seen_while_they_live(
         after = [measure(settings, name).health for name in ("workers", "beat")]
 
     assert before == after == [ComponentHealth.DOWN, ComponentHealth.DOWN]
-    assert during == ["1 worker is alive.", "Beat is alive."]
+    assert during == ["1 worker running.", "Running."]
     assert len([ttl for ttl in remaining_s if 0 < ttl <= LIFETIME_S]) == 2
 
 
@@ -183,7 +183,7 @@ def test_ray_is_asked_with_its_own_token(
 
     found = measure(settings, "ray")
 
-    assert (found.health, found.message) == (ComponentHealth.OK, "Ray 2.60.0 answers.")
+    assert (found.health, found.message) == (ComponentHealth.OK, "Connected (Ray 2.60.0).")
     assert ray["headers"]["Authorization"] == "Bearer secret of ray"
     assert ray["path"] == "/api/version"
 
@@ -193,8 +193,8 @@ def test_ray_is_asked_with_its_own_token(
     [
         (401, b"", "the token is missing or wrong"),
         (500, b"", "status 500"),
-        (200, b"<html>", "Something else than Ray"),
-        (200, b"[]", "Something else than Ray"),
+        (200, b"<html>", "not Ray"),
+        (200, b"[]", "not Ray"),
     ],
 )
 def test_ray_that_answers_wrongly_is_down(

@@ -159,7 +159,7 @@ def test_a_sweep_is_previewed_submitted_stopped_and_gone_on_with(
 
 
 def test_a_refusal_is_an_error_in_the_apis_words(platform: trellis.Client, model: Model) -> None:
-    with pytest.raises(trellis.ApiError, match="There is no") as caught:
+    with pytest.raises(trellis.ApiError, match="not found") as caught:
         platform.jobs.submit(recipe="grpo", model=model.id, dataset="ds_aaaaaaaaaaab")
     assert caught.value.status in (404, 422)
     assert caught.value.code

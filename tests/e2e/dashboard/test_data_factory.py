@@ -59,7 +59,7 @@ def open_tab(page: Page, name: str) -> Locator:
 
 def upload(page: Page, file: Path) -> str:
     """Upload by the dialog, which opens and closes by keys; the id of the dataset."""
-    opener = page.get_by_role("main").get_by_role("button", name="Upload a dataset").first
+    opener = page.get_by_role("main").get_by_role("button", name="Upload dataset").first
     opener.focus()
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog")
@@ -86,22 +86,22 @@ def upload(page: Page, file: Path) -> str:
 def look_at_rows(page: Page) -> None:
     """The bad lines, the rows that were taken, and their numbers."""
     expect(page.get_by_role("tab", name="Sample")).to_be_visible(timeout=WORK_MS)
-    page.get_by_role("link", name="Look at them").click()
+    page.get_by_role("link", name="View", exact=True).click()
     panel = page.locator("#dataset-panel")
     expect(panel.get_by_role("row")).to_have_count(1 + BAD)
     expect(panel).to_contain_text("not JSON")
 
     # Tabs are walked by keys.
-    page.get_by_role("tab", name="Not taken").focus()
+    page.get_by_role("tab", name="Quarantine").focus()
     page.keyboard.press("Home")
     expect(page.get_by_role("tab", name="Sample")).to_be_focused()
-    panel.get_by_label("Find a text in any column").fill("reader7@example.org")
+    panel.get_by_label("Search text in all columns").fill("reader7@example.org")
     page.keyboard.press("Enter")
     expect(panel.get_by_text(f"Found so far: 1. Looked at {ROWS:,} of {ROWS:,} rows.")).to_be_visible()
     page.get_by_role("tab", name="Sample").focus()
     page.keyboard.press("ArrowRight")
     expect(page.get_by_role("tab", name="Statistics")).to_be_focused()
-    expect(panel.get_by_role("img", name=re.compile("Characters of a row"))).to_be_visible()
+    expect(panel.get_by_role("img", name=re.compile("Row length"))).to_be_visible()
 
 
 def add_step(page: Page, needle: str, operator: str) -> None:
@@ -123,7 +123,7 @@ def put_together(page: Page) -> None:
     add_step(page, "HTML", "html")
     add_step(page, "Personal data", "personal_data")
     add_step(page, "MinHash", "minhash_duplicates")
-    add_step(page, "whether a row is for training", "split")
+    add_step(page, "Assigns each row", "split")
     preview = page.locator("[data-test=preview]")
     expect(preview.get_by_text("20 rows in, 20 rows out")).to_be_visible(timeout=WORK_MS)
     expect(preview.get_by_role("list", name="Steps").get_by_role("button")).to_have_count(5)
@@ -142,7 +142,7 @@ def run_it(page: Page) -> str:
     """Run the pipeline; its page tells what every step did. The address of the run."""
     page.locator("[data-test=run-pipeline]").click()
     page.get_by_role("dialog").get_by_label("What changed").fill("cleaned")
-    page.get_by_role("dialog").get_by_role("button", name="Start").click()
+    page.get_by_role("dialog").get_by_role("button", name="Run", exact=True).click()
     page.wait_for_url(re.compile("/pipelines/runs/dtk_"))
     expect(page.locator("[data-test=made-version]")).to_be_visible(timeout=WORK_MS)
 
@@ -169,12 +169,12 @@ def compare_and_roll_back(page: Page) -> None:
     expect(rows.first).to_contain_text("cleaned")
     panel.locator("[data-test=open-compare]").click()
     compared = panel.locator("[data-test=compare]")
-    expect(compared.get_by_role("heading", name="Rows that differ")).to_be_visible(timeout=WORK_MS)
+    expect(compared.get_by_role("heading", name="Row changes")).to_be_visible(timeout=WORK_MS)
     expect(compared.get_by_role("row", name=re.compile("^validation"))).to_be_visible()
-    expect(compared.get_by_role("heading", name="Statistics side by side")).to_be_visible()
-    panel.get_by_role("button", name="Close the comparison").click()
+    expect(compared.get_by_role("heading", name="Statistics compared")).to_be_visible()
+    panel.get_by_role("button", name="Close comparison").click()
 
-    panel.get_by_role("button", name="Details of version 1").click()
+    panel.get_by_role("button", name="Version 1 details").click()
     panel.locator("[data-test=roll-back]").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_role("button", name="Roll back").click()
@@ -186,9 +186,9 @@ def compare_and_roll_back(page: Page) -> None:
 def find_duplicates_and_score(page: Page) -> None:
     """The two tabs that look at the rows without changing them, over the rows as they were uploaded."""
     panel = open_tab(page, "Duplicates")
-    panel.get_by_role("button", name="Look for duplicates").click()
+    panel.get_by_role("button", name="Find duplicates").click()
     expect(panel.locator("[data-cluster]").first).to_be_visible(timeout=WORK_MS)
-    expect(panel.get_by_text(f"{COPIES} clusters, the largest first")).to_be_visible()
+    expect(panel.get_by_text(f"{COPIES} clusters, largest first")).to_be_visible()
     panel = open_tab(page, "Quality")
     panel.locator("[data-test=start-quality]").click()
     expect(panel.get_by_text(f"{ROWS:,} rows scored")).to_be_visible(timeout=WORK_MS)
@@ -205,7 +205,7 @@ def look_at_lineage(page: Page) -> None:
 def download_rows(page: Page) -> list[dict[str, Any]]:
     """What the button gives."""
     with page.expect_download() as download:
-        choose_from_menu(page, page.get_by_role("button", name="Download", exact=True), "JSON lines")
+        choose_from_menu(page, page.get_by_role("button", name="Download", exact=True), "JSON Lines")
     return [json.loads(line) for line in download.value.path().read_text().splitlines()]
 
 

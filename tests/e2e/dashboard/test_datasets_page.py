@@ -51,13 +51,13 @@ def upload(logged_in: Page, dashboard) -> Upload:  # type: ignore[no-untyped-def
 
 def test_a_dataset_is_uploaded_read_and_deleted(logged_in: Page, dashboard, tmp_path: Path) -> None:
     logged_in.goto(f"{dashboard.url}/datasets")
-    logged_in.get_by_role("button", name="Upload a dataset").first.click()
+    logged_in.get_by_role("button", name="Upload dataset").first.click()
     _choose(logged_in, _write_lines(tmp_path / "sums.jsonl", _sums(45)))
     expect(logged_in.get_by_label("Name", exact=True)).to_have_value("sums")
     _submit(logged_in)
 
     expect(logged_in.get_by_role("heading", level=1, name="sums")).to_be_visible()
-    expect(logged_in.get_by_text("Column question is the prompt")).to_be_visible()
+    expect(logged_in.get_by_text("question: prompt")).to_be_visible()
     expect(logged_in.get_by_text("What is 0 + 1?")).to_be_visible()
     logged_in.get_by_text("3", exact=True).last.click()
     expect(logged_in.get_by_text("What is 44 + 1?")).to_be_visible()
@@ -105,13 +105,13 @@ def test_an_upload_goes_on_where_it_stopped_when_the_page_was_left(
 def test_bad_rows_are_kept_aside_and_named_by_line(upload: Upload, logged_in: Page, tmp_path: Path) -> None:
     good = {"question": "a", "answer": "1"}
     upload(_write_lines(tmp_path / "mixed.jsonl", [good, '{"question": "b" "answer": "2"}', good]))
-    logged_in.get_by_role("link", name="Look at them").click()
+    logged_in.get_by_role("link", name="View", exact=True).click()
 
     problem = logged_in.get_by_role("tabpanel").get_by_role("row").nth(1)
     expect(problem).to_contain_text("mixed.jsonl")
     expect(problem).to_contain_text("not valid JSON")
     with logged_in.expect_download() as download:
-        logged_in.get_by_role("button", name="Download them").click()
+        logged_in.get_by_role("button", name="Download rejected rows").click()
     assert json.loads(download.value.path().read_text())["line"] == 2
 
 
@@ -122,7 +122,7 @@ def test_a_file_without_a_row_says_why_and_can_be_tried_again(
 
     expect(logged_in.get_by_role("alert")).to_contain_text("None of the 2 rows")
     with logged_in.expect_response(re.compile("/data-tasks/dtk_[a-z0-9]+/retry$")) as answer:
-        logged_in.get_by_role("button", name="Try again").click()
+        logged_in.get_by_role("button", name="Retry").click()
     assert answer.value.ok
 
 
@@ -130,8 +130,8 @@ def test_rows_are_searched_and_the_address_keeps_the_search(
     upload: Upload, logged_in: Page, tmp_path: Path
 ) -> None:
     upload(_write_lines(tmp_path / "searched.jsonl", _sums(45)))
-    logged_in.get_by_role("button", name="Condition").click()
-    logged_in.get_by_label("Find a text in any column").fill("WHAT IS 4")
+    logged_in.get_by_role("button", name="Add filter").click()
+    logged_in.get_by_label("Search text in all columns").fill("WHAT IS 4")
     logged_in.get_by_label("Value", exact=True).fill("What is 44 + 1?")
     logged_in.get_by_role("button", name="Search").click()
     expect(logged_in.get_by_text("Found so far: 1. Looked at 45 of 45 rows.")).to_be_visible()
@@ -145,8 +145,8 @@ def test_statistics_have_units_and_columns(upload: Upload, logged_in: Page, tmp_
     upload(_write_lines(tmp_path / "counted.jsonl", _sums(45)))
     logged_in.get_by_role("tab", name="Statistics").click()
 
-    expect(logged_in.get_by_role("heading", name="Characters of a row in characters")).to_be_visible()
-    expect(logged_in.get_by_role("img", name=re.compile("Characters of a row"))).to_be_visible()
+    expect(logged_in.get_by_role("heading", name="Row length (characters)")).to_be_visible()
+    expect(logged_in.get_by_role("img", name=re.compile("Row length"))).to_be_visible()
     expect(logged_in.get_by_role("row", name=re.compile("^question text prompt"))).to_be_visible()
 
 

@@ -114,9 +114,9 @@ def test_the_leaderboard_ranks_models_and_leads_to_their_comparison(
     expect(second.locator(".rank")).not_to_have_text("1")
 
     second.get_by_role("checkbox").check()
-    expect(logged_in.get_by_role("button", name="Choose another one")).to_be_disabled()
+    expect(logged_in.get_by_role("button", name="Select another")).to_be_disabled()
     first.get_by_role("checkbox").check()
-    logged_in.get_by_role("button", name="Compare the two").click()
+    logged_in.get_by_role("button", name="Compare", exact=True).click()
 
     pair = f"a={measured.evaluations['acorn']}&b={measured.evaluations['oak']}"
     expect(logged_in).to_have_url(re.compile(re.escape(pair)))
@@ -131,7 +131,7 @@ def test_a_comparison_says_what_the_difference_is_worth_and_leads_to_the_problem
 
     expect(card).to_have_attribute("data-outcome", "higher")
     expect(card).to_contain_text("B scores higher than A.")
-    expect(card).to_contain_text(re.compile(r"p (= )?(<|=).*McNemar.*120 problems in common"))
+    expect(card).to_contain_text(re.compile(r"p (= )?(<|=).*McNemar.*120 shared problems"))
     expect(logged_in.locator("[data-test=radar] canvas")).to_be_visible()
 
     logged_in.locator("[data-test=swap]").click()
@@ -160,16 +160,16 @@ def test_a_models_page_shows_its_scores_and_starts_an_evaluation(logged_in: Page
 def test_a_report_is_ordered_in_a_language_written_and_deleted(logged_in: Page, measured: Measured) -> None:
     logged_in.goto(f"{measured.url}/reports?new=1&evaluation={measured.evaluations['oak']}")
     dialog = logged_in.get_by_role("dialog")
-    submit = dialog.get_by_role("button", name="Write it")
+    submit = dialog.get_by_role("button", name="Create", exact=True)
     expect(dialog.locator("[data-test=report-evaluations]")).to_contain_text("oak")
     expect(submit).to_be_disabled()
     dialog.get_by_label("Title").fill("橡树的成绩")
     dialog.get_by_text("中文").click()
-    dialog.get_by_label("Examples of each benchmark").fill("1")
+    dialog.get_by_label("Examples per benchmark").fill("1")
     dialog.get_by_text("PDF").click()
     submit.click()
     logged_in.wait_for_url(re.compile("/reports/rep_"))
-    expect(logged_in.get_by_text("This page follows")).to_be_visible()
+    expect(logged_in.get_by_text("This page updates automatically")).to_be_visible()
 
     write_reports(measured)
 

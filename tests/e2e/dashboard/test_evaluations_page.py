@@ -137,9 +137,9 @@ def test_an_evaluation_is_started_followed_and_cancelled(
     expect(logged_in.get_by_text("15 of 60 samples")).to_be_visible()
     partial = logged_in.locator("[data-test=partial]")
     expect(partial.locator("[data-label=gsm8k]")).to_contain_text("25.0%")
-    expect(partial.locator("[data-label=math500]")).to_contain_text("not yet")
+    expect(partial.locator("[data-label=math500]")).to_contain_text("pending")
     logged_in.get_by_role("tab", name="Samples").click()
-    expect(logged_in.get_by_text("Samples can be read when the benchmark is done")).to_be_visible()
+    expect(logged_in.get_by_text("Samples are available once the benchmark finishes")).to_be_visible()
 
     logged_in.locator("[data-test=cancel]").click()
     logged_in.get_by_role("dialog").get_by_role("button", name="Cancel evaluation").click()
@@ -274,7 +274,7 @@ def test_a_benchmark_is_installed_from_the_catalogue(logged_in: Page, platform: 
     bring(platform.database, "mmlu", 14042, {"subject": {"astronomy": 152}})
     expect(mmlu.locator("[data-install=ready]")).to_be_visible()
 
-    mmlu.get_by_role("button", name="Evaluate on it").click()
+    mmlu.get_by_role("button", name="Evaluate").click()
     expect(logged_in.locator("[data-order=mmlu]")).to_be_visible()
 
 

@@ -18,7 +18,7 @@ def test_a_login_link_opens_the_page_that_was_asked_for_and_works_once(
 
     context.clear_cookies()
     page.goto(link)
-    expect(page.get_by_text("This login link was used already or is too old.")).to_be_visible()
+    expect(page.get_by_text("This login link has expired or was already used.")).to_be_visible()
     assert "code=" not in page.url
 
 
@@ -26,7 +26,7 @@ def test_a_wrong_token_is_refused_and_the_right_one_leads_on(page: Page, dashboa
     page.goto(f"{dashboard.url}/datasets?text=maths")
     page.get_by_label("Admin token").fill("not-the-token")
     page.get_by_role("button", name="Log in").click()
-    expect(page.get_by_role("alert")).to_contain_text("This is not the admin token.")
+    expect(page.get_by_role("alert")).to_contain_text("Invalid admin token.")
 
     page.get_by_label("Admin token").fill(dashboard.token)
     page.get_by_role("button", name="Log in").click()
@@ -49,7 +49,7 @@ def test_a_session_that_ended_asks_for_a_login_and_returns(
     expect(logged_in.get_by_role("heading", level=1, name="Models")).to_be_visible()
 
     context.clear_cookies()
-    expect(logged_in.get_by_text("Your session is over.")).to_be_visible()
+    expect(logged_in.get_by_text("Your session has expired.")).to_be_visible()
     logged_in.get_by_label("Admin token").fill(dashboard.token)
     logged_in.get_by_label("Admin token").press("Enter")
 

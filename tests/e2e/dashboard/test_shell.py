@@ -21,7 +21,7 @@ def test_the_overview_says_how_old_each_measurement_is(logged_in: Page) -> None:
     database = logged_in.locator("[data-component=database]")
 
     expect(database).to_contain_text("Healthy")
-    expect(database).to_contain_text("measured")
+    expect(database).to_contain_text("checked")
 
 
 def test_language_and_theme_are_remembered(logged_in: Page) -> None:
@@ -59,7 +59,7 @@ def test_the_first_tab_stop_skips_to_the_content(logged_in: Page) -> None:
 
 
 def test_a_lost_connection_is_said_and_its_return_too(logged_in: Page, context: BrowserContext) -> None:
-    notice = logged_in.get_by_text("No connection to the platform")
+    notice = logged_in.get_by_text("Connection lost")
 
     context.set_offline(True)
     expect(notice).to_be_visible()
@@ -88,8 +88,8 @@ def test_no_page_is_wider_than_a_narrow_screen(logged_in: Page, dashboard, width
 
 def test_an_unknown_address_leads_back(logged_in: Page, dashboard) -> None:
     logged_in.goto(f"{dashboard.url}/no/such/page")
-    expect(logged_in.get_by_text("There is nothing at /no/such/page.")).to_be_visible()
+    expect(logged_in.get_by_text("There’s nothing at /no/such/page.")).to_be_visible()
 
-    logged_in.get_by_role("button", name="To the overview").click()
+    logged_in.get_by_role("button", name="Go to overview").click()
 
     expect(logged_in.get_by_role("heading", level=1, name="Overview")).to_be_visible()

@@ -46,7 +46,7 @@ def test_every_form_can_be_read_as_it_is() -> None:
 
 
 def test_a_way_that_is_not_there_is_refused() -> None:
-    with pytest.raises(NoConversion, match="'text' cannot be brought into 'messages'"):
+    with pytest.raises(NoConversion, match="'text' format can't be converted to 'messages'"):
         choose_conversion(DataFormat.TEXT, DataFormat.MESSAGES, {})
 
 

@@ -74,8 +74,8 @@ def test_calls_survive_a_parquet_file(tmp_path: Path) -> None:
     [
         (row({"function": {"name": "add", "arguments": "{1"}}), r"message 2 .* \(add\) are not JSON"),
         (row({"function": {"name": "add", "arguments": "[1]"}}), r"\(add\) are not an object"),
-        (row({"function": {"arguments": "{}"}}), "names no function"),
-        (row("add(1, 2)"), "names no function"),
+        (row({"function": {"arguments": "{}"}}), "has no function name"),
+        (row("add(1, 2)"), "has no function name"),
         (row({"name": "add"}, tools="[{"), "'tools': its tools are not JSON"),
         (row({"name": "add"}, tools=[{"description": "?"}]), "tool 1 has no name"),
     ],

@@ -256,7 +256,7 @@ def test_preference_pairs_pass_together_beside_the_reference() -> None:
 def test_a_reward_model_in_the_mixture_is_named_as_not_counted() -> None:
     def is_named(*rewards: dict[str, Any]) -> bool:
         found = estimate("grpo", preset="gpu-80gb", rewards=list(rewards))
-        return any("reward model is not counted" in text.en for text in found.assumptions)
+        return any("reward model is not included" in text.en for text in found.assumptions)
 
     assert is_named({"name": "math"}, {"name": "reward_model", "options": {"model": "mdl_x"}})
     assert not is_named({"name": "math"})

@@ -75,7 +75,7 @@ def test_four_different_responses_to_each_prompt_are_sampled_for_pairs(folder: P
     ("arguments", "reason"),
     [
         (["--model", "none", "--data", "{folder}"], "holds no model"),
-        (["--model", "{folder}/model", "--data", "{folder}/model"], "holds no rows"),
+        (["--model", "{folder}/model", "--data", "{folder}/model"], "contains no rows"),
         (["--model", "{folder}/model", "--data", "{folder}", "--metrics", "f1"], "no metric f1"),
     ],
 )

@@ -45,7 +45,7 @@ def test_rows_without_weights_are_prepared_as_ever(tmp_path: Path) -> None:
     assert pq.read_table(made.train_path).to_pylist() == [plain]
 
 
-@pytest.mark.parametrize(("weight", "said"), [(0, "no turn to learn"), (0.5, "must be 0 or 1")])
+@pytest.mark.parametrize(("weight", "said"), [(0, "no turn to train on"), (0.5, "must be 0 or 1")])
 def test_a_row_without_a_turn_to_learn_is_refused(weight: Any, said: str) -> None:
     convert = choose_conversion(DataFormat.MESSAGES, DataFormat.MESSAGES, {})
 

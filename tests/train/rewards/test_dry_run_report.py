@@ -108,7 +108,7 @@ def test_a_reference_solution_that_is_not_the_best_is_warned_of() -> None:
 
     (warning,) = result.warnings
     assert (warning.code, warning.probe) == ("gold_not_best", Probe.REPEATED)
-    assert "score 0.2, less than 'Solution three times' with 0.9" in warning.message.en
+    assert "score 0.2, less than 'Solution repeated 3x' with 0.9" in warning.message.en
     assert "解答重复三遍" in warning.message.zh
 
 

@@ -50,7 +50,7 @@ def contains(response: str, truth: str) -> float:
 
 
 def regex(response: str, truth: str, *, pattern: str) -> float:
-    """1 where the last match of the pattern (its first group, if it has one) is the reference.
+    """1 if the pattern's last match (or its first group) equals the reference.
 
     >>> regex("a = 3, b = 4", "4", pattern=r"= (\\d+)")
     1.0
@@ -138,7 +138,7 @@ def json_schema(
 def length(
     response: str, truth: str, *, free_length: int, unit: str = "characters", tokens: int | None = None
 ) -> float:
-    """0 up to the free length, from there falling evenly to -1 at twice that length.
+    """0 up to the free length, then linearly down to -1 at twice that length.
 
     ``tokens`` is the response's length where it is known; elsewhere 4 characters count as a token.
 

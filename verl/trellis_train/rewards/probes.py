@@ -20,10 +20,10 @@ TITLES = {
     Probe.ANSWER: Text(en="Answer only", zh="仅答案"),
     Probe.EMPTY: Text(en="Empty response", zh="空回答"),
     Probe.TRUNCATED: Text(en="First half of the solution", zh="解答的前半部分"),
-    Probe.REPEATED: Text(en="Solution three times", zh="解答重复三遍"),
+    Probe.REPEATED: Text(en="Solution repeated 3x", zh="解答重复三遍"),
     Probe.FORMAT_ONLY: Text(en="Format without an answer", zh="只有格式没有答案"),
-    Probe.WRONG: Text(en="Answer of another row", zh="另一行的答案"),
-    Probe.ROLLOUTS: Text(en="Recorded responses of the job", zh="任务记录的回答"),
+    Probe.WRONG: Text(en="Another row's answer", zh="另一行的答案"),
+    Probe.ROLLOUTS: Text(en="Recorded job responses", zh="任务记录的回答"),
 }
 FORMAT_WITHOUT_ANSWER = "<think>Let me think about this step by step.</think>"
 

@@ -80,7 +80,7 @@ class Engines:
         """Count a request that begins."""
         if self._open >= self._settings.endpoint_max_requests:
             raise TooManyRequests(
-                f"The platform works on {self._open} requests already; try again.",
+                f"The platform is already handling {self._open} requests. Try again.",
                 headers={"Retry-After": "1"},
             )
         self._open += 1
@@ -124,9 +124,9 @@ class Engines:
         if pair is not None:
             state = service.state_of(*pair)
             if state is EndpointState.FAILED and (pair[1].attempt == asked_attempt or _is_late(pair[1])):
-                reason = pair[1].reason or "it gave no reason"
+                reason = pair[1].reason or "no reason given"
                 raise EndpointFailed(
-                    f"The model '{name}' cannot be served: {reason}",
+                    f"Model '{name}' can't be served: {reason}",
                     {"endpoint": pair[0].id, "cause": pair[1].cause},
                     headers={"Retry-After": str(_FAILED_LATELY_S)},
                 )
@@ -184,7 +184,7 @@ def _is_late(job: Job) -> bool:
 
 def _explain_waiting(row: Endpoint, job: Job, state: EndpointState) -> str:
     if state is EndpointState.STOPPING:
-        return f"The endpoint of '{row.name}' is stopping; ask again, and it starts anew."
+        return f"The endpoint for '{row.name}' is stopping. Retry to restart it."
     if job.launched_at is None:
-        return f"The model '{row.name}' waits for room: other jobs hold the slots. Ask again later."
-    return f"The model '{row.name}' is being loaded; ask again."
+        return f"Model '{row.name}' is queued: all slots are in use. Try again later."
+    return f"Model '{row.name}' is loading. Try again shortly."

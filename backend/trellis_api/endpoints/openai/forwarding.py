@@ -101,7 +101,7 @@ async def _pass_events(
                 if not line.startswith("data:"):
                     continue
                 if line.startswith('data: {"error"'):
-                    raise EngineLost(f"The engine failed in the middle of the answer: {_read_error(line)}")
+                    raise EngineLost(f"The engine failed while generating: {_read_error(line)}")
                 if '"usage":{' in line and not _take_usage(line, shows_usage=shows_usage):
                     continue
                 yield f"{name}{line}\n\n".encode()
@@ -150,7 +150,7 @@ async def _until_done(doing: Awaitable[Value], look: Callable[[], Awaitable[None
 
 async def _require_alive(engines: Engines, engine: Engine) -> None:
     if not await engines.check(engine):
-        raise EngineLost("The engine ended while it worked on the request; ask again.")
+        raise EngineLost("The engine exited while handling the request. Try again.")
 
 
 @contextmanager
@@ -159,10 +159,10 @@ def _explaining() -> Iterator[None]:
     try:
         yield
     except (httpx.ReadTimeout, httpx.WriteTimeout) as error:
-        raise EngineSilent("The engine did not answer in time; ask for fewer tokens.") from error
+        raise EngineSilent("The engine timed out. Request fewer tokens.") from error
     except (httpx.TransportError, httpx.StreamError) as error:
         log.warning("an engine was lost: %s: %s", type(error).__name__, error)
-        raise EngineLost("The engine ended while it worked on the request; ask again.") from error
+        raise EngineLost("The engine exited while handling the request. Try again.") from error
 
 
 def _translate(status: int, content: bytes) -> DomainError:
@@ -171,7 +171,7 @@ def _translate(status: int, content: bytes) -> DomainError:
         error = json.loads(content)["error"]
         message, param = str(error["message"])[:_MAX_MESSAGE], error.get("param")
     except (ValueError, KeyError, TypeError):
-        message, param = f"The engine answered with status {status}.", None
+        message, param = f"The engine returned status {status}.", None
     if status in {400, 404, 413, 422}:
         return EngineRefused(message, {"param": param})
     return EngineError(message, {"param": param})

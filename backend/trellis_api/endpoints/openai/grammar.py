@@ -30,7 +30,7 @@ _DATA = frozenset({"const", "enum", "default", "examples", "required", "title", 
 def check_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema; ``ValueError`` where it is too large or too deep, or has what is not bounded."""
     if len(json.dumps(schema)) > MAX_BYTES:
-        raise ValueError(f"the schema has more than {MAX_BYTES} bytes")
+        raise ValueError(f"the schema is larger than {MAX_BYTES} bytes")
     _check(schema, depth=0)
     return schema
 
@@ -50,7 +50,7 @@ def _check_keyword(keyword: str, value: Any, *, depth: int) -> None:
     if keyword in _REFUSED:
         raise ValueError(f"the schema has '{keyword}', which is not supported")
     if keyword == "$ref" and not (isinstance(value, str) and value.startswith("#")):
-        raise ValueError("'$ref' leads out of the schema")
+        raise ValueError("'$ref' points outside the schema")
     if keyword in _COUNTS and not (isinstance(value, int) and 0 <= value <= MAX_COUNT):
         raise ValueError(f"'{keyword}' must be a number from 0 to {MAX_COUNT}")
     if keyword in _BY_NAME and isinstance(value, dict):

@@ -30,14 +30,14 @@ def find_target(session: Session, name: str) -> Target:
         job_id, step = match.group(1), int(match.group(2))
         if find_checkpoint(session, job_id=job_id, step=step) is not None:
             return CheckpointTarget(job=job_id, step=step)
-        raise ModelUnknown(f"The job '{job_id}' has no checkpoint of step {step}.", {"param": "model"})
+        raise ModelUnknown(f"Job '{job_id}' has no checkpoint at step {step}.", {"param": "model"})
     # An id goes before a name: nobody takes a model's place by calling theirs as its id.
     model = find_model(session, model_id=name) or find_model_named(session, name=name)
     model = model or _find_registered(session, name)
     if model is None:
         raise ModelUnknown(
-            f"There is no model '{name}'. Name one by its name or id, a checkpoint as job_...:STEP, or what "
-            "is registered as NAME:ALIAS.",
+            f"Model '{name}' not found. Use a model name or ID, a checkpoint as "
+            "job_...:STEP, or a registered model as NAME:ALIAS.",
             {"param": "model"},
         )
     return ModelTarget(model=model.id)

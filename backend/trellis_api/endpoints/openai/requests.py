@@ -105,7 +105,7 @@ class Generation(Strict):
     @model_validator(mode="after")
     def _check_together(self) -> Self:
         if self.stream_options is not None and not self.stream:
-            raise ValueError("'stream_options' goes with 'stream'")
+            raise ValueError("'stream_options' requires 'stream'")
         return self
 
     def limit(self) -> int | None:
@@ -143,7 +143,7 @@ class ChatRequest(Generation):
         for tool in self.tools or []:
             check_schema(tool.function.parameters or {})
         if self.top_logprobs is not None and not self.logprobs:
-            raise ValueError("'top_logprobs' goes with 'logprobs'")
+            raise ValueError("'top_logprobs' requires 'logprobs'")
         return self
 
     def limit(self) -> int | None:
@@ -164,5 +164,5 @@ class CompletionRequest(Generation):
             if not self.prompt:
                 raise ValueError("'prompt' is empty")
             if not isinstance(self.prompt[0], int) and len(self.prompt) > MAX_PROMPTS:
-                raise ValueError(f"a request may have {MAX_PROMPTS} prompts")
+                raise ValueError(f"a request may contain at most {MAX_PROMPTS} prompts")
         return self

@@ -82,7 +82,7 @@ async def _answer(
     if (body.limit() or 0) > limit:
         param = "max_output_tokens" if isinstance(body, ResponseRequest) else "max_tokens"
         raise InvalidRequest(
-            f"An answer may have {limit} tokens (TRELLIS_ENDPOINT_MAX_TOKENS).", {"param": param}
+            f"Responses are limited to {limit} tokens (TRELLIS_ENDPOINT_MAX_TOKENS).", {"param": param}
         )
     path = request.scope["route"].path
     engines.enter()

@@ -20,7 +20,7 @@ _SHOWN = {
 def build_judge(grader: ScoreModel, settings: Settings, *, weight: float, place: str) -> dict[str, Any]:
     """The term of the mixture; our judges' grades are scaled to 0 to 1, so the range goes into the weight."""
     if grader.model not in settings.judges:
-        known = ", ".join(sorted(settings.judges)) or "none is set up (TRELLIS_JUDGES)"
+        known = ", ".join(sorted(settings.judges)) or "none configured (TRELLIS_JUDGES)"
         raise _refuse(f"{place}.model", f"there is no judge '{grader.model}'; judges: {known}")
     chosen = grader.sampling_params.model_dump(exclude_none=True) if grader.sampling_params else {}
     for name in chosen:

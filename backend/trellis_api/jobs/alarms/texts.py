@@ -15,38 +15,40 @@ class AlarmTexts:
 
 TEXTS: dict[str, AlarmTexts] = {
     "loss_not_finite": AlarmTexts(
-        title=Text(en="The loss is not a finite number", zh="损失不是有限数值"),
+        title=Text(en="Loss is not finite", zh="损失不是有限数值"),
         advice=Text(
-            en="The weights are most likely lost from this step on. Stop, resume from a checkpoint before "
-            "it or start a copy with a learning_rate 3 to 10 times lower, a longer warmup_ratio and "
-            "grad_clip at 1.0 or below. With half precision, check that the data has no empty answers.",
+            en="The weights are most likely corrupted from this step on. Stop and resume from "
+            "an earlier checkpoint, or clone the job with a 3 to 10x lower learning_rate, "
+            "a longer warmup_ratio and grad_clip of 1.0 or less. With half precision, "
+            "check the data for empty answers.",
             zh="从这一步起权重很可能已损坏。请停止任务，从此前的检查点继续，或复制任务并将 learning_rate "
             "降低 3–10 倍、加长 warmup_ratio、将 grad_clip 设为 1.0 或更低。"
             "若使用半精度，请检查数据中是否有空回答。",
         ),
     ),
     "loss_exploding": AlarmTexts(
-        title=Text(en="The loss is far above where it began", zh="损失远高于起始值"),
+        title=Text(en="Loss is far above its initial value", zh="损失远高于起始值"),
         advice=Text(
-            en="The run has diverged: the model is now worse than the one it started from. Start a copy "
-            "with a learning_rate 3 to 10 times lower, a warmup_ratio of 0.03 to 0.1 and grad_clip at 1.0.",
+            en="The run has diverged: the model is now worse than the base model. Clone the "
+            "job with a 3 to 10x lower learning_rate, a warmup_ratio of 0.03 to 0.1 and "
+            "grad_clip of 1.0.",
             zh="训练已发散：模型比起始时更差。请复制任务，将 learning_rate 降低 3–10 倍，"
             "将 warmup_ratio 设为 0.03–0.1，grad_clip 设为 1.0。",
         ),
     ),
     "grad_norm_exploding": AlarmTexts(
-        title=Text(en="The gradient norm is exploding", zh="梯度范数激增"),
+        title=Text(en="Exploding gradient norm", zh="梯度范数激增"),
         advice=Text(
-            en="Lower learning_rate, lengthen warmup_ratio and keep grad_clip at 1.0 or below; a larger "
-            "batch_size steadies the gradient. If the jump comes at one step only, look for a broken row "
-            "in the data of that step.",
+            en="Lower learning_rate, increase warmup_ratio and keep grad_clip at 1.0 or less; "
+            "a larger batch_size reduces gradient noise. If only a single step spikes, "
+            "check that step's data for bad rows.",
             zh="请降低 learning_rate，加长 warmup_ratio，并将 grad_clip 保持在 1.0 或更低；"
             "更大的 batch_size 可使梯度更稳定。若只在某一步突增，请检查该步数据中的异常行。",
         ),
     ),
     "kl_exploding": AlarmTexts(
         title=Text(
-            en="The policy's KL divergence has exploded or is not finite",
+            en="Policy KL divergence has exploded or is not finite",
             zh="策略的 KL 散度激增或不是有限数值",
         ),
         advice=Text(
@@ -62,24 +64,24 @@ TEXTS: dict[str, AlarmTexts] = {
         ),
     ),
     "entropy_collapse": AlarmTexts(
-        title=Text(en="The policy's entropy has collapsed", zh="策略熵塌缩"),
+        title=Text(en="Policy entropy has collapsed", zh="策略熵塌缩"),
         advice=Text(
-            en="Samples of one prompt are nearly the same, so there is little left to learn from. If the "
-            "reward is as high as it can be, this is its end. Otherwise resume from an earlier checkpoint "
-            "with a higher clip_ratio_high (DAPO) or entropy_coefficient, temperature 1.0, or a lower "
-            "learning_rate.",
+            en="Responses to the same prompt are nearly identical, so there is little left to "
+            "learn. If the reward is at its maximum, training is done. Otherwise resume "
+            "from an earlier checkpoint with a higher clip_ratio_high (DAPO) or "
+            "entropy_coefficient, temperature 1.0, or a lower learning_rate.",
             zh="同一提示的样本几乎相同，已难以继续学习。若奖励已到上限，则属正常结束；否则请从较早的检查点继续，"
             "提高 clip_ratio_high（DAPO）或 entropy_coefficient，将 temperature 设为 1.0，"
             "或降低 learning_rate。",
         ),
     ),
     "rewards_all_zero": AlarmTexts(
-        title=Text(en="Every reward is zero", zh="所有奖励均为零"),
+        title=Text(en="All rewards are zero", zh="所有奖励均为零"),
         advice=Text(
-            en="Nothing can be learned from these steps. Read the rollouts: if answers are right but "
-            "unmarked, choose another reward or reward_pattern; if they are cut off, raise "
-            "max_response_length; if the task is too hard, raise group_size, use easier rows, or begin "
-            "with supervised training.",
+            en="These steps give no learning signal. Check the rollouts: if correct answers "
+            "aren't recognized, choose another reward or reward_pattern; if responses are "
+            "truncated, raise max_response_length; if the task is too hard, raise "
+            "group_size, use easier rows, or start with supervised fine-tuning.",
             zh="这些步骤中无法学到任何内容。请查看回复样本："
             "若答案正确却未被识别，请更换 reward 或 reward_pattern；"
             "若回复被截断，请增大 max_response_length；若任务过难，请增大 group_size、使用更容易的数据，"
@@ -89,15 +91,16 @@ TEXTS: dict[str, AlarmTexts] = {
     "rewards_all_equal": AlarmTexts(
         title=Text(en="All rewards are equal: no learning signal", zh="奖励全部相同：没有学习信号"),
         advice=Text(
-            en="Advantages within a group are zero, so the policy does not move. If all rewards are at "
-            "their best, the data is too easy: use harder rows. Otherwise raise group_size or "
-            "temperature, choose a reward with finer steps, or DAPO, which drops such groups.",
+            en="Advantages within each group are zero, so the policy isn't updated. If all "
+            "rewards are at their maximum, the data is too easy: use harder rows. "
+            "Otherwise raise group_size or temperature, use a finer-grained reward, or "
+            "DAPO, which drops such groups.",
             zh="组内优势为零，策略不会更新。若奖励已全部达到最高，说明数据过易，请使用更难的数据；"
             "否则请增大 group_size 或 temperature，选用更细粒度的奖励，或使用会剔除此类分组的 DAPO。",
         ),
     ),
     "sessions_failing": AlarmTexts(
-        title=Text(en="Many sessions of the workflow fail", zh="工作流的许多会话失败"),
+        title=Text(en="Many workflow sessions are failing", zh="工作流的许多会话失败"),
         advice=Text(
             en="A session that raises or runs out of time has no reward and teaches nothing. The log counts "
             "the errors by kind, and the rollouts show each traceback. Mend the workflow, or let it return "
@@ -125,27 +128,28 @@ TEXTS: dict[str, AlarmTexts] = {
         ),
     ),
     "responses_truncated": AlarmTexts(
-        title=Text(en="Nearly all responses are cut off", zh="几乎所有回复都被截断"),
+        title=Text(en="Nearly all responses are truncated", zh="几乎所有回复都被截断"),
         advice=Text(
-            en="Rewards judge unfinished answers. Raise max_response_length, or teach the model to end: "
-            "begin with supervised training, or give length_penalty some weight. If responses repeat "
-            "themselves, lower temperature or learning_rate.",
+            en="Rewards are computed on unfinished answers. Raise max_response_length, or "
+            "teach the model to stop earlier: start with supervised fine-tuning, or add a "
+            "length_penalty. If responses repeat themselves, lower temperature or "
+            "learning_rate.",
             zh="奖励评判的是未完成的回答。请增大 max_response_length，或让模型学会结束：先进行监督训练，"
             "或设置 length_penalty。若回复不断重复，请降低 temperature 或 learning_rate。",
         ),
     ),
     "validation_worse": AlarmTexts(
-        title=Text(en="The validation loss is rising", zh="验证损失正在上升"),
+        title=Text(en="Validation loss is rising", zh="验证损失正在上升"),
         advice=Text(
-            en="The model begins to learn the training rows by heart. Export the checkpoint with the "
-            "lowest validation loss; next time train for fewer epochs, with a lower learning_rate, more "
+            en="The model is overfitting. Export the checkpoint with the lowest validation "
+            "loss. Next time, train for fewer epochs, with a lower learning_rate, more "
             "data, or LoRA (lora_rank).",
             zh="模型开始死记训练数据。请导出验证损失最低的检查点；下次请减少 epochs，降低 learning_rate，"
             "增加数据，或使用 LoRA（lora_rank）。",
         ),
     ),
     "not_placed": AlarmTexts(
-        title=Text(en="The cluster has no room for the job", zh="集群没有可容纳该任务的资源"),
+        title=Text(en="Not enough cluster resources for the job", zh="集群没有可容纳该任务的资源"),
         advice=Text(
             en="The job's log names what it needs and what each node has free. Wait for other runs to end, "
             "ask for fewer GPUs, or give the cluster more: nodes join with ray start --address, and a node "
@@ -156,7 +160,7 @@ TEXTS: dict[str, AlarmTexts] = {
         ),
     ),
     "stalled": AlarmTexts(
-        title=Text(en="No step for far longer than usual", zh="远超平常时间没有新的训练步"),
+        title=Text(en="No progress for much longer than usual", zh="远超平常时间没有新的训练步"),
         advice=Text(
             en="The process lives but does not come on. Look at the last log lines, at free memory and "
             "/dev/shm, and at the cluster's free CPUs (too few of them hang silently). If it does not go "

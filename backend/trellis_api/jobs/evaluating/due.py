@@ -82,6 +82,6 @@ def _add(session: Session, checkpoint: Checkpoint, *, is_final: bool) -> None:
             checkpoint.job_id,
             MOST_OPEN,
         )
-        row.problem = f"{MOST_OPEN} checkpoints were waiting to be measured when this one was saved."
+        row.problem = f"{MOST_OPEN} checkpoints were already waiting for evaluation when this one was saved."
     session.add(row)
     session.flush()

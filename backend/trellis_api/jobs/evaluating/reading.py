@@ -54,7 +54,7 @@ def explain(stopped: dict[str, Any]) -> Text:
         stopped["best_step"],
     )
     return Text(
-        en=f"Stopped early: {score} has not become better in {stopped['count']} evaluations; its best is "
-        f"{best} at step {step}.",
+        en=f"Stopped early: {score} has not improved in {stopped['count']} evaluations; "
+        f"best {best} at step {step}.",
         zh=f"已提前停止：{score} 连续 {stopped['count']} 次评测没有提升，最佳值为第 {step} 步的 {best}。",
     )

@@ -43,7 +43,7 @@ def find_warnings(order: EvaluateWhileTraining, *, params: dict[str, Any]) -> li
     if every != 0 or (order.every_steps is None and order.every_minutes is None):
         return []
     message = (
-        "The job saves a checkpoint at its end only (save_every is 0), and checkpoints are what is measured: "
-        "there will be no evaluation before the end."
+        "The job only saves a checkpoint at the end (save_every is 0), so there will "
+        "be no evaluation before that."
     )
     return [Issue(code="no_checkpoints_to_evaluate", field="params.save_every", message=message)]

@@ -20,11 +20,11 @@ export default {
   binSummary: '{bin}：{count}',
   summaryEmpty: '{run}：暂无数据。',
   summary:
-    '{run}：第 {first} 至 {end} 步共 {count} 个值；最新 {last}，最低 {lowest}（第 {lowestStep} 步），最高 {highest}（第 {highestStep} 步）。',
+    '{run}：第 {first} 到 {end} 步共 {count} 个值；最新 {last}，最低 {lowest}（第 {lowestStep} 步），最高 {highest}（第 {highestStep} 步）。',
   leftOut: '并非所有对象都测过，因此未画出：{names}',
   radarFew: '雷达图至少需要三个所有对象都测过的基准。',
   radarSummary: '{run}：{scores}。',
   score: '{name} {value}',
-  historySummary: '{run}：{count} 次测量；首次 {first}（{start}），最新 {last}（{end}）。',
+  historySummary: '{run}：{count} 次评测；首次 {first}（{start}），最新 {last}（{end}）。',
   mark: '{label}，第 {step} 步。',
 }

@@ -1,8 +1,8 @@
 /** 数据上的长时间工作。 */
 export default {
   title: '正在进行',
-  kind: { import: '导入', pipeline: '流水线', preview: '预览', statistics: '统计', diff: '比较', tokens: '词元', generate: '生成' },
-  state: { queued: '等待工作进程', running: '运行中', succeeded: '已完成', failed: '没有成功', cancelled: '已取消' },
+  kind: { import: '导入', pipeline: '流水线', preview: '预览', statistics: '统计', diff: '比较', tokens: 'Token', generate: '生成' },
+  state: { queued: '等待工作进程', running: '运行中', succeeded: '已完成', failed: '失败', cancelled: '已取消' },
   phase: {
     start: '正在启动',
     bring: '正在获取文件',
@@ -16,7 +16,7 @@ export default {
     serve: '正在启动模型',
     ask: '正在询问模型',
     load: '正在加载模型的分词器',
-    tokens: '正在统计词元',
+    tokens: '正在统计 Token',
   },
   stage: '第 {at} 部分，共 {of} 部分',
   rows: '{n} 行',

@@ -37,7 +37,7 @@ export default {
   },
   formatUse: {
     'prompt-answer': '适合监督训练，也适合可核对答案的强化学习。',
-    messages: '适合在助手回合上做监督训练，也适合强化学习。',
+    messages: '适合在助手轮上做监督训练，也适合强化学习。',
     preference: '适合从比较中学习。',
     text: '没有问题和答案的纯文本。',
     'verl-rl': '适合强化学习，即 verl 直接读取的格式。',
@@ -63,7 +63,7 @@ export default {
     part: '作用',
     nulls: '缺失',
     empty: '为空',
-    parts: { prompt: '问题', answer: '答案', messages: '对话', chosen: '优选回答', rejected: '淘汰回答', text: '文本', data_source: '来源', reward_model: '标准答案' },
+    parts: { prompt: '问题', answer: '答案', messages: '对话', chosen: '优选回答', rejected: '落选回答', text: '文本', data_source: '来源', reward_model: '标准答案' },
   },
   warnings: { empty_values: '列 {column} 有 {n} 行为空。', format_unknown: '未能识别格式。', rows_in_quarantine: '{n} 行未被接收，已隔离保存并注明各自的原因。' },
   train: '用它训练',

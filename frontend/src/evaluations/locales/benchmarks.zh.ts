@@ -21,7 +21,7 @@ export default {
     metrics: '分数',
     groups: '细分',
     shots: '示例数',
-    tokens: '词元上限',
+    tokens: 'Token 上限',
     license: '许可证',
     source: '来源',
     revision: '版本',

@@ -20,7 +20,7 @@ export default {
   nothing: '两次评测没有共同的基准。',
   about: '差异为 B 减 A，并给出 95% 置信区间。p 值低于 0.05 表示：如果 A 与 B 同样好，出现这么大差异的机会不到二十分之一。',
   points: '{n} 个百分点',
-  interval: '95% 区间 {low} 至 {high}',
+  interval: '95% 区间 {low} 到 {high}',
   noInterval: '无区间',
   test: 'p {p}，{test}，共同题目 {pairs} 道',
   tests: {
@@ -39,7 +39,7 @@ export default {
   obstacle: {
     other_benchmark: '同一标签代表不同的基准。',
     other_metric: '两者的主要指标不同。',
-    other_data: '两者在不同的数据上测量。',
+    other_data: '两者在不同的数据上评测。',
     no_common_problems: '两者没有共同的题目。',
     samples_missing: '其中一方的样本已不存在。',
   },
@@ -47,7 +47,7 @@ export default {
   worsened: '{n} 题变差',
   noneImproved: '没有变好的题',
   noneWorsened: '没有变差的题',
-  differences: '测量条件不同，分数含义不同：{names}',
+  differences: '评测条件不同，分数含义不同：{names}',
   setting: {
     limit: '题目数量',
     shots: '题前示例数',

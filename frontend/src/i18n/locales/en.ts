@@ -9,12 +9,12 @@ export default {
     download: 'Download',
     loadMore: 'Load more',
     reset: 'Reset',
-    retry: 'Try again',
+    retry: 'Retry',
     search: 'Search',
     clearFilters: 'Clear filters',
   },
   field: {
-    id: 'Id',
+    id: 'ID',
     name: 'Name',
     state: 'State',
     created: 'Created',
@@ -23,8 +23,8 @@ export default {
     actions: 'Actions',
   },
   code: {
-    leave: 'Escape, then Tab leaves the editor.',
-    faults: 'The file has a fault and was not kept: | The file has {count} faults and was not kept:',
+    leave: 'To leave the editor, press Escape, then Tab.',
+    faults: 'The file has an error and was not saved: | The file has {count} errors and was not saved:',
   },
   value: { none: '—', yes: 'yes', no: 'no', notMeasured: 'not measured' },
   state: {
@@ -39,16 +39,16 @@ export default {
     cancelled: 'Cancelled',
   },
   duration: { d: '{n} d', h: '{n} h', min: '{n} min', s: '{n} s', now: 'just now' },
-  loading: { label: 'Loading', stale: 'Shown as of {time}: the latest read failed.' },
+  loading: { label: 'Loading', stale: 'Data from {time}: the last refresh failed.' },
   graph: { fit: 'Fit to width', actualSize: 'Actual size' },
   failure: {
-    title: 'This did not work',
+    title: 'Something went wrong',
     notFoundTitle: 'Not found',
     back: 'Back to the list',
     code: 'Code: {code}',
   },
   error: {
-    unreachable: 'The platform does not answer. Is it running?',
-    unreadable_answer: 'The platform gave an answer that the dashboard cannot read.',
+    unreachable: 'The platform isn’t responding. Is it running?',
+    unreadable_answer: 'The platform sent a response the dashboard can’t read.',
   },
 }

@@ -42,7 +42,7 @@ export default {
   loading: { label: '加载中', stale: '显示的是 {time} 的数据：最近一次读取失败。' },
   graph: { fit: '适合宽度', actualSize: '实际大小' },
   failure: {
-    title: '操作没有成功',
+    title: '操作失败',
     notFoundTitle: '找不到',
     back: '返回列表',
     code: '代码：{code}',

@@ -5,7 +5,7 @@ export default {
     degraded: '需要关注',
     down: '不可用',
     not_configured: '未配置',
-    unknown: '尚未测量',
+    unknown: '尚未检测',
   },
   running: {
     title: '运行中',
@@ -42,8 +42,8 @@ export default {
   states: { title: '全部任务', filter: '查看此状态的任务' },
   system: {
     title: '系统',
-    measured: '{age}前测量',
-    notMeasured: '尚未测量',
+    measured: '{age}前检测',
+    notMeasured: '尚未检测',
     latency: '{ms} 毫秒内响应',
     machine: '本机',
     cpu: 'CPU',

@@ -21,7 +21,7 @@ export default {
     language: '语言',
     formats: '文件',
     samples: '每个基准的示例数',
-    samplesHelp: '0 至 50；每个示例含提示词、回答与判定',
+    samplesHelp: '0 到 50；每个示例含提示词、回答与判定',
     submit: '生成',
     asked: '正在生成报告：{name}',
     tooMany: '一份报告最多包含 20 次评测。',

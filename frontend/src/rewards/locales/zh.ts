@@ -3,7 +3,7 @@ export default {
   title: '奖励',
   subtitle: '强化学习中为回答打分的依据，以及训练之前的试算。',
   unbounded: '无界',
-  range: '{low} 至 {high}',
+  range: '{low} 到 {high}',
   tab: { catalogue: '目录', files: '自定义函数', 'dry-run': '试算' },
   catalogue: {
     search: '查找奖励',
@@ -39,12 +39,12 @@ export default {
     up: '上移 {title}',
     down: '下移 {title}',
     remove: '移除 {title}',
-    sum: '一个回答得 {low} 至 {high} 分。',
+    sum: '一个回答得 {low} 到 {high} 分。',
     sumUnbounded: '回答的得分没有界限。',
     none: {
       'reward-files': '还没有函数，请在“奖励”页面添加。',
       models: '还没有就绪的模型，请在“模型”页面添加。',
-      judges: '平台尚未配置评审端点（TRELLIS_JUDGES）。',
+      judges: '平台尚未配置裁判端点（TRELLIS_JUDGES）。',
     },
     mixtureHelp: '加权求和。列表为空时由下方设置决定。',
     replaced: '上方的奖励列表取代本组的其他设置。',

@@ -59,13 +59,13 @@ def test_an_alarm_arrives_while_the_page_is_open_and_is_found_in_the_list(
     sick.send(broken_metrics(6))
 
     alarm = page.locator("[data-test=alarms] article")
-    expect(alarm).to_contain_text("The loss is not a finite number")
+    expect(alarm).to_contain_text("Loss is not finite")
     expect(alarm).to_contain_text("at step 6")
-    expect(alarm).to_contain_text("What to try:")
+    expect(alarm).to_contain_text("Suggested fix:")
     expect(page.locator('[data-metric="actor/pg_loss"]')).to_contain_text("not a finite number, at step 6")
 
     page.goto(f"{dashboard.url}/jobs")
-    expect(page.locator(f'[data-job="{sick.id}"]')).to_contain_text("One alarm")
+    expect(page.locator(f'[data-job="{sick.id}"]')).to_contain_text("1 alarm")
     expect(page.locator(f'[data-job="{well.id}"]')).not_to_contain_text("alarm")
     page.get_by_text("With alarms").click()
     expect(page.locator("tbody tr")).to_have_count(1)
@@ -90,26 +90,24 @@ def test_the_best_checkpoint_is_found_by_any_metric_and_kept(
     expect(page.locator('[data-step="10"]')).to_contain_text("best")
     expect(page.locator('[data-step="10"]')).to_contain_text("0.9")
     verdict = page.locator("[data-test=best-verdict]")
-    expect(verdict).to_have_text("Step 10 is best: the highest Validation accuracy.")
+    expect(verdict).to_have_text("Best: step 10 (highest Validation accuracy).")
 
     page.locator("[data-test=best-by]").click()
     page.keyboard.type("nll")
     page.locator(".n-base-select-option", has_text="actor/nll").filter(visible=True).click()
-    expect(verdict).to_have_text("Step 15 is best: the lowest actor/nll.")
+    expect(verdict).to_have_text("Best: step 15 (lowest actor/nll).")
     expect(page.locator('[data-step="15"]')).to_contain_text("best")
     choose_from_select(page, page.locator("[data-test=best-mode]"), "highest")
-    expect(verdict).to_have_text("Step 5 is best: the highest actor/nll.")
+    expect(verdict).to_have_text("Best: step 5 (highest actor/nll).")
 
-    choose_from_menu(page, page.get_by_role("button", name="More actions for step 5"), "Keep")
+    choose_from_menu(page, page.get_by_role("button", name="More actions for step 5"), "Pin")
     expect(page.locator('[data-step="5"]')).to_contain_text("pinned")
     by_step = {each["step"]: each for each in call_api("GET", f"/jobs/{job.id}/checkpoints")["items"]}
     assert by_step[5]["is_kept"]
 
-    choose_from_menu(
-        page, page.get_by_role("button", name="More actions for step 15"), "Delete the checkpoint"
-    )
+    choose_from_menu(page, page.get_by_role("button", name="More actions for step 15"), "Delete checkpoint")
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    expect(page.locator('[data-step="15"]')).to_contain_text("removed")
+    expect(page.locator('[data-step="15"]')).to_contain_text("pruned")
 
 
 def test_a_checkpoint_is_exported_and_trained_on(
@@ -126,7 +124,7 @@ def test_a_checkpoint_is_exported_and_trained_on(
     job.settle("succeeded", exit_code=0)
     page.goto(f"{dashboard.url}/jobs/{job.id}?tab=checkpoints")
     page.locator('[data-step="5"]').get_by_role("button", name="Export").click()
-    page.get_by_role("dialog").get_by_label("Name of the model").fill("graduate")
+    page.get_by_role("dialog").get_by_label("Model name").fill("graduate")
     page.get_by_role("dialog").get_by_role("button", name="Export").click()
 
     page.wait_for_url(lambda url: "/jobs/job_" in url and job.id not in url)
@@ -142,7 +140,7 @@ def test_a_checkpoint_is_exported_and_trained_on(
     expect(lineage.locator("li", has_text="to be exported").get_by_role("link", name="tiny")).to_be_visible()
     expect(lineage.locator("svg .node")).to_have_count(4)
 
-    page.get_by_role("button", name="Train it").click()
+    page.get_by_role("button", name="Train", exact=True).click()
     page.wait_for_url(re.compile("/jobs/new"))
     expect(page.locator("[data-test=model]")).to_contain_text("graduate")
     page.goto(f"{dashboard.url}/jobs?kind=export")

@@ -41,11 +41,11 @@ def test_a_recipe_is_found_by_family_and_search_and_launched(
     expect(page.get_by_text("Ready to launch")).to_be_visible()
     page.locator('[data-field="params.learning_rate"] input').fill("0.0003")
 
-    page.get_by_role("button", name="Change the recipe").click()
+    page.get_by_role("button", name="Change recipe").click()
     dialog = page.locator("[data-test=recipe-dialog]")
     for family in ("Supervised", "Reinforcement learning", "Preference"):
         expect(dialog.get_by_role("heading", level=3, name=family)).to_be_visible()
-    dialog.get_by_label("Find a recipe").fill("rloo")
+    dialog.get_by_label("Search recipes").fill("rloo")
     expect(dialog.locator('[data-recipe="grpo"]')).to_have_count(0)
     dialog.locator('[data-recipe="rloo"]').get_by_role("button").press("Enter")
 
@@ -129,5 +129,5 @@ def test_a_dataset_of_another_format_stands_below_with_the_reason(
     page.locator("[data-test=dataset]").click()
 
     options = page.locator(".n-base-select-menu")
-    expect(options.get_by_text("In another format: columns may have to be named")).to_be_visible()
+    expect(options.get_by_text("Other formats: you may need to map columns")).to_be_visible()
     expect(options.locator(".n-base-select-option").last).to_contain_text("odd pairs")

@@ -29,12 +29,12 @@ def worker(dashboard, call_api) -> Iterator[None]:  # type: ignore[no-untyped-de
 def test_an_environment_is_made_tried_by_hand_and_trained_on(logged_in: Page, dashboard, tidy, model) -> None:  # type: ignore[no-untyped-def]
     logged_in.goto(f"{dashboard.url}/environments")
     expect(logged_in.get_by_text("No environments yet")).to_be_visible()
-    logged_in.get_by_role("button", name="Make an environment").first.click()
+    logged_in.get_by_role("button", name="Create environment").first.click()
     dialog = logged_in.get_by_role("dialog")
     dialog.get_by_label("Name", exact=True).fill(NAME)
-    for label, count in (("Profiles", "60"), ("Training queries", "8"), ("Queries to measure with", "3")):
+    for label, count in (("Profiles", "60"), ("Training queries", "8"), ("Evaluation queries", "3")):
         dialog.get_by_label(label, exact=True).fill(count)
-    dialog.get_by_role("button", name="Make it").click()
+    dialog.get_by_role("button", name="Create", exact=True).click()
 
     expect(logged_in.get_by_role("heading", level=1, name=NAME)).to_be_visible()
     tools = logged_in.locator("[data-test=tools]")

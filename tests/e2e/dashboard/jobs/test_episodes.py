@@ -37,13 +37,13 @@ def test_an_episode_is_read_turn_by_turn(logged_in: Page, dashboard, reported) -
     trained = [turns.nth(number).get_attribute("data-trained") for number in range(10)]
     assert [number for number, is_trained in enumerate(trained) if is_trained == "true"] == [2, 4, 6, 9]
     refused = turns.nth(2).locator("[data-test=call]")
-    expect(refused).to_contain_text("DENIED reading this is not allowed")
+    expect(refused).to_contain_text("DENIED access denied")
     search = turns.nth(4).locator("[data-test=call]")
     expect(search).to_contain_text("4.2 ms")
     expect(search.locator(".sql pre")).to_have_text(re.compile(r"\nFROM profiles\nWHERE skills LIKE"))
     expect(search.locator("[data-test=result-table] tbody tr")).to_have_count(2)
     # What the call was answered with is not said twice; what the loop said of its own is there.
-    expect(turns.nth(5).get_by_text("As the model read it")).to_be_visible()
+    expect(turns.nth(5).get_by_text("Raw model input")).to_be_visible()
     expect(turns.nth(5).locator("table")).to_be_hidden()
     expect(turns.nth(8)).to_contain_text("This is your last turn")
     expect(shown.locator("[data-part=penalty] .bar.less")).to_be_visible()
@@ -56,8 +56,8 @@ def test_an_episode_is_read_turn_by_turn(logged_in: Page, dashboard, reported) -
     expect(turns.nth(0)).to_have_attribute("aria-current", "step")
 
     logged_in.keyboard.press("]")
-    expect(shown.locator("[data-test=stop-reason]")).to_contain_text("Out of turns")
-    expect(shown.get_by_text("too long to be kept whole")).to_be_visible()
+    expect(shown.locator("[data-test=stop-reason]")).to_contain_text("Turn limit")
+    expect(shown.get_by_text("too long to store in full")).to_be_visible()
     logged_in.keyboard.press("]")
     expect(shown.locator("[data-test=stop-reason]")).to_contain_text("new_reason")
     logged_in.reload()
@@ -85,7 +85,7 @@ def test_a_step_with_many_episodes_is_read_page_by_page(logged_in: Page, dashboa
     expect(shown.get_by_role("heading", level=3)).to_have_text("Episode 51")
     expect(listed).to_have_count(50)
 
-    logged_in.get_by_placeholder("Score from").fill("0.95")
+    logged_in.get_by_placeholder("Min score").fill("0.95")
     logged_in.keyboard.press("Tab")
     expect(logged_in.get_by_text("3 of 60 episodes")).to_be_visible()
     logged_in.get_by_text("By prompt", exact=True).click()
@@ -100,12 +100,12 @@ def test_episodes_are_filtered_and_agents_have_charts_of_their_own(
 ) -> None:  # type: ignore[no-untyped-def]
     logged_in.goto(f"{dashboard.url}/jobs/{reported.id}?tab=rollouts")
     expect(logged_in.get_by_text("3 of 3 episodes")).to_be_visible()
-    logged_in.get_by_placeholder("Score from").fill("0")
+    logged_in.get_by_placeholder("Min score").fill("0")
     logged_in.keyboard.press("Tab")
     expect(logged_in.get_by_text("1 of 3 episodes")).to_be_visible()
 
     logged_in.get_by_role("tab", name="Charts").click()
     agent = logged_in.locator("section[data-part=agent]")
     expect(agent.get_by_role("heading", level=3)).to_have_text(["Accuracy", "Turns (mean)"])
-    expect(agent).to_contain_text("Share that is right; of an episode, that is a score above 0.5.")
+    expect(agent).to_contain_text("Share of correct answers; for episodes, the share with a score above 0.5.")
     expect(agent.get_by_role("button", name="before training")).to_be_visible()

@@ -13,7 +13,7 @@ from trellis_api.jobs.models import Checkpoint, Job
 
 pytestmark = pytest.mark.browser
 STATES = [DueState.RECORDED, DueState.SKIPPED, DueState.FAILED, DueState.QUEUED, DueState.WAITING]
-WORDS = ["evaluated", "not evaluated", "evaluation failed", "being evaluated", "to be evaluated"]
+WORDS = ["evaluated", "not evaluated", "evaluation failed", "evaluating", "pending evaluation"]
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_a_job_tells_which_score_ended_it_and_where_each_checkpoint_is(
 ) -> None:  # type: ignore[no-untyped-def]
     logged_in.goto(f"{dashboard.url}/jobs/{measured.id}?tab=checkpoints")
     panel = logged_in.locator("[data-test=early-stopped]")
-    expect(panel).to_contain_text("has not become better in 3 evaluations")
+    expect(panel).to_contain_text("has not improved in 3 evaluations")
     expect(panel).to_contain_text("step 10")
 
     for number, word in enumerate(WORDS, 1):

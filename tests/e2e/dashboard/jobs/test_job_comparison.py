@@ -35,7 +35,7 @@ def test_runs_are_chosen_in_the_list_and_compared(logged_in: Page, dashboard, la
     expect(logged_in.locator("tr[data-metric]").first).to_contain_text("%")
 
     logged_in.get_by_role("tab", name="Evaluations").click()
-    expect(logged_in.get_by_text("No benchmark in common with the baseline")).to_be_visible()
+    expect(logged_in.get_by_text("No benchmarks in common with the baseline")).to_be_visible()
     with logged_in.expect_download() as download:
         logged_in.locator("[data-test=csv-table]").click()
     assert low.id in download.value.path().read_text()

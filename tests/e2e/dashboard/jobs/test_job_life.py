@@ -29,7 +29,7 @@ def test_a_job_is_launched_from_the_form_watched_and_stopped(
     page.get_by_role("heading", level=1, name="Overview").wait_for()
 
     page.goto(f"{dashboard.url}/datasets")
-    page.get_by_role("button", name="Upload a dataset").first.click()
+    page.get_by_role("button", name="Upload dataset").first.click()
     page.get_by_role("dialog").locator("input[type=file]").set_input_files(dataset_file)
     page.get_by_role("dialog").get_by_role("button", name="Upload").click()
     page.wait_for_url(re.compile("/datasets/ds_"))
@@ -57,7 +57,7 @@ def test_a_job_is_launched_from_the_form_watched_and_stopped(
 
     job.train(40)
     expect(chart.locator("[data-test=latest]")).to_have_text("0.5")
-    expect(chart).to_contain_text("50 values from step 1 to 50")
+    expect(chart).to_contain_text("50 values, steps 1 to 50")
     expect(page.get_by_text("step 50 of 100")).to_be_visible()
     assert chart.locator("canvas").first.screenshot() != before
 
@@ -91,7 +91,7 @@ def test_a_failed_job_shows_its_cause_first(logged_in: Page, dashboard, launch) 
     failure = logged_in.locator("[data-test=failure]")
     expect(failure).to_contain_text("The process ran out of memory.")
     expect(failure).to_contain_text(re.compile(r"Exit code\s*1"))
-    expect(failure).to_contain_text("What to try")
+    expect(failure).to_contain_text("Suggested fix")
     expect(failure).to_contain_text("MemoryError: no room")
     top = failure.bounding_box()
     charts = logged_in.get_by_role("tablist").bounding_box()
@@ -115,14 +115,14 @@ def test_the_page_catches_up_when_the_stream_comes_back(
     logged_in.route("**/events?*", lambda route: route.abort())
     logged_in.goto(f"{dashboard.url}/jobs/{job.id}")
     chart = metric(logged_in, "critic/score/mean")
-    expect(chart).to_contain_text("5 values from step 1 to 5")
+    expect(chart).to_contain_text("5 values, steps 1 to 5")
     expect(logged_in.locator("[data-test=connection]")).to_contain_text("Connection lost")
     job.train(20)
 
     logged_in.unroute("**/events?*")
 
     expect(logged_in.locator("[data-test=connection]")).to_contain_text("Live", timeout=20_000)
-    expect(chart).to_contain_text("25 values from step 1 to 25")
+    expect(chart).to_contain_text("25 values, steps 1 to 25")
 
 
 def test_any_other_metric_is_charted_on_demand_and_kept_in_the_address(
@@ -139,7 +139,7 @@ def test_any_other_metric_is_charted_on_demand_and_kept_in_the_address(
     logged_in.keyboard.type("clipfrac")
     logged_in.keyboard.press("Enter")
 
-    expect(metric(logged_in, "actor/pg_clipfrac")).to_contain_text("3 values from step 1 to 3")
+    expect(metric(logged_in, "actor/pg_clipfrac")).to_contain_text("3 values, steps 1 to 3")
     logged_in.reload()
     expect(metric(logged_in, "actor/pg_clipfrac")).to_be_visible()
 

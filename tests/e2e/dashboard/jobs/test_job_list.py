@@ -21,7 +21,7 @@ def test_filters_narrow_the_list_and_stay_in_the_address(logged_in: Page, dashbo
     logged_in.goto(f"{dashboard.url}/jobs")
     expect(rows(logged_in)).to_have_count(3)
 
-    logged_in.get_by_label("Name, id or tag").fill("apple")
+    logged_in.get_by_label("Name, ID or tag").fill("apple")
     expect(rows(logged_in)).to_have_count(2)
     rows(logged_in).get_by_role("button", name="green", exact=True).click()
     expect(rows(logged_in)).to_have_count(1)
@@ -31,7 +31,7 @@ def test_filters_narrow_the_list_and_stay_in_the_address(logged_in: Page, dashbo
     logged_in.reload()
     expect(rows(logged_in)).to_have_count(1)
     logged_in.goto(f"{dashboard.url}/jobs?state=failed")
-    expect(logged_in.get_by_text("No job matches")).to_be_visible()
+    expect(logged_in.get_by_text("No matching jobs")).to_be_visible()
     logged_in.get_by_role("button", name="Clear filters").last.click()
     expect(rows(logged_in)).to_have_count(3)
 
@@ -60,7 +60,7 @@ def test_a_queued_job_is_stopped_and_deleted_from_the_list(logged_in: Page, dash
 
     choose_from_menu(logged_in, row.get_by_role("button", name="More actions"), "Delete")
     logged_in.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    expect(logged_in.get_by_text("No trainings yet")).to_be_visible()
+    expect(logged_in.get_by_text("No training jobs yet")).to_be_visible()
 
 
 def test_the_list_follows_a_running_job(logged_in: Page, dashboard, launch) -> None:  # type: ignore[no-untyped-def]

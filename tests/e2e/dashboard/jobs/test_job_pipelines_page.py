@@ -75,7 +75,7 @@ def test_a_pipeline_is_started_stopped_and_a_stage_run_again(
     expect(logged_in.locator("[data-test=pipeline-state]")).to_have_text("Stopped")
 
     logged_in.locator("[data-test=rerun-stage]").click()
-    logged_in.get_by_role("dialog").get_by_role("button", name="Run again").click()
+    logged_in.get_by_role("dialog").get_by_role("button", name="Rerun").click()
     expect(first).to_have_attribute("data-state", "running")
     again = call_api("GET", f"/job-pipelines/{two_stages['id']}")["stages"][0]["job"]["id"]
     assert again != job.id
@@ -116,7 +116,7 @@ def test_a_pipeline_is_made_from_a_template_as_a_form_or_as_yaml(
     expect(logged_in.locator(f"[data-line='{line}'].wrong")).to_be_visible()
     expect(logged_in.get_by_role("alert")).to_contain_text("needs 'stf'")
     expect(create).to_be_disabled()
-    expect(logged_in.locator("[data-test=form-obstacle]")).to_contain_text("nothing wrong")
+    expect(logged_in.locator("[data-test=form-obstacle]")).to_contain_text("Fix the errors")
     expect(logged_in.get_by_role("radio", name="Form")).to_be_disabled()
     logged_in.get_by_role("button", name=f"Line {line}:").click()
     logged_in.keyboard.type(right.splitlines()[line - 1])
@@ -162,5 +162,5 @@ def test_a_stage_that_was_skipped_says_whose_result_it_took_over(
     said = logged_in.locator("[data-test=reused]")
     expect(said.get_by_role("link", name="In two steps")).to_be_visible()
     second.click()
-    expect(said).to_contain_text("an earlier run of this pipeline.")
+    expect(said).to_contain_text("an earlier run of this workflow.")
     call_api("DELETE", f"/job-pipelines/{again['id']}")

@@ -36,7 +36,7 @@ def test_a_hundred_thousand_lines_are_there_but_few_are_in_the_document(
     expect(logged_in.get_by_text("line number 100000", exact=True)).to_be_visible()
     assert logged_in.locator("[data-test=log] .line").count() < 200
 
-    logged_in.get_by_placeholder("Search the log").fill("number 4242")
+    logged_in.get_by_placeholder("Search logs").fill("number 4242")
     expect(logged_in.get_by_text("0 of 11")).to_be_visible()
     logged_in.get_by_role("button", name="Next", exact=True).click()
     logged_in.get_by_role("button", name="Next", exact=True).click()
@@ -54,7 +54,7 @@ def test_the_log_follows_until_it_is_held(logged_in: Page, dashboard, launch) ->
 
     logged_in.get_by_role("button", name="Pause").click()
     job.send(lines(221, 230))
-    expect(logged_in.get_by_role("button", name="Continue (10 new)")).to_be_visible()
+    expect(logged_in.get_by_role("button", name="Resume (10 new)")).to_be_visible()
     expect(logged_in.get_by_text("line number 230", exact=True)).to_have_count(0)
 
     logged_in.get_by_role("button", name="Continue").click()
@@ -109,7 +109,7 @@ def test_rollouts_stand_together_by_prompt_with_their_scores(logged_in: Page, da
     expect(first).to_contain_text("<b>41</b>")
     expect(first).to_contain_text("2 responses, mean 0.5")
     second = logged_in.locator("section.group").nth(1)
-    expect(second).to_contain_text("cut off")
+    expect(second).to_contain_text("truncated")
     second.get_by_role("button", name="Show all 2,000 characters").click()
     expect(second.locator("pre").last).to_have_text("x" * 2000)
 
@@ -144,6 +144,6 @@ def test_the_manifest_can_be_saved_and_the_configuration_searched(
     engine = logged_in.locator("section", has_text="Engine configuration")
     expect(engine.get_by_text("0.001")).to_be_visible()
     expect(engine.get_by_text("adamw")).to_have_count(0)
-    engine.get_by_text("Only what this job sets").click()
+    engine.get_by_text("Only values set by this job").click()
     engine.get_by_placeholder("Search keys and values").fill("adamw")
     expect(engine.get_by_text("adamw")).to_be_visible()

@@ -20,15 +20,15 @@ def form(logged_in: Page, dashboard, model: dict[str, Any], dataset: dict[str, A
 
 
 def test_a_misspelt_engine_key_is_named_and_put_right_with_one_click(form: Page) -> None:
-    form.get_by_role("button", name="Add a setting").click()
+    form.get_by_role("button", name="Add override").click()
     form.get_by_label("Key", exact=True).fill("actor_rollout_ref.actor.optim.weight_decai=0.1")
 
     field = form.locator('[data-field="overrides"]')
     expect(field).to_contain_text("has no setting")
-    expect(form.get_by_text("One error")).to_be_visible()
+    expect(form.get_by_text("1 error")).to_be_visible()
 
     field.get_by_role("button", name="Use actor_rollout_ref.actor.optim.weight_decay").click()
-    expect(form.get_by_text("One error")).to_have_count(0)
+    expect(form.get_by_text("1 error")).to_have_count(0)
     expect(form.get_by_label("Key", exact=True)).to_have_value("actor_rollout_ref.actor.optim.weight_decay")
     expect(form.get_by_label("Value", exact=True)).to_have_value("0.1")
 
@@ -47,7 +47,7 @@ def test_a_knob_out_of_range_is_marked_where_it_stands(form: Page) -> None:
 def test_what_is_not_a_number_is_said_and_stops_the_launch(form: Page) -> None:
     field = form.locator('[data-field="params.learning_rate"]')
     field.locator("input").fill("fast")
-    expect(field).to_contain_text("This is not a number.")
+    expect(field).to_contain_text("Not a number.")
 
     form.get_by_role("button", name="Launch").click()
 
@@ -56,9 +56,9 @@ def test_what_is_not_a_number_is_said_and_stops_the_launch(form: Page) -> None:
 
 
 def test_a_mistake_in_a_folded_knob_opens_the_fold(form: Page) -> None:
-    form.get_by_placeholder("Find a setting").fill("warm-up")
+    form.get_by_placeholder("Search settings").fill("warm-up")
     form.locator('[data-field="params.warmup_ratio"] input').fill("7")
-    form.get_by_placeholder("Find a setting").fill("")
+    form.get_by_placeholder("Search settings").fill("")
 
     expect(form.locator('[data-field="params.warmup_ratio"] .error')).to_be_visible()
 
@@ -74,7 +74,7 @@ def test_the_preview_shows_what_the_knob_does_to_the_engine(form: Page) -> None:
 def test_the_memory_that_the_run_will_need_is_shown_phase_by_phase(form: Page) -> None:
     preview = form.locator("[data-test=preview]")
     line = preview.locator("[data-test=memory-line]")
-    expect(line).to_contain_text("memory at the peak")
+    expect(line).to_contain_text("Peak memory")
 
     line.click()
 
@@ -83,7 +83,7 @@ def test_the_memory_that_the_run_will_need_is_shown_phase_by_phase(form: Page) -
     for phase in ("rollout", "log_probs", "update"):
         expect(panel.locator(f"[data-phase={phase}]")).to_be_visible()
     expect(panel.get_by_text("peak", exact=True)).to_have_count(1)
-    panel.get_by_text("How this was reckoned").click()
+    panel.get_by_text("How this was estimated").click()
     expect(panel.get_by_role("rowheader", name="KV cache").first).to_be_visible()
 
 

@@ -25,15 +25,15 @@ def test_a_dry_run_shows_what_the_rewards_do_and_leads_to_the_form(
 ) -> None:
     page = logged_in
     page.goto(f"{dashboard.url}/rewards")
-    page.locator('[data-kind="gsm8k"]').get_by_role("button", name="Try it out").click()
+    page.locator('[data-kind="gsm8k"]').get_by_role("button", name="Try", exact=True).click()
     expect(page.locator("[data-term=gsm8k]")).to_be_visible()
     choose_from_select(page, page.locator("[data-test=add-term]"), "Length penalty")
     page.locator("[data-term=length]").get_by_label("Weight").fill("0.5")
-    expect(page.get_by_text("A response earns -0.5 to 1.")).to_be_visible()
+    expect(page.get_by_text("Total reward: -0.5 to 1.")).to_be_visible()
     choose_from_select(page, page.locator("[data-test=dry-run-dataset]"), "addition")
-    page.get_by_label("Rows to score").fill("16")
-    page.get_by_role("button", name="Start the dry run").click()
-    expect(page.get_by_role("heading", name="Waiting for a worker")).to_be_visible()
+    page.get_by_label("Number of rows").fill("16")
+    page.get_by_role("button", name="Start dry run").click()
+    expect(page.get_by_role("heading", name="Queued")).to_be_visible()
 
     dry_runs.run_waiting(Settings(data_root=dashboard.data_root), database)
 
@@ -87,7 +87,7 @@ def test_a_dry_run_names_the_missing_column_and_takes_the_one_that_is_offered(
     page = logged_in
     terms = quote(json.dumps([{"name": "gsm8k", "weight": 1, "options": {}}]))
     page.goto(f"{dashboard.url}/rewards?tab=dry-run&dataset={odd_sums['id']}&rewards={terms}")
-    page.get_by_role("button", name="Start the dry run").click()
+    page.get_by_role("button", name="Start dry run").click()
     remedies = page.locator("[data-test=remedies]")
     expect(remedies.locator('[data-role="answer"]')).to_contain_text("No column is the answer")
     page.locator("h1").click()
@@ -137,8 +137,8 @@ def test_an_own_function_is_added_read_and_deleted(
 ) -> None:
     page = logged_in
     page.goto(f"{dashboard.url}/rewards?tab=files")
-    expect(page.get_by_text("No functions yet")).to_be_visible()
-    page.get_by_role("button", name="Add a function").first.click()
+    expect(page.get_by_text("No custom functions yet")).to_be_visible()
+    page.get_by_role("button", name="Add function").first.click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Name").fill("short answers")
     dialog.get_by_label("Python").fill("def score(prompt, response, answer, row):\n    return 1 /")
@@ -153,5 +153,5 @@ def test_an_own_function_is_added_read_and_deleted(
 
     page.get_by_role("button", name="Delete short answers").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    expect(page.get_by_text("No functions yet")).to_be_visible()
+    expect(page.get_by_text("No custom functions yet")).to_be_visible()
     assert call_api("GET", "/rewards/files")["items"] == []

@@ -101,10 +101,10 @@ def test_parameters_vary_from_the_form(
 ) -> None:
     logged_in.goto(f"{dashboard.url}/jobs/new?recipe=grpo")
     expect(logged_in.get_by_text("Ready to launch")).to_be_visible()
-    expect(logged_in.locator("[data-test=forecast]")).to_contain_text("Not known yet")
+    expect(logged_in.locator("[data-test=forecast]")).to_contain_text("Unknown")
     logged_in.locator("[data-test=vary-learning_rate]").click()
     logged_in.locator("[data-vary=learning_rate] input[aria-label*=List]").fill("1e-6, nonsense")
-    expect(logged_in.locator("[data-vary=learning_rate]")).to_contain_text("commas")
+    expect(logged_in.locator("[data-vary=learning_rate]")).to_contain_text("comma-separated")
     logged_in.locator("[data-vary=learning_rate] input[aria-label*=List]").fill("1e-6, 1e-5")
     logged_in.locator("#sweep-seeds").fill("1-3")
     expect(logged_in.locator("[data-test=sweep-summary]")).to_contain_text("6 runs of 2 combinations")
@@ -147,7 +147,7 @@ def test_conversations_open_supervised_training(
     made = wait_for_dataset(api, api.upload("/datasets", path, {"name": "chat"})["id"])
     try:
         logged_in.goto(f"{dashboard.url}/datasets/{made['id']}")
-        logged_in.get_by_role("button", name="Train on this", exact=True).click()
+        logged_in.get_by_role("button", name="Train", exact=True).click()
         expect(logged_in.locator('[data-field="recipe"]')).to_contain_text("Supervised")
     finally:
         api.delete(f"/datasets/{made['id']}")

@@ -22,23 +22,23 @@ def test_a_workflow_is_uploaded_filtered_by_and_deleted_when_nothing_uses_it(
     call_api: Callable[..., Any],
 ) -> None:
     logged_in.goto(f"{dashboard.url}/environments")
-    logged_in.get_by_role("link", name="Workflows").click()
-    expect(logged_in.get_by_role("heading", level=1)).to_have_text("Workflows")
+    logged_in.get_by_role("link", name="Agent workflows").click()
+    expect(logged_in.get_by_role("heading", level=1)).to_have_text("Agent workflows")
     logged_in.locator("[data-test=add-workflow]").click()
     dialog = logged_in.get_by_role("dialog")
     dialog.get_by_label("Name").fill("react")
     dialog.get_by_label("Python").fill(WRONG)
-    dialog.get_by_role("button", name="Check and keep it").click()
+    dialog.get_by_role("button", name="Validate and save").click()
     faults = dialog.locator("[data-test=code-faults] li")
     expect(faults).to_have_count(3)
     expect(faults.first).to_contain_text("must be async")
     dialog.get_by_label("Python").fill(RIGHT)
-    dialog.get_by_role("button", name="Check and keep it").click()
+    dialog.get_by_role("button", name="Validate and save").click()
     expect(dialog).to_be_hidden()
 
     row = logged_in.locator("[data-workflow]", has=logged_in.get_by_role("button", name="react", exact=True))
     expect(row).to_contain_text("solve()")
-    expect(row).to_contain_text("No job yet")
+    expect(row).to_contain_text("No jobs yet")
     row.get_by_role("button", name="react", exact=True).click()
     expect(logged_in.get_by_role("dialog").locator("pre")).to_have_text(RIGHT.strip())
     logged_in.keyboard.press("Escape")
@@ -65,7 +65,7 @@ def test_a_workflow_is_uploaded_filtered_by_and_deleted_when_nothing_uses_it(
     call_api("POST", f"/jobs/{job['id']}/stop")
     row.get_by_role("button", name="Delete react").click()
     logged_in.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    expect(logged_in.get_by_text("No workflows yet")).to_be_visible()
+    expect(logged_in.get_by_text("No agent workflows yet")).to_be_visible()
 
 
 def test_a_folder_is_uploaded_as_a_package(

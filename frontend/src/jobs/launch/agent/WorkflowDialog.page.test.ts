@@ -41,7 +41,7 @@ describe('the dialog that takes a workflow', () => {
     })
     const alerts = [...document.querySelectorAll('form [role=alert]')]
     expect(alerts).toHaveLength(1)
-    expect(alerts[0]?.textContent).toContain('The file has 2 faults and was not kept:')
+    expect(alerts[0]?.textContent).toContain('The file has 2 errors and was not saved:')
     expect(shown).not.toHaveBeenCalled()
     end()
   })

@@ -2,7 +2,7 @@
 export default {
   evaluating: {
     title: '训练中评测',
-    about: '已保存的检查点会在训练之外于基准上测量，训练从不等待。分数显示在任务自己的图表中，位于检查点的步数处。',
+    about: '已保存的检查点会在后台评测，训练不会等待。分数显示在任务自己的图表中，位于检查点对应的步数。',
     add: '添加基准',
     when: '时机',
     cadence: { steps: '按步数', minutes: '按分钟', end: '仅结束时' },
@@ -13,7 +13,7 @@ export default {
     atEnd: '也评测最后一个检查点',
     bestBy: '按分数选出最佳检查点',
     earlyStop: '分数停滞时停止训练',
-    noStop: '只有反复测量的分数才可能停滞。',
+    noStop: '只有多次评测的分数才可能停滞。',
     patience: '等待的评测次数',
     patienceHelp: '连续这么多次没有提升即结束训练。',
     minDelta: '最小提升',
@@ -24,7 +24,7 @@ export default {
     headline: '其主要指标',
     chooseBenchmark: '选择基准',
     stopped: '已提前停止',
-    stoppedFacts: '最佳 {best}，在第 {bestStep} 步；最后测量于第 {lastStep} 步。',
+    stoppedFacts: '最佳 {best}，在第 {bestStep} 步；最近一次评测在第 {lastStep} 步。',
     evaluate: '评测',
     state: { waiting: '等待评测', queued: '正在评测', recorded: '已评测', failed: '评测失败', skipped: '未评测' },
     skipped: '有 {count} 个检查点未评测：保存时等待评测的检查点过多。请降低评测频率，或减少样本数。',

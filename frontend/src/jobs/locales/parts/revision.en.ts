@@ -1,10 +1,10 @@
 export default {
   version: 'Version',
   split: 'Split',
-  validationSplit: 'Or a split of the training dataset',
-  newest: 'newest of main',
+  validationSplit: 'Or use a split of the training dataset',
+  newest: 'latest on main',
   usual: 'train',
-  unknown: 'The versions could not be read.',
+  unknown: 'Couldn’t load versions.',
   branches: 'Branches',
   tags: 'Tags',
   versions: 'Versions',

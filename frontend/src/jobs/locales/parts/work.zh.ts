@@ -14,7 +14,7 @@ export default {
     save: '保存',
     preview: '预览',
     notesHint: '试了什么？得到了什么结论？',
-    markdown: '支持 Markdown，按 Ctrl+Enter 保存。',
+    markdown: '支持 Markdown，按 {key}+Enter 保存。',
   },
   list: {
     tab: { train: '训练', export: '导出', evaluate: '评测', all: '全部' },
@@ -66,7 +66,7 @@ export default {
     cloneDo: '启动',
     cloneDone: '已启动 {count} 个副本',
     deleteTitle: '删除 {count} 个任务？',
-    deleteText: '指标、日志、采样和检查点都会从磁盘删除。已登记的模型会保留。',
+    deleteText: '指标、日志、采样和检查点都会从磁盘删除。已注册的模型会保留。',
     deleteDo: '删除',
     deleteDone: '已删除 {count} 个任务',
     tagDone: '已为 {count} 个任务添加标签“{tag}”',

@@ -2121,6 +2121,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/monitoring/machines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What the nodes measured over time
+         * @description Processors, memory, disks, network and GPUs of every node, measured every ten seconds, kept a week.
+         */
+        get: operations["read_machines_api_v1_monitoring_machines_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/monitoring/processes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Memory of large processes over time
+         * @description The largest of the machine that the workers run on, looked at once a minute; growing ones first.
+         */
+        get: operations["read_processes_api_v1_monitoring_processes_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/pipelines": {
         parameters: {
             query?: never;
@@ -2369,6 +2409,26 @@ export interface paths {
          * @description All recipes, with their knobs and presets.
          */
         get: operations["read_recipes_api_v1_recipes_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/recipes/names": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Recipe Names
+         * @description Id, title and engine of all recipes: a fiftieth of the catalogue.
+         */
+        get: operations["read_recipe_names_api_v1_recipes_names_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -6785,6 +6845,8 @@ export interface components {
              * @description Host of the device, where Ray's nodes told of it; null for this machine's.
              */
             node?: string | null;
+            /** Power Watts */
+            power_watts?: number | null;
             /** Temperature Celsius */
             temperature_celsius: number | null;
             /** Utilization Percent */
@@ -8443,6 +8505,29 @@ export interface components {
             lines: components["schemas"]["LogLineRead"][];
         };
         /**
+         * MachineHistory
+         * @description What the nodes measured in a range of time.
+         */
+        MachineHistory: {
+            /** Nodes */
+            nodes: components["schemas"]["NodeSamples"][];
+            /**
+             * Since
+             * Format: date-time
+             */
+            since: string;
+            /**
+             * Stretch S
+             * @description Seconds that one entry of the columns stands for.
+             */
+            stretch_s: number;
+            /**
+             * Until
+             * Format: date-time
+             */
+            until: string;
+        };
+        /**
          * ManifestEvent
          * @description All that is needed to run this again: resolved configuration, versions, hashes, command.
          */
@@ -9076,6 +9161,26 @@ export interface components {
             note: string;
             /** Number */
             number: number;
+        };
+        /**
+         * NodeSamples
+         * @description A node over time, in columns of equal length.
+         */
+        NodeSamples: {
+            /**
+             * At
+             * @description Beginning of each stretch; one without any sample is left out.
+             */
+            at: string[];
+            /**
+             * Figures
+             * @description Means over each stretch, by name: `cpu_percent`, `memory_used_bytes`, `disk_used_bytes`, `disk_read_bytes_per_s`, `network_sent_bytes_per_s`, `gpu0_utilization_percent`, `gpu0_power_watts` …; null where it was not measured.
+             */
+            figures: {
+                [key: string]: (number | null)[];
+            };
+            /** Node */
+            node: string;
         };
         /**
          * NonFinitePoint
@@ -9793,6 +9898,57 @@ export interface components {
             title: components["schemas"]["Text"];
         };
         /**
+         * ProcessHistory
+         * @description A large process of a node over time.
+         */
+        ProcessHistory: {
+            /** At */
+            at: string[];
+            /**
+             * Growth Bytes
+             * @description Median of the last third of the range less that of the first; null below six samples.
+             */
+            growth_bytes: number | null;
+            /**
+             * Is Alive
+             * @description Whether it was there in the node's last look at processes.
+             */
+            is_alive: boolean;
+            /**
+             * Is Growing
+             * @description By more than a tenth and 100 MB.
+             */
+            is_growing: boolean;
+            /**
+             * Job Id
+             * @description The job that it works for, where its command line says so.
+             */
+            job_id: string | null;
+            /**
+             * Memory
+             * @description Resident bytes, once a minute.
+             */
+            memory: number[];
+            /**
+             * Memory Bytes
+             * @description Resident memory when it was seen last.
+             */
+            memory_bytes: number;
+            /** Name */
+            name: string;
+            /** Node */
+            node: string;
+            /** Peak Bytes */
+            peak_bytes: number;
+            /** Pid */
+            pid: number;
+            /**
+             * Started At
+             * Format: date-time
+             */
+            started_at: string;
+        };
+        /**
          * Progress
          * @description How far a job is.
          */
@@ -10055,6 +10211,25 @@ export interface components {
         RecipeList: {
             /** Items */
             items: components["schemas"]["Recipe"][];
+        };
+        /**
+         * RecipeName
+         * @description What lists and titles need of a recipe.
+         */
+        RecipeName: {
+            /** Engine */
+            engine: string;
+            /** Id */
+            id: string;
+            title: components["schemas"]["Text"];
+        };
+        /**
+         * RecipeNames
+         * @description The catalogue by name.
+         */
+        RecipeNames: {
+            /** Items */
+            items: components["schemas"]["RecipeName"][];
         };
         /**
          * RefCreate
@@ -21528,6 +21703,112 @@ export interface operations {
             };
         };
     };
+    read_machines_api_v1_monitoring_machines_get: {
+        parameters: {
+            query?: {
+                /** @description Default: 24 hours before `until`. */
+                since?: string | null;
+                /** @description Default: now. */
+                until?: string | null;
+                /** @description Stretches to average over. */
+                max_points?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MachineHistory"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_processes_api_v1_monitoring_processes_get: {
+        parameters: {
+            query?: {
+                /** @description Default: 24 hours before `until`. */
+                since?: string | null;
+                /** @description Default: now. */
+                until?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProcessHistory"][];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     list_pipelines_api_v1_pipelines_get: {
         parameters: {
             query?: {
@@ -22575,6 +22856,53 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RecipeList"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_recipe_names_api_v1_recipes_names_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecipeNames"];
                 };
             };
             /** @description Not logged in */

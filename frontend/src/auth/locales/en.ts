@@ -3,6 +3,7 @@ export default {
   lead: 'Launch and watch the training of language models.',
   token: 'Admin token',
   tokenHint: 'It lies in {file}, in the folder of the platform’s data.',
+  show: 'Show the token',
   submit: 'Log in',
   withLink: 'Logging you in with the link …',
   expired: 'Your session is over. Log in again to go on where you were.',

@@ -14,6 +14,7 @@ from trellis_api.auth.dependencies import require_user
 from trellis_api.auth.router import router as auth_router
 from trellis_api.benchmarks.router import router as benchmarks_router
 from trellis_api.cards.router import router as cards_router
+from trellis_api.core.content_encoding import JsonCompression
 from trellis_api.core.database import Database
 from trellis_api.core.errors import ERROR_RESPONSES, install_error_handlers
 from trellis_api.core.frontend import mount_frontend
@@ -126,6 +127,7 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     install_probes(app, settings, app.state.database)
     install_error_handlers(app)
     app.add_middleware(RequestGuard, settings=settings)
+    app.add_middleware(JsonCompression)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(PrometheusMiddleware)
     app.router.routes.extend(_assemble().routes)

@@ -1,16 +1,15 @@
 /** All pages; each domain brings its own. */
 import { nextTick } from 'vue'
-import { createRouter, createWebHistory } from 'vue-router'
+import { createRouter, createWebHistory, type RouteLocation } from 'vue-router'
 
 import { asApiError } from '@/api/errors'
 import { onUnauthorized } from '@/api/client'
-import { useSessionStore } from '@/auth/store'
+import { hadSession, useSessionStore } from '@/auth/store'
 import { datasetRoutes } from '@/datasets/routes'
 import { environmentRoutes } from '@/environments/routes'
 import { evaluationRoutes } from '@/evaluations/routes'
 import { jobPipelineRoutes } from '@/jobPipelines/routes'
 import { jobRoutes } from '@/jobs/routes'
-import AppShell from '@/layout/AppShell.vue'
 import { modelRoutes } from '@/models/routes'
 import { pipelineRoutes } from '@/pipelines/routes'
 import { playgroundRoutes } from '@/playground/routes'
@@ -39,7 +38,8 @@ export const router = createRouter({
     },
     {
       path: '/',
-      component: AppShell,
+      // With the component library, which the login page does without.
+      component: () => import('@/layout/DashboardFrame.vue'),
       children: [
         {
           path: '',
@@ -75,8 +75,17 @@ export const router = createRouter({
   },
 })
 
-router.beforeEach(async (to) => {
+/** Fetches the code of a page while the API says who is logged in. */
+function fetchAhead(to: RouteLocation): void {
+  for (const load of to.matched.flatMap((record) => Object.values(record.components ?? {}))) {
+    // What fails here is asked for again by the router, which reports it.
+    if (typeof load === 'function') (load as () => Promise<unknown>)().catch(() => undefined)
+  }
+}
+
+router.beforeEach(async (to, from) => {
   if (to.meta.isPublic === true) return true
+  if (from.matched.length === 0 && hadSession()) fetchAhead(to)
   const session = useSessionStore()
   try {
     await session.ensureAsked()

@@ -28,6 +28,10 @@ HEADERS = {
 }
 
 
+#: Of the build's files, which are no documents: what governs a page is sent with the page.
+FILE_HEADERS = {"X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "same-origin"}
+
+
 class SecurityHeaders:
     """Plain ASGI, so that streams pass through untouched."""
 
@@ -43,7 +47,8 @@ class SecurityHeaders:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
+                is_file = scope["path"].startswith("/assets/")
+                for name, value in (FILE_HEADERS if is_file else HEADERS).items():
                     headers.setdefault(name, value)
                 if scope["path"].startswith("/api/"):
                     headers.setdefault("Cache-Control", "no-store")

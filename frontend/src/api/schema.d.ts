@@ -2497,6 +2497,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/recipes/names": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Recipe Names
+         * @description Id, title and engine of all recipes: a fiftieth of the catalogue.
+         */
+        get: operations["read_recipe_names_api_v1_recipes_names_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/recipes/{recipe_id}": {
         parameters: {
             query?: never;
@@ -10600,6 +10620,25 @@ export interface components {
         RecipeList: {
             /** Items */
             items: components["schemas"]["Recipe"][];
+        };
+        /**
+         * RecipeName
+         * @description What lists and titles need of a recipe.
+         */
+        RecipeName: {
+            /** Engine */
+            engine: string;
+            /** Id */
+            id: string;
+            title: components["schemas"]["Text"];
+        };
+        /**
+         * RecipeNames
+         * @description The catalogue by name.
+         */
+        RecipeNames: {
+            /** Items */
+            items: components["schemas"]["RecipeName"][];
         };
         /**
          * RefCreate
@@ -24121,6 +24160,53 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RecipeList"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_recipe_names_api_v1_recipes_names_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecipeNames"];
                 };
             };
             /** @description Not logged in */

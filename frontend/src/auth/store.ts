@@ -1,16 +1,28 @@
 /** Who is logged in, for as long as the tab is open. */
 import { defineStore } from 'pinia'
-import { computed, shallowRef } from 'vue'
+import { computed, shallowRef, watch } from 'vue'
 
 import { api, unwrap } from '@/api/client'
 import { ApiError } from '@/api/errors'
 import type { components } from '@/api/schema'
+import { readChoice, writeChoice } from '@/composables/storedChoice'
 
 type User = components['schemas']['UserRead']
+const KEY = 'trellis.session'
+const SESSION = ['open', 'none'] as const
+
+/** Whether this browser had a session when it last asked: then the code of a page is worth fetching at once. */
+export function hadSession(): boolean {
+  return readChoice(KEY, SESSION) === 'open'
+}
+
 type Credential = { code: string } | { token: string }
 
 export const useSessionStore = defineStore('session', () => {
   const user = shallowRef<User | null>(null)
+  watch(user, (one) => {
+    writeChoice(KEY, one === null ? 'none' : 'open')
+  })
   let asked: Promise<void> | null = null
 
   async function ask(): Promise<void> {

@@ -1,7 +1,7 @@
-/** The parts of ECharts that the dashboard uses; nothing else is bundled. */
-import { BarChart, CustomChart, LineChart, RadarChart, ScatterChart } from 'echarts/charts'
+/** The parts of ECharts that curves need; those of other charts are in `moreCharts.ts`. Nothing else is bundled. */
+import { LineChart, ScatterChart } from 'echarts/charts'
 import type { BarSeriesOption, CustomSeriesOption, LineSeriesOption, RadarSeriesOption, ScatterSeriesOption } from 'echarts/charts'
-import { DataZoomComponent, GridComponent, MarkLineComponent, RadarComponent, ToolboxComponent, TooltipComponent } from 'echarts/components'
+import { DataZoomInsideComponent, GridComponent, MarkLineComponent, ToolboxComponent, TooltipComponent } from 'echarts/components'
 import type {
   DataZoomComponentOption,
   GridComponentOption,
@@ -15,15 +15,11 @@ import type { ComposeOption } from 'echarts/core'
 import { CanvasRenderer } from 'echarts/renderers'
 
 use([
-  BarChart,
   CanvasRenderer,
-  CustomChart,
-  DataZoomComponent,
+  DataZoomInsideComponent,
   GridComponent,
   LineChart,
   MarkLineComponent,
-  RadarChart,
-  RadarComponent,
   ScatterChart,
   ToolboxComponent,
   TooltipComponent,

@@ -4,8 +4,8 @@ import { useI18n } from 'vue-i18n'
 import type { ApiError } from '@/api/errors'
 import { isRecord } from '@/api/json'
 
-import { fillIn, zhByCause, zhByCode } from './apiErrors'
-import { zhByDataProblem } from './dataTexts'
+import { chinese } from '.'
+import type * as Chinese from './texts/zh'
 
 /** The more exact code: of the details, or of the first of several. */
 function causeOf({ details }: ApiError): unknown {
@@ -13,7 +13,7 @@ function causeOf({ details }: ApiError): unknown {
   return details.code ?? (isRecord(first) ? first.code : undefined)
 }
 
-function sayInChinese(error: ApiError): string {
+function sayInChinese(error: ApiError, { fillIn, zhByCause, zhByCode, zhByDataProblem }: typeof Chinese): string {
   const cause = causeOf(error)
   const exact = typeof cause === 'string' ? (zhByCause[cause] ?? zhByDataProblem[cause]) : undefined
   const text = exact ?? zhByCode[error.code]
@@ -26,6 +26,6 @@ export function useErrorText() {
   return function errorText(error: ApiError): string {
     // Failures that the dashboard itself noticed.
     if (te(`error.${error.code}`)) return t(`error.${error.code}`)
-    return locale.value === 'zh' ? sayInChinese(error) : error.message
+    return locale.value === 'zh' && chinese.value !== null ? sayInChinese(error, chinese.value) : error.message
   }
 }

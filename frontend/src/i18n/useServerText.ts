@@ -1,9 +1,8 @@
 /** A sentence that the server wrote, in the language of the page. */
-import { currentLocale } from '.'
-import { toChinese } from './serverTexts'
+import { chinese, currentLocale } from '.'
 
 export function useServerText() {
   return function serverText(sentence: string): string {
-    return currentLocale() === 'zh' ? toChinese(sentence) : sentence
+    return (currentLocale() === 'zh' ? chinese.value?.toChinese(sentence) : undefined) ?? sentence
   }
 }

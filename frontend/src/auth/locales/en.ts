@@ -3,6 +3,7 @@ export default {
   lead: 'Train large language models and watch them learn.',
   token: 'Admin token',
   tokenHint: 'You’ll find it in {file}, in the platform’s data folder.',
+  show: 'Show the token',
   submit: 'Log in',
   withLink: 'Logging you in…',
   expired: 'Your session has expired. Log in again to pick up where you left off.',

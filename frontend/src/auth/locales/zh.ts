@@ -3,6 +3,7 @@ export default {
   lead: '启动并观察语言模型的训练。',
   token: '管理员令牌',
   tokenHint: '保存在平台数据目录的 {file} 文件中。',
+  show: '显示令牌',
   submit: '登录',
   withLink: '正在用链接登录……',
   expired: '登录已失效。重新登录后会回到刚才的页面。',

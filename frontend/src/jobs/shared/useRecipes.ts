@@ -3,7 +3,6 @@ import { computed, shallowRef } from 'vue'
 
 import { api, unwrap } from '@/api/client'
 import { type ApiError, asApiError } from '@/api/errors'
-import { currentLocale } from '@/i18n'
 
 import type { Recipe } from '../types'
 
@@ -27,11 +26,5 @@ async function load(): Promise<void> {
 export function useRecipes() {
   if (recipes.value.length === 0) void load()
 
-  /** The recipe's name in the reader's language; its id while the catalogue is not here. */
-  function recipeTitle(id: string): string {
-    const recipe = recipes.value.find((one) => one.id === id)
-    return recipe === undefined ? id : recipe.title[currentLocale()]
-  }
-
-  return { recipes: computed(() => recipes.value), error: computed(() => error.value), isLoading: computed(() => isLoading.value), reload: load, recipeTitle }
+  return { recipes: computed(() => recipes.value), error: computed(() => error.value), isLoading: computed(() => isLoading.value), reload: load }
 }

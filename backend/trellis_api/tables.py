@@ -16,6 +16,7 @@ import trellis_api.jobs.evaluating.models
 import trellis_api.jobs.metric_tables
 import trellis_api.jobs.models
 import trellis_api.models.models
+import trellis_api.monitoring.models
 import trellis_api.pipelines.models
 import trellis_api.registry.models
 import trellis_api.reports.models

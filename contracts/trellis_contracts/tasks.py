@@ -1,5 +1,7 @@
 """Names of the Celery tasks, so that the API can send them without importing the workers."""
 
+#: Send those of the tasks below that have something to do. Args: none.
+LOOK_FOR_WORK = "trellis.due.look_for_work"
 #: Launch every queued job that its slots admit. Args: none.
 LAUNCH_QUEUED = "trellis.jobs.launch_queued"
 #: Compare active jobs with Ray and with their heartbeats, and settle them. Args: none.
@@ -50,3 +52,5 @@ ADVANCE_JOB_PIPELINES = "trellis.jobs.advance_pipelines"
 ADVANCE_FINE_TUNING = "trellis.fine_tuning.advance"
 #: Begin runs of sweeps, stop those that are worse than others, and take in those that are over. Args: none.
 ADVANCE_SWEEPS = "trellis.jobs.advance_sweeps"
+#: Keep what the nodes measure now. Args: none.
+SAMPLE_MACHINES = "trellis.machines.sample"

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -46,6 +47,7 @@ class GpuDevice:
     memory_used_bytes: int | None
     memory_total_bytes: int | None
     temperature_celsius: float | None
+    power_watts: float | None = None
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,8 @@ class RayNode:
     #: None where the cluster does not say (it was started without its monitor).
     used: dict[str, float] | None = None
     devices: list[GpuDevice] = field(default_factory=list)
+    #: What Ray's agent there measured of the machine, by the names of ``monitoring/figures.py``.
+    figures: dict[str, float] = field(default_factory=dict)
 
     @property
     def gpus(self) -> int:
@@ -69,12 +73,21 @@ class RayNode:
         return self.total.get(resource, 0.0) - (self.used or {}).get(resource, 0.0)
 
 
+@cache
+def open_client(dashboard_url: str) -> httpx.Client:
+    """The HTTP client of this process for a dashboard: making one reads all certificates, 20 ms of a core.
+
+    Connections are not kept: one that outlived a restart of Ray would fail the first question after it.
+    """
+    limits = httpx.Limits(max_keepalive_connections=0)
+    return httpx.Client(base_url=dashboard_url, timeout=TIMEOUT_S, limits=limits)
+
+
 def list_nodes(dashboard_url: str, *, timeout_s: float = TIMEOUT_S) -> list[RayNode]:
     """Nodes that live, the one with most GPUs first; ``RayUnreachableError`` where Ray does not answer."""
     with _understood():
-        with httpx.Client(base_url=dashboard_url, headers=auth_headers(), timeout=timeout_s) as client:
-            summary = _fetch(client, "/nodes?view=summary")["summary"]
-            status = _fetch(client, "/api/cluster_status").get("clusterStatus") or {}
+        summary = _fetch(dashboard_url, "/nodes?view=summary", timeout_s)["summary"]
+        status = _fetch(dashboard_url, "/api/cluster_status", timeout_s).get("clusterStatus") or {}
         usage = (status.get("loadMetricsReport") or {}).get("usageByNode") or {}
         nodes = [
             _read_node(node, usage) for node in summary if node.get("raylet", {}).get("state") == "ALIVE"
@@ -145,9 +158,10 @@ def _list_state(
     key, value = filtered
     parameters = {"detail": "1", "filter_keys": key, "filter_predicates": "=", "filter_values": value}
     with _understood():
-        with httpx.Client(base_url=dashboard_url, headers=auth_headers(), timeout=timeout_s) as client:
-            answer = client.get(f"/api/v0/{kind}", params=parameters).raise_for_status().json()
-        found: list[dict[str, Any]] = answer["data"]["result"]["result"]
+        answer = open_client(dashboard_url).get(
+            f"/api/v0/{kind}", params=parameters, headers=auth_headers(), timeout=timeout_s
+        )
+        found: list[dict[str, Any]] = answer.raise_for_status().json()["data"]["result"]["result"]
     return found
 
 
@@ -181,8 +195,9 @@ def _add_up(waiting: Sequence[Waiting]) -> Waiting:
     return Waiting(total, is_packed=len(waiting) == 1)
 
 
-def _fetch(client: httpx.Client, path: str) -> dict[str, Any]:
-    data: dict[str, Any] = client.get(path).raise_for_status().json()["data"]
+def _fetch(dashboard_url: str, path: str, timeout_s: float) -> dict[str, Any]:
+    answer = open_client(dashboard_url).get(path, headers=auth_headers(), timeout=timeout_s)
+    data: dict[str, Any] = answer.raise_for_status().json()["data"]
     return data
 
 
@@ -195,7 +210,28 @@ def _read_node(node: Mapping[str, Any], usage: Mapping[str, Any]) -> RayNode:
         total=_keep_resources(raylet["resourcesTotal"]),
         used=None if taken is None else _keep_resources({name: pair[0] for name, pair in taken.items()}),
         devices=[_read_device(device) for device in node.get("gpus") or []],
+        figures=_read_figures(node),
     )
+
+
+def _read_figures(node: Mapping[str, Any]) -> dict[str, float]:
+    """Processors, memory, disks and network; a node that has not reported yet has none."""
+    figures: dict[str, float] = {}
+    if node.get("cpu") is not None:
+        figures["cpu_percent"] = float(node["cpu"])
+    if (memory := node.get("mem")) is not None:
+        total, _available, _percent, used = memory
+        figures |= {"memory_total_bytes": float(total), "memory_used_bytes": float(used)}
+    if (disk := (node.get("disk") or {}).get("/")) is not None:
+        figures |= {"disk_total_bytes": float(disk["total"]), "disk_used_bytes": float(disk["used"])}
+    if (speeds := node.get("diskIoSpeed")) is not None:
+        figures |= {"disk_read_bytes_per_s": float(speeds[0]), "disk_written_bytes_per_s": float(speeds[1])}
+    if (speeds := node.get("networkSpeed")) is not None:
+        figures |= {
+            "network_sent_bytes_per_s": float(speeds[0]),
+            "network_received_bytes_per_s": float(speeds[1]),
+        }
+    return figures
 
 
 def _keep_resources(values: Mapping[str, Any]) -> dict[str, float]:
@@ -211,4 +247,5 @@ def _read_device(device: Mapping[str, Any]) -> GpuDevice:
         memory_used_bytes=None if used is None else int(used) * _MIB,
         memory_total_bytes=None if total is None else int(total) * _MIB,
         temperature_celsius=device.get("temperatureC"),
+        power_watts=None if device.get("powerMw") is None else float(device["powerMw"]) / 1000,
     )

@@ -18,7 +18,7 @@ from trellis_api.monitoring.schemas import GpuRead
 
 log = logging.getLogger(__name__)
 _NVIDIA_SMI_TIMEOUT_S = 5.0
-_GPU_FIELDS = "index,name,utilization.gpu,memory.used,memory.total,temperature.gpu"
+_GPU_FIELDS = "index,name,utilization.gpu,memory.used,memory.total,temperature.gpu,power.draw"
 _CGROUP = Path("/sys/fs/cgroup")
 _MIB = 1024**2
 
@@ -48,8 +48,8 @@ def look_at_machine(data_root: Path, *, nodes: Sequence[RayNode] | None = None) 
 
     GPUs are those of the cluster's nodes where it says so, for jobs run there; else this machine's.
     """
-    used, total = _memory()
-    free, size = _disk(data_root)
+    used, total = measure_memory()
+    free, size = measure_disk(data_root)
     return Machine(
         cpu_percent=psutil.cpu_percent(interval=None),
         cpu_count=count_cpus(),
@@ -62,7 +62,8 @@ def look_at_machine(data_root: Path, *, nodes: Sequence[RayNode] | None = None) 
     )
 
 
-def _disk(folder: Path) -> tuple[int | None, int | None]:
+def measure_disk(folder: Path) -> tuple[int | None, int | None]:
+    """(free, total) bytes; None where the folder cannot be read."""
     try:
         usage = shutil.disk_usage(folder)
     except OSError:
@@ -70,7 +71,7 @@ def _disk(folder: Path) -> tuple[int | None, int | None]:
     return usage.free, usage.total
 
 
-def _memory() -> tuple[int, int]:
+def measure_memory() -> tuple[int, int]:
     """(used, total); inside a container with a memory limit, that limit and the use under it."""
     machine = psutil.virtual_memory()
     try:
@@ -113,7 +114,7 @@ def list_gpus() -> list[GpuRead]:
 
 def find_memory() -> int:
     """Memory in bytes that this machine has, or the container that this process runs in."""
-    return _memory()[1]
+    return measure_memory()[1]
 
 
 def smallest_memory(gpus: Iterable[GpuRead]) -> int | None:
@@ -150,6 +151,7 @@ def parse_gpus(text: str) -> list[GpuRead]:
                 memory_used_bytes=None if used is None else int(used * _MIB),
                 memory_total_bytes=None if total is None else int(total * _MIB),
                 temperature_celsius=_number(cells[5]),
+                power_watts=_number(cells[6]),
             )
         )
     return gpus

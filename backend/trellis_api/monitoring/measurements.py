@@ -20,7 +20,7 @@ from trellis_contracts.supervision import LIFETIME_S as SUPERVISION_LIFETIME_S
 from trellis_contracts.supervision import SUPERVISION_FILE, SupervisedService, Supervision
 
 from trellis_api.core.database import Database
-from trellis_api.core.ray_cluster import RayNode, auth_headers, look_at_nodes
+from trellis_api.core.ray_cluster import RayNode, auth_headers, look_at_nodes, open_client
 from trellis_api.core.settings import Settings
 from trellis_api.monitoring.schemas import ComponentHealth
 
@@ -123,9 +123,8 @@ def probe_ray(settings: Settings) -> Measurement:
         return Measurement(ComponentHealth.NOT_CONFIGURED, "TRELLIS_RAY_DASHBOARD_URL is not set.")
     started = time.perf_counter()
     try:
-        answer = httpx.get(
-            f"{settings.ray_dashboard_url}/api/version", headers=auth_headers(), timeout=TIMEOUT_S
-        )
+        client = open_client(settings.ray_dashboard_url)
+        answer = client.get("/api/version", headers=auth_headers(), timeout=TIMEOUT_S)
         version = answer.raise_for_status().json()["ray_version"]
     except httpx.HTTPStatusError as error:
         status = error.response.status_code

@@ -1,11 +1,13 @@
-"""Counts over all jobs."""
+"""Counts over all jobs, and what machines measured."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 
-from sqlmodel import Session, col, func, select
+from sqlmodel import Session, col, delete, func, select
 from trellis_contracts.states import JobState
 
 from trellis_api.jobs.models import Job
+from trellis_api.monitoring.models import MachineSample
 
 
 def count_jobs_by_state(session: Session) -> dict[JobState, int]:
@@ -19,3 +21,38 @@ def list_recent_failures(session: Session, *, limit: int) -> Sequence[Job]:
     failed = (JobState.FAILED, JobState.CRASHED)
     query = select(Job).where(col(Job.state).in_(failed))
     return session.exec(query.order_by(col(Job.finished_at).desc(), col(Job.id)).limit(limit)).all()
+
+
+def find_last_sample(session: Session, *, node: str, since: datetime) -> MachineSample | None:
+    """The newest sample of a node, where it is not older than ``since``."""
+    query = select(MachineSample).where(MachineSample.node == node, col(MachineSample.at) >= since)
+    return session.exec(query.order_by(col(MachineSample.at).desc()).limit(1)).first()
+
+
+def add_sample(session: Session, *, sample: MachineSample) -> None:
+    """Keep it, unless that moment of the node was measured already."""
+    if session.get(MachineSample, (sample.node, sample.at)) is None:
+        session.add(sample)
+
+
+def list_samples(
+    session: Session, *, since: datetime, until: datetime
+) -> Sequence[tuple[str, datetime, Mapping[str, float]]]:
+    """Node, moment and figures of all samples of the range, oldest first."""
+    query = select(MachineSample.node, MachineSample.at, MachineSample.figures)
+    in_range = (col(MachineSample.at) >= since, col(MachineSample.at) <= until)
+    return session.exec(query.where(*in_range).order_by(col(MachineSample.at))).all()
+
+
+def list_samples_with_processes(
+    session: Session, *, since: datetime, until: datetime
+) -> Sequence[MachineSample]:
+    """Samples that looked at processes, oldest first."""
+    in_range = (col(MachineSample.at) >= since, col(MachineSample.at) <= until)
+    samples = session.exec(select(MachineSample).where(*in_range).order_by(col(MachineSample.at)))
+    return [each for each in samples if each.processes]
+
+
+def delete_samples(session: Session, *, before: datetime) -> None:
+    """Forget samples that are older."""
+    session.exec(delete(MachineSample).where(col(MachineSample.at) < before))

@@ -1,24 +1,47 @@
 """``/monitoring/dashboard`` for people, ``/metrics`` for Prometheus."""
 
-from fastapi import APIRouter, Response
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from pydantic import AwareDatetime
 from trellis_contracts.states import JobState
 
 from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.endpoints import service as endpoints
-from trellis_api.monitoring import prometheus, service
+from trellis_api.monitoring import history, prometheus, service
 from trellis_api.monitoring.dependencies import ProbesDep
-from trellis_api.monitoring.schemas import DashboardRead
+from trellis_api.monitoring.schemas import DashboardRead, MachineHistory, ProcessHistory
 
 router = APIRouter(prefix="/monitoring", tags=["monitoring"], responses={401: ERROR_RESPONSES[401]})
 #: At the root and without login, like the health checks: it holds counts and no names.
 metrics_router = APIRouter(tags=["health"])
+
+Since = Annotated[AwareDatetime | None, Query(description="Default: 24 hours before `until`.")]
+Until = Annotated[AwareDatetime | None, Query(description="Default: now.")]
 
 
 @router.get("/dashboard")
 def read_dashboard(session: ReadSession, settings: SettingsDep, probes: ProbesDep) -> DashboardRead:
     """Jobs, queue, slots, failures, and the state of every part of the platform with its age."""
     return service.read_dashboard(session, settings, probes)
+
+
+@router.get("/machines", summary="What the nodes measured over time")
+def read_machines(
+    session: ReadSession,
+    since: Since = None,
+    until: Until = None,
+    max_points: Annotated[int, Query(ge=10, le=2000, description="Stretches to average over.")] = 288,
+) -> MachineHistory:
+    """Processors, memory, disks, network and GPUs of every node, measured every ten seconds, kept a week."""
+    return history.read_history(session, since=since, until=until, max_points=max_points)
+
+
+@router.get("/processes", summary="Memory of large processes over time")
+def read_processes(session: ReadSession, since: Since = None, until: Until = None) -> list[ProcessHistory]:
+    """The largest of the machine that the workers run on, looked at once a minute; growing ones first."""
+    return history.read_processes(session, since=since, until=until)
 
 
 @metrics_router.get(

@@ -56,6 +56,7 @@ class GpuRead(BaseModel):
     memory_used_bytes: int | None
     memory_total_bytes: int | None
     temperature_celsius: float | None
+    power_watts: float | None = None
 
 
 class ResourcesRead(BaseModel):
@@ -97,3 +98,43 @@ class DashboardRead(BaseModel):
     components: list[ComponentRead]
     resources: ResourcesRead
     versions: dict[str, str] = Field(description="Installed versions of the packages that matter.")
+
+
+class NodeSamples(BaseModel):
+    """A node over time, in columns of equal length."""
+
+    node: str
+    at: list[datetime] = Field(description="Beginning of each stretch; one without any sample is left out.")
+    figures: dict[str, list[float | None]] = Field(
+        description="Means over each stretch, by name: `cpu_percent`, `memory_used_bytes`, "
+        "`disk_used_bytes`, `disk_read_bytes_per_s`, `network_sent_bytes_per_s`, "
+        "`gpu0_utilization_percent`, `gpu0_power_watts` …; null where it was not measured."
+    )
+
+
+class MachineHistory(BaseModel):
+    """What the nodes measured in a range of time."""
+
+    since: datetime
+    until: datetime
+    stretch_s: float = Field(description="Seconds that one entry of the columns stands for.")
+    nodes: list[NodeSamples]
+
+
+class ProcessHistory(BaseModel):
+    """A large process of a node over time."""
+
+    node: str
+    pid: int
+    name: str
+    job_id: str | None = Field(description="The job that it works for, where its command line says so.")
+    started_at: datetime
+    is_alive: bool = Field(description="Whether it was there in the node's last look at processes.")
+    memory_bytes: int = Field(description="Resident memory when it was seen last.")
+    peak_bytes: int
+    growth_bytes: int | None = Field(
+        description="Median of the last third of the range less that of the first; null below six samples."
+    )
+    is_growing: bool = Field(description="By more than a tenth and 100 MB.")
+    at: list[datetime]
+    memory: list[int] = Field(description="Resident bytes, once a minute.")

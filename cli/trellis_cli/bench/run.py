@@ -9,6 +9,7 @@ from trellis_cli.bench.eval_samples import measure_samples
 from trellis_cli.bench.eval_scoring import measure_eval_scoring
 from trellis_cli.bench.evaluation import measure_evaluation
 from trellis_cli.bench.grpo_shapes import choose_shapes
+from trellis_cli.bench.idle import measure_idle
 from trellis_cli.bench.light_platform import LightPlatform, light_platform
 from trellis_cli.bench.memory import measure_memory
 from trellis_cli.bench.real_model import DEFAULT as DEFAULT_MODEL
@@ -43,6 +44,8 @@ TOOL_SEARCH_BENCHMARK = "tool_search"
 REAL_MODEL_BENCHMARK = "real_model"
 #: Estimates of memory and measured peaks, on the starter model and on a pretrained one: half an hour.
 MEMORY_BENCHMARK = "memory"
+#: Processor time and memory of a platform that nobody uses: three minutes.
+IDLE_BENCHMARK = "idle"
 #: Run only by their names.
 LONG = (REAL_MODEL_BENCHMARK, MEMORY_BENCHMARK)
 #: One name for all that is promised about evaluations.
@@ -57,6 +60,7 @@ NAMES = (
     SCORING_BENCHMARK,
     EVALUATION_BENCHMARK,
     TOOL_SEARCH_BENCHMARK,
+    IDLE_BENCHMARK,
     *LONG,
 )
 
@@ -112,6 +116,8 @@ def run_benchmarks(
         results += [tell(result, as_json=as_json) for result in measure_evaluation()]
     if TOOL_SEARCH_BENCHMARK in wanted:
         results.append(tell(measure_tool_search(), as_json=as_json))
+    if IDLE_BENCHMARK in wanted:
+        results += [tell(result, as_json=as_json) for result in measure_idle()]
     if REAL_MODEL_BENCHMARK in wanted:
         results += [tell(result, as_json=as_json) for result in measure_real_model(model)]
     if MEMORY_BENCHMARK in wanted:

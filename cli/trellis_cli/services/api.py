@@ -3,7 +3,7 @@
 import httpx
 
 from trellis_cli.services.platform import python_command
-from trellis_cli.services.service import Service
+from trellis_cli.services.service import Service, open_client
 
 
 class ApiService(Service):
@@ -23,7 +23,7 @@ class ApiService(Service):
 
     def probe(self) -> str | None:
         try:
-            answer = httpx.get(f"{self.platform.url}/readyz", timeout=2.0)
+            answer = open_client().get(f"{self.platform.url}/readyz", timeout=2.0)
         except httpx.HTTPError as error:
             return f"does not answer: {error}"
         if answer.status_code == 200:
@@ -36,7 +36,7 @@ class ApiService(Service):
 
     def find_hang(self) -> str | None:
         try:
-            httpx.get(f"{self.platform.url}/healthz", timeout=5.0)
+            open_client().get(f"{self.platform.url}/healthz", timeout=5.0)
         except httpx.HTTPError as error:
             return f"does not answer: {error}"
         return None

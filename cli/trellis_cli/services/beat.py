@@ -1,4 +1,4 @@
-"""Celery beat: asks the workers every few seconds to sweep."""
+"""Celery beat: asks the workers every few seconds to look for work."""
 
 from trellis_contracts.presence import BEAT_KEY
 

@@ -10,7 +10,7 @@ from trellis_recipes.placement import head_cpus
 
 from trellis_cli.services.layout import settle_ray_ports
 from trellis_cli.services.platform import python_command
-from trellis_cli.services.service import Service
+from trellis_cli.services.service import Service, open_client
 
 GIB = 1024**3
 #: Folders of earlier heads, kept for their logs.
@@ -108,15 +108,16 @@ class RayService(Service):
         elif token := os.environ.get("RAY_AUTH_TOKEN"):
             headers["Authorization"] = f"Bearer {token}"
         try:
-            with httpx.Client(
-                base_url=self.platform.ray_dashboard_url, headers=headers, timeout=3.0
-            ) as client:
-                client.get("/api/jobs/").raise_for_status()
-                nodes = client.get("/nodes?view=summary").raise_for_status().json()["data"]["summary"]
+            self._ask("/api/jobs/", headers)
+            nodes = self._ask("/nodes?view=summary", headers).json()["data"]["summary"]
         except (httpx.HTTPError, KeyError, ValueError) as error:
             return f"the Jobs API does not answer: {error}"
         is_alive = any(node.get("raylet", {}).get("state") == "ALIVE" for node in nodes)
         return None if is_alive else "no node has joined the cluster yet"
+
+    def _ask(self, path: str, headers: dict[str, str]) -> httpx.Response:
+        url = f"{self.platform.ray_dashboard_url}{path}"
+        return open_client().get(url, headers=headers, timeout=3.0).raise_for_status()
 
     def describe(self) -> str:
         kind = "external, " if self.is_external else ""

@@ -2241,6 +2241,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/monitoring/machines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What the nodes measured over time
+         * @description Processors, memory, disks, network and GPUs of every node, measured every ten seconds, kept a week.
+         */
+        get: operations["read_machines_api_v1_monitoring_machines_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/monitoring/processes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Memory of large processes over time
+         * @description The largest of the machine that the workers run on, looked at once a minute; growing ones first.
+         */
+        get: operations["read_processes_api_v1_monitoring_processes_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/pipelines": {
         parameters: {
             query?: never;
@@ -7155,6 +7195,8 @@ export interface components {
              * @description Host of the device, where Ray's nodes told of it; null for this machine's.
              */
             node?: string | null;
+            /** Power Watts */
+            power_watts?: number | null;
             /** Temperature Celsius */
             temperature_celsius: number | null;
             /** Utilization Percent */
@@ -8825,6 +8867,29 @@ export interface components {
             lines: components["schemas"]["LogLineRead"][];
         };
         /**
+         * MachineHistory
+         * @description What the nodes measured in a range of time.
+         */
+        MachineHistory: {
+            /** Nodes */
+            nodes: components["schemas"]["NodeSamples"][];
+            /**
+             * Since
+             * Format: date-time
+             */
+            since: string;
+            /**
+             * Stretch S
+             * @description Seconds that one entry of the columns stands for.
+             */
+            stretch_s: number;
+            /**
+             * Until
+             * Format: date-time
+             */
+            until: string;
+        };
+        /**
          * ManifestEvent
          * @description All that is needed to run this again: resolved configuration, versions, hashes, command.
          */
@@ -9517,6 +9582,26 @@ export interface components {
             note: string;
             /** Number */
             number: number;
+        };
+        /**
+         * NodeSamples
+         * @description A node over time, in columns of equal length.
+         */
+        NodeSamples: {
+            /**
+             * At
+             * @description Beginning of each stretch; one without any sample is left out.
+             */
+            at: string[];
+            /**
+             * Figures
+             * @description Means over each stretch, by name: `cpu_percent`, `memory_used_bytes`, `disk_used_bytes`, `disk_read_bytes_per_s`, `network_sent_bytes_per_s`, `gpu0_utilization_percent`, `gpu0_power_watts` …; null where it was not measured.
+             */
+            figures: {
+                [key: string]: (number | null)[];
+            };
+            /** Node */
+            node: string;
         };
         /**
          * NonFinitePoint
@@ -10252,6 +10337,57 @@ export interface components {
                 [key: string]: number;
             };
             title: components["schemas"]["Text"];
+        };
+        /**
+         * ProcessHistory
+         * @description A large process of a node over time.
+         */
+        ProcessHistory: {
+            /** At */
+            at: string[];
+            /**
+             * Growth Bytes
+             * @description Median of the last third of the range less that of the first; null below six samples.
+             */
+            growth_bytes: number | null;
+            /**
+             * Is Alive
+             * @description Whether it was there in the node's last look at processes.
+             */
+            is_alive: boolean;
+            /**
+             * Is Growing
+             * @description By more than a tenth and 100 MB.
+             */
+            is_growing: boolean;
+            /**
+             * Job Id
+             * @description The job that it works for, where its command line says so.
+             */
+            job_id: string | null;
+            /**
+             * Memory
+             * @description Resident bytes, once a minute.
+             */
+            memory: number[];
+            /**
+             * Memory Bytes
+             * @description Resident memory when it was seen last.
+             */
+            memory_bytes: number;
+            /** Name */
+            name: string;
+            /** Node */
+            node: string;
+            /** Peak Bytes */
+            peak_bytes: number;
+            /** Pid */
+            pid: number;
+            /**
+             * Started At
+             * Format: date-time
+             */
+            started_at: string;
         };
         /**
          * Progress
@@ -23082,6 +23218,112 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DashboardRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_machines_api_v1_monitoring_machines_get: {
+        parameters: {
+            query?: {
+                /** @description Default: 24 hours before `until`. */
+                since?: string | null;
+                /** @description Default: now. */
+                until?: string | null;
+                /** @description Stretches to average over. */
+                max_points?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MachineHistory"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_processes_api_v1_monitoring_processes_get: {
+        parameters: {
+            query?: {
+                /** @description Default: 24 hours before `until`. */
+                since?: string | null;
+                /** @description Default: now. */
+                until?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProcessHistory"][];
                 };
             };
             /** @description Not logged in */

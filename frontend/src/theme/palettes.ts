@@ -40,7 +40,7 @@ export const light: Palette = {
   lineStrong: '#bfc5ba',
   ink: '#19201b',
   inkMuted: '#525c54',
-  inkFaint: '#69736b',
+  inkFaint: '#667068',
   accent: '#1f6e46',
   accentHover: '#185a39',
   accentPressed: '#124a2e',

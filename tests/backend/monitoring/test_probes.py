@@ -236,7 +236,7 @@ def test_a_missing_data_root_is_down(settings: Settings) -> None:
 
 
 def board(**components: Callable[[], Measurement]) -> Probes:
-    return Probes(components, lambda: look_at_machine(Path("/")), interval_s=0.01)
+    return Probes(components, lambda: look_at_machine(Path("/")), interval_s=0.01, unwatched_interval_s=0.01)
 
 
 def test_nothing_is_claimed_before_the_first_measurement() -> None:
@@ -288,6 +288,30 @@ def test_the_thread_measures_again_and_again_until_it_is_stopped() -> None:
     assert "monitoring-probes" not in [thread.name for thread in threading.enumerate()]
 
 
+def test_a_platform_that_nobody_looks_at_is_measured_rarely_and_at_once_when_somebody_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(probes, "_WATCHED_S", 0.1)
+    measured: list[float] = []
+
+    def note() -> Measurement:
+        measured.append(time.monotonic())
+        return Measurement(ComponentHealth.OK, "fine")
+
+    board = Probes(
+        {"redis": note}, lambda: look_at_machine(Path("/")), interval_s=0.01, unwatched_interval_s=60
+    )
+    board.start()
+    assert wait_until(lambda: bool(board.components()) and len(measured) > 3), "it measures while watched"
+    assert wait_until(lambda: time.monotonic() - measured[-1] > 0.3), "it rests when nobody looks"
+    before = len(measured)
+
+    board.components()
+    assert wait_until(lambda: len(measured) > before), "it measures as soon as somebody looks"
+
+    board.stop()
+
+
 def test_the_machine_is_measured_for_real(tmp_path: Path) -> None:
     found = look_at_machine(tmp_path)
 
@@ -299,7 +323,7 @@ def test_the_machine_is_measured_for_real(tmp_path: Path) -> None:
 
 def test_gpus_are_read_from_what_nvidia_smi_prints() -> None:
     gpus = parse_gpus(
-        "0, NVIDIA H200, 87, 1024, 143771, 41\n1, NVIDIA GB10, [N/A], [N/A], [N/A], 38\nnoise\n"
+        "0, NVIDIA H200, 87, 1024, 143771, 41, 612.5\n1, NVIDIA GB10, [N/A], [N/A], [N/A], 38, [N/A]\nnoise\n"
     )
 
     assert [gpu.model_dump() for gpu in gpus] == [
@@ -311,6 +335,7 @@ def test_gpus_are_read_from_what_nvidia_smi_prints() -> None:
             "memory_used_bytes": 1024 * 1024**2,
             "memory_total_bytes": 143771 * 1024**2,
             "temperature_celsius": 41.0,
+            "power_watts": 612.5,
         },
         {
             "node": None,
@@ -320,6 +345,7 @@ def test_gpus_are_read_from_what_nvidia_smi_prints() -> None:
             "memory_used_bytes": None,
             "memory_total_bytes": None,
             "temperature_celsius": 38.0,
+            "power_watts": None,
         },
     ]
 
@@ -376,7 +402,7 @@ DEVICE = {
     "memory_used": 1024,
     "memory_total": 81559,
     "processes_pids": None,
-    "power_mw": None,
+    "power_mw": 350_000,
     "temperature_c": 41,
 }
 
@@ -400,6 +426,7 @@ def test_an_api_without_gpus_sees_those_of_the_clusters_nodes(
         "memory_used_bytes": 1024 * 1024**2,
         "memory_total_bytes": 81559 * 1024**2,
         "temperature_celsius": 41.0,
+        "power_watts": 350.0,
     }
     assert nodes is not None
     assert [(node.hostname, node.gpus, node.count_free("CPU")) for node in nodes] == [

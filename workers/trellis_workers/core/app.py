@@ -1,7 +1,8 @@
 """The Celery app: ``celery -A trellis_workers.core.app worker`` and ``... beat``.
 
-No task waits for a training run, and no task is needed to arrive: beat repeats the
-sweeps, which find in the database whatever a lost message was about.
+No task waits for a training run, and no task is needed to arrive: beat asks every other
+second whether a sweep has something to do, and the sweeps find in the database whatever a
+lost message was about.
 """
 
 import logging
@@ -10,6 +11,7 @@ from typing import Any
 from celery import Celery
 from celery.signals import after_setup_logger
 from trellis_api.core.redaction import install_log_redaction
+from trellis_api.monitoring.history import INTERVAL_S
 from trellis_contracts import tasks
 
 from trellis_workers.core import presence
@@ -17,16 +19,32 @@ from trellis_workers.core.transaction import get_settings
 
 #: A task that Redis handed out and that nobody finished comes back after this time.
 _VISIBILITY_TIMEOUT_S = 3_600
-_MODELS_SWEEP_INTERVAL_S = 30.0
-_PURGE_INTERVAL_S = 30.0
-_INSTALL_INTERVAL_S = 5.0
-_ENDPOINTS_INTERVAL_S = 5.0
-_REPORTS_INTERVAL_S = 5.0
-_DRY_RUNS_SWEEP_INTERVAL_S = 5.0
-_DATA_SWEEP_INTERVAL_S = 5.0
-_ENVIRONMENTS_INTERVAL_S = 3.0
-_TRANSFERS_INTERVAL_S = 5.0
+#: A message waits no longer for a worker: the next look sends it again.
+EXPIRES_S = 5.0
+_CARE_INTERVAL_S = 30.0
 _TIDY_INTERVAL_S = 600.0
+#: Sweeps that ``trellis_workers/due`` sends when they have something to do; each is run so often anyway.
+_SAFETY_INTERVAL_S = 60.0
+SWEEPS = (
+    tasks.LAUNCH_QUEUED,
+    tasks.RECONCILE,
+    tasks.FINISH_EXPORTS,
+    tasks.FINISH_EVALUATIONS,
+    tasks.INSTALL_BENCHMARKS,
+    tasks.QUEUE_EVALUATIONS,
+    tasks.STOP_IDLE_ENDPOINTS,
+    tasks.WRITE_REPORTS,
+    tasks.RUN_DRY_RUNS,
+    tasks.RUN_DATA_TASKS,
+    tasks.RUN_PREVIEWS,
+    tasks.MAKE_ENVIRONMENTS,
+    tasks.CALL_TOOLS,
+    tasks.INSTALL_WORKFLOWS,
+    tasks.ADVANCE_JOB_PIPELINES,
+    tasks.ADVANCE_FINE_TUNING,
+    tasks.ADVANCE_SWEEPS,
+    tasks.RUN_TRANSFERS,
+)
 
 
 def build_configuration() -> dict[str, Any]:
@@ -59,45 +77,34 @@ def build_configuration() -> dict[str, Any]:
         "beat_schedule_filename": str(run_dir / "celerybeat-schedule"),
         "beat_max_loop_interval": interval_s,
         "beat_schedule": {
-            "launch": _every(interval_s, tasks.LAUNCH_QUEUED),
-            "reconcile": _every(interval_s, tasks.RECONCILE),
-            "finish-exports": _every(interval_s, tasks.FINISH_EXPORTS),
-            "finish-evaluations": _every(interval_s, tasks.FINISH_EVALUATIONS),
-            "install-benchmarks": _every(_INSTALL_INTERVAL_S, tasks.INSTALL_BENCHMARKS),
-            "queue-evaluations": _every(interval_s, tasks.QUEUE_EVALUATIONS),
-            "idle-endpoints": _every(_ENDPOINTS_INTERVAL_S, tasks.STOP_IDLE_ENDPOINTS),
-            "write-reports": _every(_REPORTS_INTERVAL_S, tasks.WRITE_REPORTS),
-            "tidy-evaluations": _every(_PURGE_INTERVAL_S, tasks.TIDY_EVALUATIONS),
-            "prune": _every(_PURGE_INTERVAL_S, tasks.PRUNE),
-            "purge": _every(_PURGE_INTERVAL_S, tasks.PURGE),
-            "dry-runs": _every(_DRY_RUNS_SWEEP_INTERVAL_S, tasks.RUN_DRY_RUNS),
-            "data-tasks": _every(_DATA_SWEEP_INTERVAL_S, tasks.RUN_DATA_TASKS),
-            "previews": _every(_DATA_SWEEP_INTERVAL_S, tasks.RUN_PREVIEWS),
-            "environments": _every(_ENVIRONMENTS_INTERVAL_S, tasks.MAKE_ENVIRONMENTS),
-            "tool-calls": _every(_ENVIRONMENTS_INTERVAL_S, tasks.CALL_TOOLS),
-            "workflows": _every(_ENVIRONMENTS_INTERVAL_S, tasks.INSTALL_WORKFLOWS),
-            "job-pipelines": _every(interval_s, tasks.ADVANCE_JOB_PIPELINES),
-            "fine-tuning": _every(interval_s, tasks.ADVANCE_FINE_TUNING),
-            "sweeps": _every(interval_s, tasks.ADVANCE_SWEEPS),
+            "look-for-work": _every(interval_s, tasks.LOOK_FOR_WORK),
+            **{name: _every(_SAFETY_INTERVAL_S, name) for name in SWEEPS},
+            # It also ends what runs on Ray without a row, which no look at the database finds.
+            tasks.RECONCILE: _every(_CARE_INTERVAL_S, tasks.RECONCILE),
+            "sample-machines": _every(INTERVAL_S, tasks.SAMPLE_MACHINES),
+            "tidy-evaluations": _every(_CARE_INTERVAL_S, tasks.TIDY_EVALUATIONS),
+            "prune": _every(_CARE_INTERVAL_S, tasks.PRUNE),
+            "purge": _every(_CARE_INTERVAL_S, tasks.PURGE),
+            "fetch-models": _every(_CARE_INTERVAL_S, tasks.FETCH_PENDING_MODELS),
             "tidy-data": _every(_TIDY_INTERVAL_S, tasks.TIDY_DATA),
-            "fetch-models": _every(_MODELS_SWEEP_INTERVAL_S, tasks.FETCH_PENDING_MODELS),
-            "transfers": _every(_TRANSFERS_INTERVAL_S, tasks.RUN_TRANSFERS),
         },
     }
 
 
 def _every(interval_s: float, task: str) -> dict[str, Any]:
     """A sweep whose message expires before the next ones are due: none pile up while workers are away."""
-    return {"task": task, "schedule": interval_s, "options": {"expires": max(2 * interval_s, 5.0)}}
+    return {"task": task, "schedule": interval_s, "options": {"expires": max(2 * interval_s, EXPIRES_S)}}
 
 
 app = Celery(
     "trellis",
     include=[
+        "trellis_workers.due.tasks",
         "trellis_workers.jobs.tasks",
         "trellis_workers.evaluations.tasks",
         "trellis_workers.endpoints.tasks",
         "trellis_workers.fine_tuning.tasks",
+        "trellis_workers.machines.tasks",
         "trellis_workers.models.tasks",
         "trellis_workers.rewards.tasks",
         "trellis_workers.data.tasks",

@@ -1,0 +1,45 @@
+"""What axe-core finds on a view of the dashboard, in both themes."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+_AXE = Path(__file__).parents[3] / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
+THEMES = ("light", "dark")
+_RUN = "() => axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations)"
+
+
+def find_violations(page: Page, addresses: Iterable[str]) -> dict[str, list[str]]:
+    """Open each address in each theme; where what is broken, by rule and place."""
+    found: dict[str, list[str]] = {}
+    for address in addresses:
+        for theme in THEMES:
+            page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]
+            page.goto(address)
+            expect(page.get_by_role("heading", level=1).first).to_be_attached()
+            page.wait_for_load_state("networkidle")
+            expect(page.locator(".n-skeleton")).to_have_count(0)
+            for violation in check(page):
+                found.setdefault(violation, []).append(
+                    f"{theme} /{address.partition('//')[2].partition('/')[2]}"
+                )
+    return found
+
+
+def check(page: Page) -> list[str]:
+    """The broken rules of the view as it stands, each with its first places."""
+    page.evaluate(_AXE.read_text(encoding="utf-8"))  # beside the page's own rules for scripts
+    return [_describe(violation) for violation in page.evaluate(_RUN)]
+
+
+def _describe(violation: dict[str, Any]) -> str:
+    places = [str(node["target"][0]) for node in violation["nodes"]]
+    why = violation["nodes"][0]["failureSummary"].replace("\n", " ")
+    return f"{violation['id']} ({len(places)}x): {', '.join(places[:4])}: {why}"
+
+
+def tell(found: dict[str, list[str]]) -> str:
+    """What was found, a rule a line, with the views that it is about."""
+    return "\n".join(f"{violation}\n    on {', '.join(views[:6])}" for violation, views in found.items())

@@ -1,0 +1,1 @@
+"""Which sweeps have something to do."""

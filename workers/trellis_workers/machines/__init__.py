@@ -1,0 +1,1 @@
+"""Nodes as they measure themselves, for the charts of the system."""

@@ -40,7 +40,7 @@ def explain_refusal(address: Address, *, allows_local: bool) -> str | None:
     if address.is_link_local or address == _METADATA:
         return "it is link-local"
     if address.is_multicast or address.is_unspecified:
-        return "it is no address of one machine"
+        return "it is not the address of a single machine"
     if not address.is_global and not allows_local:
         return "it is this machine's or a private network's (TRELLIS_ALLOW_LOCAL_ADDRESSES)"
     return None
@@ -83,6 +83,6 @@ class _CheckedTransport(httpx.BaseTransport):
         for address in addresses:
             problem = explain_refusal(ipaddress.ip_address(address), allows_local=self._allows_local)
             if problem is not None:
-                message = f"The host '{host}' ({address}) is not opened for a pipeline: {problem}."
+                message = f"Access to host '{host}' ({address}) is not allowed: {problem}."
                 raise OperatorProblem("address_refused", message)
         return addresses

@@ -52,7 +52,7 @@ def find_operator(operator_id: str) -> type[Operator]:
     except KeyError:
         known = ", ".join(operators())
         raise OperatorProblem(
-            "operator_unknown", f"There is no operator '{operator_id}'; known are {known}."
+            "operator_unknown", f"Unknown operator '{operator_id}'; available: {known}."
         ) from None
 
 

@@ -132,8 +132,8 @@ class ChatClient:
         if status in (401, 403, 404):
             return OperatorProblem(
                 f"{self._who}_refuses",
-                f"The {self._who} '{self._name}' refuses its calls (HTTP {status}): check its key, model and "
-                "address.",
+                f"{self._who} '{self._name}' rejected the call (HTTP {status}): check its key, "
+                "model and URL.",
             )
         if status in _PASSING or status >= 500:
             return _Passing(

@@ -127,7 +127,7 @@ def test_the_connection_goes_to_the_address_that_was_looked_at(
 def test_a_redirect_is_not_followed(server: HTTPServer) -> None:
     url = f"http://127.0.0.1:{server.server_port}/v1"
 
-    with pytest.raises(OperatorProblem, match="gave no embeddings: 307"):
+    with pytest.raises(OperatorProblem, match="returned no embeddings: 307"):
         embeddings.of_endpoint(["a"], url, "m", None, allows_local=True)
 
     assert len(_Redirecting.hosts) == 1

@@ -99,7 +99,7 @@ def _ask(client: Any, url: str, body: dict[str, Any]) -> dict[str, Any]:
         said = f"{answer.status_code} {answer.text[:300]}"
         if answer.status_code not in (408, 409, 429) and answer.status_code < 500:
             break
-    raise OperatorProblem("endpoint_failed", f"{url} gave no embeddings: {said}")
+    raise OperatorProblem("endpoint_failed", f"{url} returned no embeddings: {said}")
 
 
 def write_grams(writer: ColumnWriter, texts: pl.Series) -> None:

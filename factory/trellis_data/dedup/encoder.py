@@ -133,6 +133,6 @@ def find_weights() -> Path:
     with path.open("rb") as file:
         if hashlib.file_digest(file, "sha256").hexdigest() != _SHA256:
             raise OperatorProblem(
-                "encoder_changed", f"{path} is not the published file of all-MiniLM-L6-v2; install it anew."
+                "encoder_changed", f"{path} is not the published all-MiniLM-L6-v2 file; reinstall it."
             )
     return path

@@ -18,7 +18,7 @@ def new_forest(rows: int) -> np.ndarray:
     """Every row in a tree of its own; raises ``OperatorProblem`` where there are more rows than numbers."""
     if rows >= _MAX_ROWS:
         raise OperatorProblem(
-            "too_many_rows", f"{rows} rows are more than one pass can compare ({_MAX_ROWS}); split them."
+            "too_many_rows", f"{rows} rows exceed the limit of {_MAX_ROWS}; split the dataset."
         )
     return np.arange(rows, dtype=np.uint32)
 

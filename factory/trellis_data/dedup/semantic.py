@@ -96,9 +96,9 @@ class SemanticParams(DuplicateParams):
     @model_validator(mode="after")
     def _complete(self) -> Self:
         if self.source == "column" and not self.vector_column:
-            raise ValueError("embeddings from a column need 'vector_column'")
+            raise ValueError("embeddings from a column require 'vector_column'")
         if self.source == "endpoint" and not (self.url and self.model):
-            raise ValueError("embeddings from an endpoint need 'url' and 'model'")
+            raise ValueError("embeddings from an endpoint require 'url' and 'model'")
         return self
 
 
@@ -127,13 +127,15 @@ class SemanticDuplicates(Deduplicator):
             return
         if name not in schema.names:
             raise OperatorProblem(
-                "column_missing", f"There is no column '{name}'; the columns are {', '.join(schema.names)}."
+                "column_missing", f"No column '{name}'; available: {', '.join(schema.names)}."
             )
         kind = schema.field(name).type
         if not _is_list(kind) or not (
             pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type)
         ):
-            raise OperatorProblem("column_not_vectors", f"Column '{name}' holds {kind}, no lists of numbers.")
+            raise OperatorProblem(
+                "column_not_vectors", f"Column '{name}' contains {kind}, not lists of numbers."
+            )
 
     def survey(self, batches: Iterator[Batch], folder: Path) -> None:
         self._size = encoder.SIZE if self._reads_by_encoder else 0

@@ -76,13 +76,9 @@ def check_score(schema: pa.Schema, params: DuplicateParams) -> None:
         return
     name = params.score_column
     if name is None:
-        raise OperatorProblem(
-            "score_column_missing", "'keep: best' needs 'score_column', the column of numbers that decides."
-        )
+        raise OperatorProblem("score_column_missing", "'keep: best' requires 'score_column'.")
     if name not in schema.names:
-        raise OperatorProblem(
-            "column_missing", f"There is no column '{name}'; the columns are {', '.join(schema.names)}."
-        )
+        raise OperatorProblem("column_missing", f"No column '{name}'; available: {', '.join(schema.names)}.")
     kind = schema.field(name).type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         raise OperatorProblem("column_not_a_number", f"Column '{name}' holds {kind}; a number is needed.")

@@ -87,10 +87,10 @@ def _judge(reading: Reading, rows: list[dict[str, object]], schema: pa.Schema) -
     share = 1 - len(problems) / len(rows) if rows else 0.5
     reasons = [_explain(reading)]
     if rows:
-        reasons.append(f"{len(rows) - len(problems)} of the first {len(rows)} rows can be read so.")
-    reasons += list(dict.fromkeys(f"Not all: {each}." for each in problems))[:_MAX_EXAMPLES]
+        reasons.append(f"{len(rows) - len(problems)} of the first {len(rows)} rows match.")
+    reasons += list(dict.fromkeys(f"Mismatch: {each}." for each in problems))[:_MAX_EXAMPLES]
     if reading.shape is Shape.MESSAGES and any(is_wide(each.type) for each in schema):
-        reasons.append("Messages have room for names or calls of tools.")
+        reasons.append("Messages can contain names or tool calls.")
     return Candidate(
         shape=reading.shape,
         format=MEANS[reading.shape],
@@ -104,12 +104,12 @@ def _explain(reading: Reading) -> str:
     columns = reading.columns
     match reading.shape:
         case Shape.SHAREGPT:
-            return f"Column {columns['messages']} is a list of turns with from and value."
+            return f"Detected: turns with from and value in column '{columns['messages']}'."
         case Shape.ALPACA:
-            return "Columns instruction and output" + (" and input." if "input" in columns else ".")
+            return "Detected: columns instruction and output" + (" and input." if "input" in columns else ".")
         case _:
             return (
-                "; ".join(f"column {name} is the {role}" for role, name in columns.items()).capitalize() + "."
+                "Detected: " + ", ".join(f"{role} in column '{name}'" for role, name in columns.items()) + "."
             )
 
 

@@ -74,7 +74,7 @@ class Convert(RowOperator):
         reading = self._reading(schema, layout)
         missing = [name for name in reading.columns.values() if name not in schema.names]
         if missing:
-            raise OperatorProblem("column_missing", f"There is no column '{missing[0]}' to convert from.")
+            raise OperatorProblem("column_missing", f"No column '{missing[0]}' to convert from.")
 
     def schema_after(self, schema: pa.Schema) -> pa.Schema:
         """The target's columns, and those that stay beside them."""

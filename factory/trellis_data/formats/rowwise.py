@@ -137,7 +137,7 @@ class RowConverter:
 
     def _as_messages(self, sample: Sample, row: Row) -> list[dict[str, Any]]:  # noqa: ARG002 - one signature
         if sample.label is False:
-            raise BadRow("the answer is labelled as unwanted", "unwanted_answer")
+            raise BadRow("the response is labeled as undesirable", "unwanted_answer")
         return [{"messages": sample.messages}]
 
     def _as_turns(self, sample: Sample, row: Row) -> list[dict[str, Any]]:
@@ -151,11 +151,11 @@ class RowConverter:
     def _question(self, sample: Sample) -> tuple[str | None, str, str]:
         """System, prompt and answer of a conversation of one question."""
         if sample.label is False:
-            raise BadRow("the answer is labelled as unwanted", "unwanted_answer")
+            raise BadRow("the response is labeled as undesirable", "unwanted_answer")
         messages = sample.messages
         rest = messages[1:] if messages[0]["role"] == "system" else messages
         if [message["role"] for message in rest] != ["user", "assistant"]:
-            raise BadRow("the conversation is more than one question and its answer", "many_turns")
+            raise BadRow("the conversation has more than one question", "many_turns")
         if any(set(message) - {"role", "content"} or message["content"] is None for message in messages):
             raise BadRow("the conversation has names or calls of tools", "has_tools")
         system = messages[0]["content"] if len(rest) < len(messages) else None
@@ -181,7 +181,7 @@ class RowConverter:
 
     def _as_pair(self, sample: Sample, row: Row) -> list[dict[str, Any]]:  # noqa: ARG002
         if sample.rejected is None:
-            raise BadRow("nothing says which answer is the rejected one", "no_rejected")
+            raise BadRow("no rejected response", "no_rejected")
         prompt, chosen = sample.messages[: sample.split], sample.messages[sample.split :]
         return [{"prompt": prompt, "chosen": chosen, "rejected": sample.rejected}]
 
@@ -191,17 +191,17 @@ class RowConverter:
         if sample.rejected is not None:
             return [{**made, "label": True}, {**made, "completion": sample.rejected, "label": False}]
         if sample.label is None:
-            raise BadRow("nothing says whether the answer is wanted", "no_label")
+            raise BadRow("the response has no label", "no_label")
         return [made]
 
     def _as_rl(self, sample: Sample, row: Row) -> list[dict[str, Any]]:  # noqa: ARG002
         if sample.label is False:
-            raise BadRow("the answer is labelled as unwanted", "unwanted_answer")
+            raise BadRow("the response is labeled as undesirable", "unwanted_answer")
         prompt, answer = sample.messages[: sample.split], sample.messages[sample.split]
         if not prompt:
-            raise BadRow("the conversation begins with the assistant, so there is no prompt", "no_prompt")
+            raise BadRow("the conversation starts with the assistant, so there is no prompt", "no_prompt")
         if answer["content"] is None:
-            raise BadRow("the last turn of the assistant is a call of a tool", "no_text")
+            raise BadRow("the last assistant turn is a tool call", "no_text")
         truth = sample.truth
         if truth is None:
             truth = extract_answer(answer["content"], self._extraction)

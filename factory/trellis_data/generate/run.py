@@ -65,7 +65,7 @@ def generate(
     (the folder), ``OperatorProblem`` (seeds, endpoint) and ``RunCancelled``.
     """
     if not seeds:
-        raise PipelineProblem("no_input", "There is no file with seed rows.")
+        raise PipelineProblem("no_input", "No seed file found.")
     work = RunDirectory(folder)
     with work.locked():
         work.enter(_identity(settings, seeds, layout), fresh=fresh)

@@ -53,7 +53,7 @@ class SelfInstructing:
             else:
                 output.drop("seed_like_another", (seed.position,), instruction=seed.instruction)
         if not self._seeds:
-            raise OperatorProblem("no_seeds", "No seed row asks anything.")
+            raise OperatorProblem("no_seeds", "The seed rows contain no instructions.")
         self._made: list[str] = []
         self._requests = 0
         self._in_vain = 0

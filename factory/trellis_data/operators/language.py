@@ -112,7 +112,7 @@ class Language(TextOperator):
         super().check(schema, layout)
         if self.params.column in schema.names:
             raise OperatorProblem(
-                "column_taken", f"There is a column '{self.params.column}' already; name another."
+                "column_taken", f"Column '{self.params.column}' already exists; choose another name."
             )
 
     def schema_after(self, schema: pa.Schema) -> pa.Schema:

@@ -59,7 +59,7 @@ class LengthParams(TextParams):
         if self.minimum is None and self.maximum is None:
             raise ValueError("give a minimum, a maximum or both")
         if self.minimum is not None and self.maximum is not None and self.minimum > self.maximum:
-            raise ValueError(f"the minimum {self.minimum} is above the maximum {self.maximum}")
+            raise ValueError(f"the minimum {self.minimum} is greater than the maximum {self.maximum}")
         if self.unit == "turns" and self.scope == "text":
             raise ValueError("turns are counted over a row: set scope to 'row'")
         return self

@@ -45,7 +45,7 @@ def parse_document(text: str) -> Document:
     except yaml.YAMLError as error:
         raise UnreadableDocument(_say(error), _line_of(error)) from error
     except RecursionError as error:
-        raise UnreadableDocument("It is nested too deeply.", None) from error
+        raise UnreadableDocument("Nested too deeply.", None) from error
     return Document(value, node)
 
 
@@ -69,7 +69,7 @@ def load_document(text: str, model: type[Model], *, name: str, kind: str, needs:
         place = f", line {error.line}" if error.line else ""
         raise PipelineProblem(f"{kind}_unreadable", f"{name}{place}: {error}") from error
     if not isinstance(found.value, dict):
-        raise PipelineProblem(f"{kind}_unreadable", f"{name}: a mapping with {needs} is needed.")
+        raise PipelineProblem(f"{kind}_unreadable", f"{name}: must be a mapping with {needs}.")
     try:
         return model.model_validate(found.value)
     except ValidationError as error:

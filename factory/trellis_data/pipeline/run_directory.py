@@ -45,7 +45,7 @@ class RunDirectory:
             except BlockingIOError:
                 raise PipelineProblem(
                     "work_folder_busy",
-                    f"Another run works in {self.root}; wait for it or choose another folder.",
+                    f"Another run is using {self.root}. Wait for it or choose another folder.",
                 ) from None
             yield
 

@@ -87,7 +87,7 @@ def run(
     options = options or Options()
     context = replace(context or Context(), seed=pipeline.seed)
     if not inputs:
-        raise PipelineProblem("no_input", "There is no file to work on.")
+        raise PipelineProblem("no_input", "No input files.")
     schema = schema_of(inputs)
     if problems := check(pipeline, schema, layout, context):
         lines = [f"{each.field}: {each.message}" for each in problems]
@@ -254,7 +254,7 @@ class _Watch:
 
     def check(self) -> None:
         if self._should_stop():
-            raise RunCancelled("The run was asked to end; call it again to go on.")
+            raise RunCancelled("The run was stopped; start it again to resume.")
 
     def _tell(self) -> None:
         self._told = time.monotonic()

@@ -19,7 +19,7 @@ def schema_of(files: Sequence[Path]) -> pa.Schema:
             schema = pq.read_schema(path)
         except (pa.ArrowInvalid, OSError) as error:
             raise PipelineProblem(
-                "input_unreadable", f"{path} is no Parquet file that can be read: {error}"
+                "input_unreadable", f"{path} is not a readable Parquet file: {error}"
             ) from error
         place = schema.get_field_index(ORIGIN)
         schemas.append(schema.remove(place) if place >= 0 else schema)

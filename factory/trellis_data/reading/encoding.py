@@ -151,7 +151,7 @@ def _detect_foreign(sample: bytes) -> Encoding:
 
     best = charset_normalizer.from_bytes(sample[:_SAMPLE_BYTES], cp_exclusion=["utf_8"]).best()
     if best is None:
-        raise UnreadableFile("encoding_unknown", "The text is in no known encoding; save the file as UTF-8.")
+        raise UnreadableFile("encoding_unknown", "Unknown text encoding; save the file as UTF-8.")
     confidence = round(max(0.0, 1.0 - best.chaos) * (0.5 + best.coherence / 2), 2)
     return Encoding(best.encoding, confidence, f"The bytes read best as {best.encoding}, judged by letters.")
 

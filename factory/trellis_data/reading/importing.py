@@ -110,7 +110,7 @@ def import_rows(
     ImportCancelled.
     """
     if destination.exists():
-        raise FileExistsError(f"{destination} exists already.")
+        raise FileExistsError(f"{destination} already exists.")
     draft = destination.with_name(f".{destination.name}.importing")
     if draft.exists():
         shutil.rmtree(draft)
@@ -135,7 +135,7 @@ def _import(
     began = time.monotonic()
     files = source.list_files()
     if not files:
-        raise UnreadableFile("no_files", f"{source.describe()} holds no file that can be read.")
+        raise UnreadableFile("no_files", f"{source.describe()} contains no readable file.")
     reports = list[FileReport]()
     with Quarantine(draft / QUARANTINE_FILE) as quarantine, tempfile.TemporaryDirectory(dir=draft) as work:
         writer = ShardWriter(draft, types, quarantine)

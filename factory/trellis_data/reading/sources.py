@@ -65,7 +65,7 @@ class LocalSource(Source):
         if self._path.is_file():
             return [SourceFile(self._name, self._path.stat().st_size)]
         if not self._path.is_dir():
-            raise SourceUnavailable("source_missing", f"There is no file or folder '{self._name}'.")
+            raise SourceUnavailable("source_missing", f"File or folder '{self._name}' not found.")
         root = self._path.resolve()
         found = []
         for path in sorted(self._path.rglob("*")):
@@ -87,9 +87,9 @@ def source_inside(root: Path, relative: str) -> LocalSource:
     base = root.resolve()
     is_outside = candidate.is_absolute() or ".." in candidate.parts or "\x00" in relative or "\\" in relative
     if is_outside or not (path := base / candidate).resolve().is_relative_to(base):
-        raise SourceUnavailable("source_outside", f"'{relative[:200]}' is not inside of the data root.")
+        raise SourceUnavailable("source_outside", f"'{relative[:200]}' is outside the data root.")
     if not path.exists():
-        raise SourceUnavailable("source_missing", f"The data root has no '{relative[:200]}'.")
+        raise SourceUnavailable("source_missing", f"'{relative[:200]}' not found in the data root.")
     return LocalSource(path.resolve(), name=relative)
 
 
@@ -162,15 +162,15 @@ class _HubErrors:
         if isinstance(error, errors.GatedRepoError):
             return "hub_gated", f"'{repo}' is gated: accept its terms on the hub and set HF_TOKEN."
         if isinstance(error, errors.RepositoryNotFoundError):
-            return "hub_no_dataset", f"The hub has no dataset '{repo}', or HF_TOKEN may not read it."
+            return "hub_no_dataset", f"Dataset '{repo}' not found on the Hub, or HF_TOKEN has no access."
         if isinstance(error, errors.RevisionNotFoundError):
             return "hub_no_revision", f"'{repo}' has no revision '{self._revision}'."
         if isinstance(error, errors.HFValidationError):
-            return "hub_bad_name", f"'{repo[:100]}' is no name of a dataset."
+            return "hub_bad_name", f"'{repo[:100]}' is not a valid dataset name."
         if isinstance(error, errors.HfHubHTTPError):
             return "hub_refused", f"The hub answered with status {error.response.status_code}."
         if isinstance(error, errors.LocalEntryNotFoundError | httpx.HTTPError):
-            return "hub_unreachable", "The hub cannot be reached."
+            return "hub_unreachable", "Can't reach the Hub."
         return None
 
 
@@ -181,7 +181,7 @@ class S3Source(Source):
         """``options`` are s3fs's, such as ``endpoint_url``."""
         if not url.startswith("s3://") or not url.removeprefix("s3://").strip("/"):
             raise SourceUnavailable(
-                "source_bad_address", f"'{url[:200]}' is no address like s3://bucket/folder."
+                "source_bad_address", f"'{url[:200]}' is not a URL like s3://bucket/folder."
             )
         self._url = url
         self._options = options or {}
@@ -200,7 +200,7 @@ class S3Source(Source):
             if is_one or can_be_read(key):
                 found.append(SourceFile(name, info.get("size")))
         if not listed:
-            raise SourceUnavailable("source_missing", f"There is nothing at {self._url}.")
+            raise SourceUnavailable("source_missing", f"Nothing found at {self._url}.")
         return found
 
     def bring(self, file: SourceFile, work: Path) -> Path:
@@ -233,10 +233,10 @@ class _S3Errors:
         from botocore.exceptions import BotoCoreError, ClientError
 
         if isinstance(error, FileNotFoundError):
-            raise SourceUnavailable("source_missing", f"There is nothing at {self._url}.") from error
+            raise SourceUnavailable("source_missing", f"Nothing found at {self._url}.") from error
         if isinstance(error, PermissionError):
             raise SourceUnavailable(
-                "source_refused", f"{self._url} may not be read with these keys."
+                "source_refused", f"Access to {self._url} denied with these keys."
             ) from error
         if isinstance(error, ClientError | BotoCoreError):
             raise SourceUnavailable(

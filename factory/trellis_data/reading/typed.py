@@ -50,7 +50,7 @@ def _parquet_batches(path: Path) -> Iterator[pa.RecordBatch]:
             yield from table.to_batches()
         if count != file.metadata.num_rows:
             claimed = file.metadata.num_rows
-            raise UnreadableFile("file_damaged", f"The file claims {claimed} rows but holds {count}.")
+            raise UnreadableFile("file_damaged", f"The file declares {claimed} rows but contains {count}.")
 
 
 def _arrow_batches(path: Path) -> Iterator[pa.RecordBatch]:

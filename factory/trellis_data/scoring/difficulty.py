@@ -97,7 +97,7 @@ class Difficulty(RowOperator):
             raise OperatorProblem("not_a_number", f"'{self.params.attempts}' holds no rewards ({kind}).")
         if self.params.column in schema.names:
             raise OperatorProblem(
-                "column_taken", f"There is a column '{self.params.column}' already; name another."
+                "column_taken", f"Column '{self.params.column}' already exists; choose another name."
             )
 
     def schema_after(self, schema: pa.Schema) -> pa.Schema:

@@ -63,9 +63,9 @@ class FilterByScoreParams(Params):
     @model_validator(mode="after")
     def _check_bounds(self) -> Self:
         if self.minimum is None and self.maximum is None and self.best_share is None:
-            raise ValueError("give a minimum, a maximum or the best share")
+            raise ValueError("set a minimum, a maximum or a top share")
         if self.minimum is not None and self.maximum is not None and self.minimum > self.maximum:
-            raise ValueError(f"the minimum {self.minimum} is above the maximum {self.maximum}")
+            raise ValueError(f"the minimum {self.minimum} is greater than the maximum {self.maximum}")
         return self
 
 
@@ -76,7 +76,7 @@ class FilterByScore(GlobalOperator):
     group = "filter"
     title = Text(en="Filter by score", zh="按分数筛选")
     help = Text(
-        en="Keeps rows whose score lies within bounds, or the best share of all rows.",
+        en="Keeps rows with a score within bounds, or the top share of rows.",
         zh="保留分数在范围内的行，或全部行中最优的一部分。",
     )
     Params = FilterByScoreParams

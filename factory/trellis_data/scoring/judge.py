@@ -25,8 +25,7 @@ class JudgeParams(Params):
         min_length=1,
         title=Text(en="Judge", zh="裁判"),
         help=Text(
-            en="Name of a judge that is set up where the pipeline runs; its calls are paced and "
-            "bounded in cost.",
+            en="Name of a configured judge. Calls are rate-limited and within its budget.",
             zh="运行环境中已配置的裁判名称；调用受速率和费用上限限制。",
         ),
     )
@@ -35,7 +34,7 @@ class JudgeParams(Params):
         min_length=1,
         title=Text(en="Column", zh="列"),
         help=Text(
-            en="The column that the score (0 to 1) is written to; empty where the judge gave none.",
+            en="Output column for the score (0 to 1); empty if the judge returned none.",
             zh="写入评分（0 到 1）的列；裁判未给出时为空。",
         ),
     )
@@ -45,7 +44,7 @@ class JudgeParams(Params):
         le=200_000,
         title=Text(en="Characters shown", zh="展示的字符数"),
         help=Text(
-            en="The judge sees so much of a prompt and of an answer: it bounds what a call costs.",
+            en="Max characters of prompt and answer sent to the judge, to limit costs.",
             zh="裁判最多看到提示和回答的这些字符，以限制每次调用的费用。",
         ),
     )
@@ -71,7 +70,7 @@ class Judge(RowOperator):
         self._scorer()
         if self.params.column in schema.names:
             raise OperatorProblem(
-                "column_taken", f"There is a column '{self.params.column}' already; name another."
+                "column_taken", f"Column '{self.params.column}' already exists; choose another name."
             )
 
     def schema_after(self, schema: pa.Schema) -> pa.Schema:

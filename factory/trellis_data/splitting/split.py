@@ -62,7 +62,7 @@ class Split(GlobalOperator):
             return
         if name not in schema.names:
             raise OperatorProblem(
-                "column_missing", f"There is no column '{name}'; the columns are {', '.join(schema.names)}."
+                "column_missing", f"No column '{name}'; available: {', '.join(schema.names)}."
             )
         kind = schema.field(name).type
         if pa.types.is_nested(kind):

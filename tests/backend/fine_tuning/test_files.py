@@ -93,7 +93,7 @@ def test_a_deleted_file_takes_its_rows_along(
 
     assert official.files.delete(file.id).deleted
 
-    with pytest.raises(openai.NotFoundError, match="no file"):
+    with pytest.raises(openai.NotFoundError, match="not found"):
         official.files.retrieve(file.id)
     assert client.get(f"/api/v1/datasets/{dataset['id']}").status_code == 404
     assert not list((settings.data_root / "uploads").glob("up_*"))

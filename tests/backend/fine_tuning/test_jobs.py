@@ -212,7 +212,7 @@ def test_a_file_that_cannot_be_read_is_named(official: openai.OpenAI, upload: Up
         (
             {"method": {"type": "supervised", "supervised": {"hyperparameters": {"batch_size": 100}}}},
             "method.supervised.hyperparameters.batch_size",
-            "fewer than the 100 of one step",
+            "fewer than the batch size of 100",
         ),
         ({"method": {"type": "dpo"}}, "training_file", "dpo"),
         ({"method": {"type": "reinforcement"}}, "method", "grader is needed"),

@@ -90,7 +90,7 @@ def test_who_survives_is_a_choice(keep: str, stays: int, tmp_path: Path) -> None
 def test_the_best_row_needs_a_column_of_numbers(tmp_path: Path) -> None:
     with pytest.raises(OperatorProblem, match="score_column"):
         dedupe(texts("a"), tmp_path, keep="best")
-    with pytest.raises(OperatorProblem, match="no column 'score'"):
+    with pytest.raises(OperatorProblem, match="No column 'score'"):
         dedupe(texts("a"), tmp_path, keep="best", score_column="score")
     with pytest.raises(OperatorProblem, match="number"):
         dedupe(texts("a"), tmp_path, keep="best", score_column="text")

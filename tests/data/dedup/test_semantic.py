@@ -96,7 +96,7 @@ def test_weights_that_are_not_the_published_ones_are_refused(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(encoder, "_PACKAGE", "some_encoder")
 
-    with pytest.raises(OperatorProblem, match="not the published file"):
+    with pytest.raises(OperatorProblem, match="not the published"):
         encoder.find_weights()
 
 
@@ -202,7 +202,7 @@ def test_an_endpoint_is_asked_in_batches_with_its_key_and_again_when_busy(
 
 
 def test_an_endpoint_that_refuses_is_told_with_its_answer(endpoint: str, tmp_path: Path) -> None:
-    with pytest.raises(OperatorProblem, match="gave no embeddings: 404 no"):
+    with pytest.raises(OperatorProblem, match="returned no embeddings: 404 no"):
         dedupe(pa.table({"text": ["a"]}), tmp_path, source="endpoint", url=endpoint, model="unknown")
     assert len(_Endpoint.keys) == 1
 
@@ -210,8 +210,8 @@ def test_an_endpoint_that_refuses_is_told_with_its_answer(endpoint: str, tmp_pat
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"text": ["a"]}, "no column 'vector'"),
-        ({"text": ["a"], "vector": ["b"]}, "no lists of numbers"),
+        ({"text": ["a"]}, "No column 'vector'"),
+        ({"text": ["a"], "vector": ["b"]}, "not lists of numbers"),
         ({"text": ["a", "b"], "vector": [[1.0], [1.0, 2.0]]}, "one length"),
     ],
 )

@@ -28,7 +28,7 @@ def test_every_format_is_found_first_among_its_candidates(shape: Shape) -> None:
     assert best.shape is shape
     assert best.confidence >= 0.7
     assert best.reasons[0]
-    assert best.reasons[1] == "10 of the first 10 rows can be read so."
+    assert best.reasons[1] == "10 of the first 10 rows match."
 
 
 def test_several_formats_are_ranked_by_how_sure_they_are() -> None:
@@ -43,7 +43,7 @@ def test_rows_that_cannot_be_read_lower_the_confidence_and_are_named() -> None:
     (found,) = detect(pa.Table.from_pylist(rows))
 
     assert found.confidence == pytest.approx(0.97 * 0.75, abs=0.001)
-    assert found.reasons[-1] == "Not all: 'messages' has no turn of the assistant."
+    assert found.reasons[-1] == "Mismatch: 'messages' has no assistant turn."
 
 
 def test_sharegpt_is_told_from_messages_and_no_trainer_reads_it_as_it_is() -> None:

@@ -230,7 +230,7 @@ def test_more_rows_than_there_are_cannot_be_had(tmp_path: Path) -> None:
 
 
 def test_a_column_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(OperatorProblem, match="no column 'group'"):
+    with pytest.raises(OperatorProblem, match="No column 'group'"):
         parts(rows(10), tmp_path, mode="grouped", by="group")
 
 

@@ -83,7 +83,7 @@ def test_a_named_column_is_not_replaced_by_a_usual_one() -> None:
         ([{"role": "robot", "content": "x"}], "message 1 .* role 'robot'"),
         ([{"role": ["user"], "content": "x"}], "message 1 .* role"),
         ([{"role": "user", "content": None}], "message 1 .* no text"),
-        ([QUESTION], "no turn of the assistant"),
+        ([QUESTION], "no assistant turn"),
     ],
 )
 def test_what_is_wrong_with_a_conversation_is_said(messages: object, message: str) -> None:
@@ -92,7 +92,7 @@ def test_what_is_wrong_with_a_conversation_is_said(messages: object, message: st
 
 
 def test_a_conversation_without_a_prompt_cannot_be_sampled_from() -> None:
-    with pytest.raises(BadRow, match="begins with the assistant"):
+    with pytest.raises(BadRow, match="starts with the assistant"):
         as_rl({"messages": [RIGHT]}, DataFormat.MESSAGES)
 
 
@@ -145,7 +145,7 @@ def test_an_implicit_prompt_is_all_that_both_sides_share() -> None:
             "do not answer the same prompt",
         ),
         ({"prompt": "2+2?", "chosen": [QUESTION, RIGHT], "rejected": "3"}, "'chosen' goes on with .* 'user'"),
-        ({"prompt": [QUESTION], "chosen": [QUESTION], "rejected": "3"}, "'chosen' says nothing"),
+        ({"prompt": [QUESTION], "chosen": [QUESTION], "rejected": "3"}, "'chosen' has nothing"),
     ],
 )
 def test_what_is_wrong_with_a_pair_is_said(row: dict[str, Any], message: str) -> None:

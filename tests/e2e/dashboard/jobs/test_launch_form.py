@@ -24,7 +24,7 @@ def test_a_misspelt_engine_key_is_named_and_put_right_with_one_click(form: Page)
     form.get_by_label("Key", exact=True).fill("actor_rollout_ref.actor.optim.weight_decai=0.1")
 
     field = form.locator('[data-field="overrides"]')
-    expect(field).to_contain_text("has no setting")
+    expect(field).to_contain_text("Unknown engine setting")
     expect(form.get_by_text("1 error")).to_be_visible()
 
     field.get_by_role("button", name="Use actor_rollout_ref.actor.optim.weight_decay").click()

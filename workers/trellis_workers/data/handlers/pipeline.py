@@ -101,7 +101,7 @@ def _content(
     return Content(
         _named(outputs, splits),
         report.layout,
-        f"As the pipeline '{request.pipeline.name}' left it.",
+        f"Output of pipeline '{request.pipeline.name}'.",
         provenance,
         message or f"Pipeline {request.pipeline.name}",
         branch,

@@ -1,18 +1,30 @@
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { NMessageProvider } from 'naive-ui'
 import { createPinia } from 'pinia'
-import { nextTick, ref, shallowRef } from 'vue'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { h, nextTick, ref, shallowRef } from 'vue'
 
 import { answer, answering } from '@/testing/platform'
-import { withSetup } from '@/testing/withSetup'
+import { mount } from '@/testing/withSetup'
 
 import { DEFAULTS } from './types'
 import { useVoting } from './useVoting'
 
-vi.mock('@/ui/useToast', () => ({ useToast: () => ({ failure: vi.fn(), success: vi.fn() }) }))
-
 afterEach(() => {
   vi.restoreAllMocks()
 })
+
+/** The composable in an app that can show notices. */
+function startVoting(options: Parameters<typeof useVoting>[0]) {
+  const made: ReturnType<typeof useVoting>[] = []
+  const page = { setup: () => {
+    made.push(useVoting(options))
+    return () => null
+  } }
+  const { end } = mount({ setup: () => () => h(NMessageProvider, () => h(page)) }, {}, (app) => app.use(createPinia()))
+  const [voting] = made
+  if (voting === undefined) throw new Error('the setup did not run')
+  return { voting, end }
+}
 
 function part(model: string, position: number, text: string) {
   const messages = [{ role: 'user' as const, content: '1+1=' }]
@@ -27,10 +39,7 @@ describe('voting', () => {
       return answer(201, { id: 'vot_1' })
     })
     const parts = shallowRef([part('base', 1, '3'), part('sft', 0, '2')])
-    const { it: voting, end } = withSetup(
-      () => useVoting({ parts, prompts: ref(['1+1=']), settings: ref({ ...DEFAULTS }), isBlind: ref(true) }),
-      (app) => app.use(createPinia()),
-    )
+    const { voting, end } = startVoting({ parts, prompts: ref(['1+1=']), settings: ref({ ...DEFAULTS }), isBlind: ref(true) })
 
     await voting.vote('a')
     await voting.vote('b')
@@ -46,7 +55,7 @@ describe('voting', () => {
 
   it('waits for two whole answers', () => {
     const parts = shallowRef([part('base', 0, '3'), { ...part('sft', 1, '2'), hasAnswer: false }])
-    const { it: voting, end } = withSetup(() => useVoting({ parts, prompts: ref(['1+1=']), settings: ref({ ...DEFAULTS }), isBlind: ref(false) }))
+    const { voting, end } = startVoting({ parts, prompts: ref(['1+1=']), settings: ref({ ...DEFAULTS }), isBlind: ref(false) })
 
     expect(voting.sides.value).toBeNull()
     expect(voting.isComparable.value).toBe(false)

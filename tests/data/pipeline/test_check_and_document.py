@@ -48,7 +48,7 @@ def test_the_hash_is_that_of_what_decides_on_rows() -> None:
         ("name: !!python/object/apply:os.system [ls]\n", "pipeline_unreadable", "line 1"),
         ("just text", "pipeline_unreadable", "name and steps"),
         ("? [a]\n: b", "pipeline_unreadable", "line 1: a key has to be a plain text"),
-        ("name: x\nsteps: " + "[" * 3000 + "]" * 3000, "pipeline_unreadable", "nested too deeply"),
+        ("name: x\nsteps: " + "[" * 3000 + "]" * 3000, "pipeline_unreadable", "Nested too deeply"),
         ("name: " + "9" * 5000, "pipeline_unreadable", "line 1: '999"),
         ("name: x\nseed: 2001-99-99", "pipeline_unreadable", "line 2: '2001-99-99' is no timestamp"),
         ("name: !!int x", "pipeline_unreadable", "line 1: 'x' is no int"),

@@ -171,7 +171,7 @@ def test_every_conversion_of_the_table_is_made(form: DataFormat, format_: DataFo
 def test_what_is_not_in_the_table_is_refused(form: DataFormat, tmp_path: Path) -> None:
     for format_ in set(ROWS) - set(CONVERSIONS[form]) if form in CONVERSIONS else ():
         train = source(tmp_path, [ROWS[format_]], format_)
-        with pytest.raises(BadData, match=f"'{format_}' can't be converted to '{form}'"):
+        with pytest.raises(BadData, match=f"'{format_}' format can't be converted to '{form}'"):
             prepare(spec_for(tmp_path, train, form=form))
 
 

@@ -98,6 +98,23 @@ def test_every_step_is_logged_with_its_signals(attempt_dir: Path) -> None:
     assert trainer.metrics == [{"signal": 1.0}, {"signal": 1.0}]
 
 
+@pytest.mark.parametrize("name", ["collect_signals", "measure_groups", "measure_hacking"])
+def test_a_measurement_that_fails_is_logged_and_training_continues(
+    name: str, attempt_dir: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_given: Any, **_options: Any) -> Any:
+        raise ValueError("a column is too short")
+
+    trainer = make_trainer(attempt_dir)
+    monkeypatch.setattr(hooks, name, fail)
+
+    trainer.run(total=2)
+
+    assert trainer.logged == [1, 2]
+    assert "training continues" in caplog.text
+    assert "a column is too short" in caplog.text
+
+
 def test_a_saved_checkpoint_is_announced_with_its_size(attempt_dir: Path) -> None:
     make_trainer(attempt_dir, save_freq=2).run(total=2)
 

@@ -57,15 +57,12 @@ def correlate_within_groups(
     members: dict[str, list[int]] = {}
     for place, group in enumerate(groups):
         members.setdefault(group, []).append(place)
-    pairs = [
-        (
-            lengths[place] - fmean(lengths[each] for each in found),
-            scores[place] - fmean(scores[each] for each in found),
-        )
-        for found in members.values()
-        if len(found) > 1
-        for place in found
-    ]
+    pairs: list[tuple[float, float]] = []
+    for found in members.values():
+        if len(found) > 1:
+            length = fmean(lengths[place] for place in found)
+            score = fmean(scores[place] for place in found)
+            pairs += [(lengths[place] - length, scores[place] - score) for place in found]
     spread = math.sqrt(sum(x * x for x, _ in pairs) * sum(y * y for _, y in pairs))
     if len(pairs) < MIN_RESPONSES or spread < 1e-9 or not math.isfinite(spread):
         return None

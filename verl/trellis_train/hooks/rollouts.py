@@ -12,6 +12,7 @@ from trellis_train.agents.episode.shortening import shorten
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.metrics import to_scalars
 from trellis_train.hooks.token_traces import TokenTracing, choose_traced, trace_tokens
+from trellis_train.hooks.watching import watch
 from trellis_train.rewards.mixture import ERROR_KEY
 from trellis_train.rollout.sample_ids import SampleKey, real_keys
 
@@ -126,7 +127,9 @@ def collect_rollouts(
     extra_fields = columns.get("extra_fields", [None] * len(samples))
     shown = _choose_episodes(samples, extra_fields)
     conversations = _collect_messages(samples, columns.get("raw_prompt", [None] * len(samples)))
-    traces = _trace(samples, columns, batch.partition_id, tracing)
+    traces = watch(
+        "tokens", lambda: _trace(samples, columns, batch.partition_id, tracing), dict[str, TokenTrace]()
+    )
     rollouts = [
         _to_rollout(
             sample,

@@ -18,11 +18,12 @@ from trellis_train.hooks.hacking_signals import measure_hacking
 from trellis_train.hooks.live_probes import LiveProbes
 from trellis_train.hooks.reward_errors import check_rewards
 from trellis_train.hooks.rollouts import collect_rollouts
-from trellis_train.hooks.signals import IMPORTANCE_WEIGHT_MEAN, collect_signals
+from trellis_train.hooks.signals import IMPORTANCE_WEIGHT_MEAN, Signals, collect_signals
 from trellis_train.hooks.step_responses import read_step
 from trellis_train.hooks.stop import StoppedByRequest
 from trellis_train.hooks.token_traces import TokenTracer, TokenTracing
 from trellis_train.hooks.trained_columns import send_trained_columns
+from trellis_train.hooks.watching import watch
 from trellis_train.rollout.sample_ids import PromptNames, sort_samples
 
 #: The trainer looks for answered prompts this often where nobody tells it of any; verl does every 2 s.
@@ -87,8 +88,9 @@ class _ReportingTrainer:
             tracing=tracing,
         )
         self.spool.write(event)
-        if split == "train" and self._probes is not None:
-            self._probes.start(event)
+        probes = self._probes
+        if split == "train" and probes is not None:
+            watch("probes of the rewards", lambda: probes.start(event), False)
 
     # -- where verl calls ------------------------------------------------------------------
 
@@ -143,7 +145,9 @@ class _ReportingTrainer:
         send_trained_columns(self)
         rewards = list_rewards(self.config)
         self._terms = tuple(reward["name"] for reward in rewards)
-        self._probes = LiveProbes.of_rewards(rewards, self.spool)
+        self._probes = watch(
+            "probes of the rewards", lambda: LiveProbes.of_rewards(rewards, self.spool), None
+        )
         self._leave_if_asked()
 
     def on_train_begin(self) -> None:
@@ -159,21 +163,36 @@ class _ReportingTrainer:
         super()._compute_metrics(batch, metrics, *args, **kwargs)  # type: ignore[misc]
         correction = self.config.algorithm.get("rollout_correction") or {}
         has_trainer_log_probs = not correction.get("bypass_mode", False)
-        signals = collect_signals(batch, has_trainer_log_probs=has_trainer_log_probs)
+        responses = read_step(batch)
+        metrics.update(check_rewards(responses.infos, step=self.global_steps))
+        signals = watch(
+            "differences of log-probabilities",
+            lambda: collect_signals(batch, has_trainer_log_probs=has_trainer_log_probs),
+            Signals({}),
+        )
         metrics.update(signals.metrics)
         if not has_trainer_log_probs:
             # Nothing of it while a critic learns alone.
             found = {name: metrics.get(source) for name, source in MEASURED_IN_UPDATES.items()}
             metrics.update({name: value for name, value in found.items() if value is not None})
-        responses = read_step(batch)
-        metrics.update(measure_groups(responses) | measure_hacking(responses, terms=self._terms))
-        metrics.update(check_rewards(responses.infos, step=self.global_steps))
-        self._tracer = self._tracer or TokenTracer(self.tokenizer)
-        tracing = self._tracer.plan(
-            self.global_steps,
-            self.total_training_steps,
-            signals.extreme,
-            has_trainer_log_probs=has_trainer_log_probs,
+        metrics.update(watch("groups of responses", lambda: measure_groups(responses), dict[str, float]()))
+        metrics.update(
+            watch(
+                "signs of reward hacking",
+                lambda: measure_hacking(responses, terms=self._terms),
+                dict[str, float](),
+            )
+        )
+        tracer = self._tracer = self._tracer or TokenTracer(self.tokenizer)
+        tracing = watch(
+            "tokens",
+            lambda: tracer.plan(
+                self.global_steps,
+                self.total_training_steps,
+                signals.extreme,
+                has_trainer_log_probs=has_trainer_log_probs,
+            ),
+            None,
         )
         self._report_rollouts(batch, "train", tracing)
         self.report_progress("training", step=self.global_steps)

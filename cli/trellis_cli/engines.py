@@ -68,7 +68,7 @@ def describe(rows: list[dict[str, Any]]) -> str:
     """One sentence."""
     moved = sum(row["state"] in _FAILURES for row in rows)
     absent = sum(row["state"] == "absent" for row in rows)
-    said = f"{len(rows)} patched symbols; {moved} have changed upstream"
+    said = f"{len(rows)} patched symbols, {moved} changed upstream"
     return f"{said}, {absent} are of engines that are not installed here." if absent else f"{said}."
 
 

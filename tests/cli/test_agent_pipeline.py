@@ -86,7 +86,7 @@ def test_settings_and_the_line_reach_the_stages() -> None:
 
 
 def test_what_does_not_fit_is_told() -> None:
-    with pytest.raises(Problem, match="no stage 'reward'"):
+    with pytest.raises(Problem, match="unknown stage 'reward'"):
         plan(own={"reward": {"total_steps": 2}})
     with pytest.raises(Problem, match="no rows 'preference'"):
         plan(datasets={"": "a", "sft": "b", "retrieval": "c"})

@@ -215,7 +215,7 @@ def test_a_folder_that_is_no_package_is_refused_before_anything_is_sent(
     refused = trellis(platform, "workflows", "upload", str(tmp_path))
     nowhere = trellis(platform, "workflows", "upload", str(tmp_path / "nowhere"))
     assert refused.returncode == nowhere.returncode == ExitCode.USAGE
-    assert "no workflow.py at its top" in refused.stderr
+    assert "no workflow.py at the top level" in refused.stderr
     assert "no such file or folder" in nowhere.stderr
 
 

@@ -40,7 +40,7 @@ def test_what_moved_is_named_with_its_symptom_and_fails(
     done = RUNNER.invoke(app, ["engines", "compat"])
 
     assert done.exit_code == ExitCode.FAILED
-    for said in ("its source was a and is b", "verl/model.py:7", moved["without"], "1 of them have moved"):
+    for said in ("its source was a and is b", "verl/model.py:7", moved["without"], "1 changed upstream"):
         assert said in done.output
 
 

@@ -76,7 +76,9 @@ def test_missing_headers_are_named_with_the_package_of_this_python(
     assert "-dev" in headers.detail
 
 
-@pytest.mark.parametrize(("driver", "said"), [("550.54.14", "too old for CUDA 13"), ("", "does not answer")])
+@pytest.mark.parametrize(
+    ("driver", "said"), [("550.54.14", "too old for CUDA 13"), ("", "is not responding")]
+)
 def test_an_old_or_broken_driver_is_told(
     driver: str, said: str, machine: Callable[..., dict[str, Tool]]
 ) -> None:

@@ -74,7 +74,16 @@ def add_frontend(checkout: Path) -> None:
     frontend = checkout / "frontend"
     (frontend / "src").mkdir(parents=True)
     (frontend / "public").mkdir()
-    files = ("src/main.ts", "index.html", "api.html", "vite.config.ts", "tsconfig.json", "tsconfig.app.json")
+    (frontend / "scripts").mkdir()
+    files = (
+        "src/main.ts",
+        "scripts/build.ts",
+        "index.html",
+        "api.html",
+        "vite.config.ts",
+        "tsconfig.json",
+        "tsconfig.app.json",
+    )
     for name in (*files, "package.json", "package-lock.json"):
         (frontend / name).write_text("{}")
 

@@ -243,7 +243,7 @@ def test_a_data_root_that_cannot_be_written_is_a_clear_problem(
     blocked.write_text("")
     supervisor = make_supervisor(blocked / "data")
 
-    with pytest.raises(Problem, match="cannot be written"):
+    with pytest.raises(Problem, match="can't write to the data root"):
         supervisor.up()
 
 

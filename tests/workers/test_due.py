@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import JSON
+from sqlalchemy.exc import OperationalError
 from sqlmodel import AutoString, Session, SQLModel, create_engine
 from trellis_api.benchmarks.models import BenchmarkInstall
 from trellis_api.core.columns import UtcDateTime, utc_now
@@ -75,8 +76,7 @@ def add_row(platform: Any, model: type[SQLModel], values: dict[str, Any]) -> Non
 
 
 def test_an_idle_platform_has_nothing_to_do(install: Callable[..., Any]) -> None:
-    with install().read() as session:
-        assert find_due(session) == []
+    assert find_due(install().read) == []
 
 
 @pytest.mark.parametrize("task", SWEEPS)
@@ -85,8 +85,28 @@ def test_work_is_found(install: Callable[..., Any], task: str) -> None:
     model, values = WORK[task]
     add_row(platform, model, values)
 
-    with platform.read() as session:
-        assert task in find_due(session)
+    assert task in find_due(platform.read)
+
+
+def test_a_paused_fine_tuning_job_is_no_work(install: Callable[..., Any]) -> None:
+    platform = install()
+    add_row(platform, FineTuningJob, {"paused_at": LONG_AGO})
+
+    assert find_due(platform.read) == []
+
+
+def test_a_look_that_fails_does_not_hide_the_work_of_the_others(
+    install: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    platform = install()
+    add_row(platform, *WORK[tasks.WRITE_REPORTS])
+
+    def fail(*_given: Any, **_options: Any) -> Any:
+        raise OperationalError("SELECT", {}, Exception("the table is gone"))
+
+    monkeypatch.setattr("trellis_workers.due.find.jobs.list_holding_slots", fail)
+
+    assert tasks.WRITE_REPORTS in find_due(platform.read)
 
 
 def test_what_is_due_is_sent_and_nothing_else(

@@ -12,8 +12,8 @@ from starlette.types import Scope
 
 from trellis_api.core.content_encoding import choose_encoding
 
-#: Addresses that belong to the API: an unknown one is an error there, never the page.
-RESERVED = ("api/", "v1/", "healthz", "readyz", "metrics")
+#: Addresses of the API and of the build's files: an unknown one is an error there, never the page.
+RESERVED = ("api/", "v1/", "assets/", "healthz", "readyz", "metrics")
 #: What the build leaves beside a file (`frontend/scripts/precompress.mjs`), the smaller first.
 _SUFFIXES = {"br": ".br", "gzip": ".gz"}
 

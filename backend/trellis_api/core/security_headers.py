@@ -47,7 +47,8 @@ class SecurityHeaders:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                is_file = scope["path"].startswith("/assets/")
+                is_page = headers.get("content-type", "").startswith("text/html")
+                is_file = scope["path"].startswith("/assets/") and not is_page
                 for name, value in (FILE_HEADERS if is_file else HEADERS).items():
                     headers.setdefault(name, value)
                 if scope["path"].startswith("/api/"):

@@ -78,11 +78,13 @@ def map_datasets(session: Session, rows: Sequence[OpenAiFile]) -> dict[str, Data
     return found
 
 
-def list_waiting(session: Session) -> Sequence[str]:
+def list_waiting(session: Session, *, with_paused: bool = True) -> Sequence[str]:
     """Ids of jobs that wait for their files to be read."""
     query = select(FineTuningJob.id).where(
         col(FineTuningJob.job_id).is_(None), col(FineTuningJob.finished_at).is_(None)
     )
+    if not with_paused:
+        query = query.where(col(FineTuningJob.paused_at).is_(None))
     return session.exec(query.order_by(col(FineTuningJob.created_at))).all()
 
 

@@ -9,9 +9,9 @@ from trellis_cli.services.service import Service
 CELERY_APP = "trellis_workers.core.app"
 
 
-#: Four may be busy for long at the same time, one with each: a data task, a preview, a dry run of rewards,
-#: the fetch of a model. Two are left for what takes moments: to launch, settle and stop jobs.
-PROCESSES = 6
+#: Five may be busy for long at the same time, one with each: a data task, a preview, a dry run of rewards,
+#: the fetch of a model, a transfer. Two are left for what takes moments: to launch, settle and stop jobs.
+PROCESSES = 7
 
 
 class WorkerService(Service):

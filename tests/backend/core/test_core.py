@@ -110,7 +110,8 @@ def test_the_dashboard_is_served_with_its_views(page: TestClient) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/assets/missing.js", "/api/v1/missing", "/..%2fsecret.txt", "/%2e%2e/secret.txt"]
+    "path",
+    ["/assets/missing.js", "/assets/missing", "/api/v1/missing", "/..%2fsecret.txt", "/%2e%2e/secret.txt"],
 )
 def test_what_is_not_there_is_no_page(page: TestClient, path: str) -> None:
     response = page.get(path)

@@ -97,7 +97,7 @@ def look_at_rows(page: Page) -> None:
     expect(page.get_by_role("tab", name="Sample")).to_be_focused()
     panel.get_by_label("Search text in all columns").fill("reader7@example.org")
     page.keyboard.press("Enter")
-    expect(panel.get_by_text(f"Found so far: 1. Looked at {ROWS:,} of {ROWS:,} rows.")).to_be_visible()
+    expect(panel.get_by_text(f"1 found so far ({ROWS:,} of {ROWS:,} rows searched)")).to_be_visible()
     page.get_by_role("tab", name="Sample").focus()
     page.keyboard.press("ArrowRight")
     expect(page.get_by_role("tab", name="Statistics")).to_be_focused()

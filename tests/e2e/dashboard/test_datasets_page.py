@@ -90,7 +90,7 @@ def test_an_upload_goes_on_where_it_stopped_when_the_page_was_left(
     logged_in.get_by_role("button", name="Pause").click()
     expect(logged_in.get_by_text("Paused")).to_be_visible()
     logged_in.goto(f"{dashboard.url}/datasets?upload=1")
-    expect(logged_in.get_by_text("Sent in part before: large.jsonl")).to_be_visible()
+    expect(logged_in.get_by_text("Partially uploaded: large.jsonl")).to_be_visible()
 
     limit(-1)
     pieces: list[Request] = []
@@ -134,7 +134,7 @@ def test_rows_are_searched_and_the_address_keeps_the_search(
     logged_in.get_by_label("Search text in all columns").fill("WHAT IS 4")
     logged_in.get_by_label("Value", exact=True).fill("What is 44 + 1?")
     logged_in.get_by_role("button", name="Search").click()
-    expect(logged_in.get_by_text("Found so far: 1. Looked at 45 of 45 rows.")).to_be_visible()
+    expect(logged_in.get_by_text("1 found so far (45 of 45 rows searched)")).to_be_visible()
     logged_in.reload()
 
     expect(logged_in.get_by_text("#### 45")).to_be_visible()

@@ -175,7 +175,7 @@ def test_scores_stand_with_intervals_verdicts_and_breakdowns(logged_in: Page, pl
     answers = answer_problems("math500", PROBLEMS, 0.7, seed=1)
     right = sum(one.score for one in answers)
 
-    expect(panel.get_by_role("img", name=re.compile("At a glance: GSM8K: .*; MATH-500: "))).to_be_visible()
+    expect(panel.get_by_role("img", name=re.compile("Summary: GSM8K: .*; MATH-500: "))).to_be_visible()
     row = result.locator("[data-metric=strict]")
     expect(row).to_contain_text(f"{right / PROBLEMS:.1%}")
     expect(row).to_contain_text(re.compile(r"\d+\.\d% – \d+\.\d%"))
@@ -230,7 +230,7 @@ def test_answers_of_two_models_stand_side_by_side(logged_in: Page, platform: Pla
     there = answer_problems("gsm8k", PROBLEMS, 0.4, seed=0)
     better = sum(one.score > two.score for one, two in zip(here, there, strict=True))
 
-    expect(panel.locator("[data-test=changes]")).to_contain_text(f"{better} better here")
+    expect(panel.locator("[data-test=changes]")).to_contain_text(f"{better} better,")
     expect(panel.locator("[data-sample]")).to_have_count(min(better, 50))
     expect(panel.get_by_role("region", name="sapling").locator("[data-verdict=correct]")).to_be_visible()
     expect(panel.get_by_role("region", name="seedling").locator("mark").first).to_be_visible()

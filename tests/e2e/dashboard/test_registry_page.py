@@ -92,5 +92,5 @@ def test_a_gate_that_cannot_be_checked_keeps_the_alias(
     logged_in.keyboard.press("Enter")
     dialog.get_by_role("button", name="Promote", exact=True).click()
 
-    expect(dialog.get_by_role("alert")).to_contain_text("was not measured on 'gsm8k'")
+    expect(dialog.get_by_role("alert")).to_contain_text("hasn't been evaluated on 'gsm8k'")
     assert call_api("GET", "/registry/gated")["aliases"] == {"production": 1}

@@ -1,4 +1,4 @@
-"""The TransferQueue's storage unit, which answers with frames of whole columns (``compat.frames``)."""
+"""The TransferQueue's storage unit, which answers with frames of whole columns."""
 
 from typing import Any
 

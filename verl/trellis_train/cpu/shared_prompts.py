@@ -1,6 +1,6 @@
 """How verl's FSDP engine passes rows of several lengths through a model on a CPU.
 
-Rows that share prompts pass with each prompt once (``cpu.prompt_passes``,
+Rows that share prompts pass with each prompt once (``cpu.shared_prefix_forward``,
 docs/adr/0021-prompts-once-a-pass.md). Others pass without verl's mask: it hides what fills up shorter rows on
 their right, which causal attention never sees from their tokens, and without one PyTorch's attention leaves
 out all that lies ahead of a token.

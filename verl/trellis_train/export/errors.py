@@ -1,4 +1,4 @@
-"""Why a checkpoint could not be exported; the names are what ``supervise/causes.py`` looks for."""
+"""Why a checkpoint could not be exported; the names are what ``supervise/failure_causes.py`` looks for."""
 
 
 class CheckpointIncomplete(Exception):

@@ -4,8 +4,12 @@ An idle platform is asked once every few seconds instead of once a sweep; each s
 so that one that is missed here is late and not lost.
 """
 
+import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import timedelta
 
+from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import Session
 from trellis_api.benchmarks import repository as benchmarks
 from trellis_api.core.columns import utc_now
@@ -26,14 +30,9 @@ from trellis_api.workflows import repository as workflows
 from trellis_contracts import tasks
 from trellis_contracts.states import JobState
 
+log = logging.getLogger(__name__)
 #: A worker that carries something out shows a sign of life at least so often.
 _LOST_AFTER = timedelta(seconds=60)
-
-
-def find_due(session: Session) -> list[str]:
-    """Names of the tasks that have something to do now, or something under way to look after."""
-    due = _find_due_of_jobs(session) | _find_due_of_data(session) | _find_due_of_domains(session)
-    return [task for task, is_due in due.items() if is_due]
 
 
 def _find_due_of_jobs(session: Session) -> dict[str, bool]:
@@ -51,7 +50,7 @@ def _find_due_of_jobs(session: Session) -> dict[str, bool]:
         ),
         tasks.ADVANCE_JOB_PIPELINES: bool(job_pipelines.list_unsettled(session)),
         tasks.ADVANCE_SWEEPS: bool(sweeps.list_unsettled(session)),
-        tasks.ADVANCE_FINE_TUNING: bool(fine_tuning.list_waiting(session)),
+        tasks.ADVANCE_FINE_TUNING: bool(fine_tuning.list_waiting(session, with_paused=False)),
     }
 
 
@@ -80,3 +79,19 @@ def _find_due_of_domains(session: Session) -> dict[str, bool]:
         tasks.RUN_TRANSFERS: bool(transfers.list_due(session)),
         tasks.INSTALL_WORKFLOWS: bool(workflows.list_waiting(session, lost_before=lost_before)),
     }
+
+
+#: Each is asked in a transaction of its own, so that one that fails does not hide the work of the others.
+LOOKS = (_find_due_of_jobs, _find_due_of_data, _find_due_of_domains)
+
+
+def find_due(open_session: Callable[[], AbstractContextManager[Session]]) -> list[str]:
+    """Return the names of the tasks that have something to do now, or something under way to look after."""
+    due: list[str] = []
+    for look in LOOKS:
+        try:
+            with open_session() as session:
+                due += [task for task, is_due in look(session).items() if is_due]
+        except SQLAlchemyError:
+            log.exception("a look for work failed; its sweeps run once a minute until it succeeds")
+    return due

@@ -12,7 +12,5 @@ _TIME_LIMIT_S = 60
 @app.task(name=tasks.LOOK_FOR_WORK, time_limit=_TIME_LIMIT_S)
 def look_for_work() -> None:
     """Send what is due; a message that no worker takes in time is sent again by the next look."""
-    with read() as session:
-        due = find_due(session)
-    for name in due:
+    for name in find_due(read):
         app.send_task(name, ignore_result=True, expires=EXPIRES_S)

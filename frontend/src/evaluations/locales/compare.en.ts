@@ -32,9 +32,9 @@ export default {
   },
   outcome: {
     higher: 'B scores higher than A.',
-    lower: 'Identical answers on every problem.',
-    same: 'No significant difference.',
-    unclear: 'Chance may explain the difference.',
+    lower: 'B scores lower than A.',
+    same: 'Identical answers on every problem.',
+    unclear: 'No significant difference.',
     untested: 'Can’t be compared per problem.',
   },
   obstacle: {

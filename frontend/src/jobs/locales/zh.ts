@@ -355,7 +355,7 @@ export default {
     uniformGroups: '无分差的分组',
     allCorrectGroups: '全对的分组',
     allWrongGroups: '全错的分组',
-    uniformGroupTokens: '无分差分组的词元占比',
+    uniformGroupTokens: '无分差分组的Token占比',
     lengthScoreCorrelation: '长度与得分的相关性',
     repeatedNgrams: '重复的 n-gram',
     formatOnly: '答案不正确却得分',

@@ -24,7 +24,7 @@ export default {
     template: 'Chat template',
     size: 'Size on disk',
     path: 'Folder',
-    created: 'SHA-256',
+    created: 'Added',
     sha256: 'SHA-256',
     sampled: 'SHA-256 (sampled)',
     title: 'Weights',

@@ -62,7 +62,7 @@ def test_an_alarm_arrives_while_the_page_is_open_and_is_found_in_the_list(
     expect(alarm).to_contain_text("Loss is not finite")
     expect(alarm).to_contain_text("at step 6")
     expect(alarm).to_contain_text("Suggested fix:")
-    expect(page.locator('[data-metric="actor/pg_loss"]')).to_contain_text("not a finite number, at step 6")
+    expect(page.locator('[data-metric="actor/pg_loss"]')).to_contain_text("Loss is not finite, at step 6")
 
     page.goto(f"{dashboard.url}/jobs")
     expect(page.locator(f'[data-job="{sick.id}"]')).to_contain_text("1 alarm")

@@ -72,7 +72,7 @@ def test_the_list_follows_a_running_job(logged_in: Page, dashboard, launch) -> N
     expect(row.locator("[data-column=metricLast]")).to_contain_text("Score (mean)")
     logged_in.locator("[data-test=columns]").click()
     logged_in.get_by_role("checkbox", name="Curve").click()
-    expect(row.get_by_role("img", name="Score (mean), now 0.2")).to_be_visible()
+    expect(row.get_by_role("img", name="Score (mean), currently 0.2")).to_be_visible()
 
     job.train(30)
 

@@ -121,7 +121,7 @@ def test_terms_are_ordered_and_removed_and_a_mistake_is_told_at_its_option(
     page.goto(f"{dashboard.url}/jobs/new?{chosen}&rewards={quote(json.dumps(terms))}")
     mixture = page.locator('[data-field="params.rewards"]')
     option = mixture.locator('[data-field="params.rewards.1.options.pattern"]')
-    expect(option).to_contain_text("The pattern is not valid")
+    expect(option).to_contain_text("Invalid pattern")
 
     mixture.get_by_role("button", name="Move Regular expression up").click()
     expect(mixture.locator("[data-term]").first).to_have_attribute("data-term", "regex")

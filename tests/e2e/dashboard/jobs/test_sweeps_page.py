@@ -107,7 +107,7 @@ def test_parameters_vary_from_the_form(
     expect(logged_in.locator("[data-vary=learning_rate]")).to_contain_text("comma-separated")
     logged_in.locator("[data-vary=learning_rate] input[aria-label*=List]").fill("1e-6, 1e-5")
     logged_in.locator("#sweep-seeds").fill("1-3")
-    expect(logged_in.locator("[data-test=sweep-summary]")).to_contain_text("6 runs of 2 combinations")
+    expect(logged_in.locator("[data-test=sweep-summary]")).to_contain_text("6 runs over 2 combinations")
 
     logged_in.locator("[data-test=launch]").click()
 

@@ -58,7 +58,7 @@ def test_a_workflow_is_uploaded_filtered_by_and_deleted_when_nothing_uses_it(
 
     logged_in.goto(f"{dashboard.url}/workflows")
     expect(row.get_by_role("link", name="uses it")).to_be_visible()
-    expect(row).to_contain_text("In use by uses it")
+    expect(row).to_contain_text("Used by uses it")
     row.get_by_role("button", name="Delete react").click()
     logged_in.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(logged_in.get_by_text("'react' is used by uses it.")).to_be_visible()

@@ -27,7 +27,7 @@ export default {
     stoppedFacts: 'Best {best} at step {bestStep}; last evaluated at step {lastStep}.',
     evaluate: 'Evaluate',
     state: { waiting: 'pending evaluation', queued: 'evaluating', recorded: 'evaluated', failed: 'evaluation failed', skipped: 'not evaluated' },
-    skipped: '{count} checkpoints weren’t evaluated because too many were pending. Evaluate less often or use fewer samples.',
+    skipped: '1 checkpoint wasn’t evaluated because too many were pending. Evaluate less often or use fewer samples. | {count} checkpoints weren’t evaluated because too many were pending. Evaluate less often or use fewer samples.',
     open: 'Evaluation of step {step}',
     evaluation: 'Evaluation',
     evaluationHelp: 'This job runs an evaluation. See the evaluation’s page for scores and samples.',

@@ -1,6 +1,6 @@
 /** 阅读回答的文字：提示、分组，以及两者的总览。 */
 export default {
-  views: { episodes: '回合', prompts: '按提示', tokens: '词元', map: '全部步' },
+  views: { episodes: '回合', prompts: '按提示', tokens: 'Token', map: '全部步' },
   as: '文本显示方式',
   reading: { chat: '对话', raw: '原文' },
   thinking: '思考（{count} 个字符）',
@@ -23,15 +23,15 @@ export default {
   uniform: '{all} 个提示中有 {count} 个没有分差（{share}）',
   uniformHelp: '这些提示的所有回答得分相同，组内相对方法（GRPO、RLOO）学不到任何东西。请使用更容易或更难的数据、增大 group_size，或使用 DAPO。',
   rightWrong: '{right} 个全对，{wrong} 个全错',
-  spent: '消耗了 {share} 的词元（{count}）',
+  spent: '消耗了 {share} 的Token（{count}）',
   key: { next: '下一条回答', previous: '上一条回答', close: '返回列表' },
   filter: {
     text: '搜索提示与回答',
     part: '奖励的组成',
     scoreFrom: '最低得分',
     scoreTo: '最高得分',
-    tokensFrom: '最少词元',
-    tokensTo: '最多词元',
+    tokensFrom: '最少Token',
+    tokensTo: '最多Token',
     partFrom: '该项最低',
     partTo: '该项最高',
     count: '{shown} / {all} 条回答',

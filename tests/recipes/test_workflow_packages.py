@@ -120,7 +120,7 @@ def test_all_faults_of_a_package_are_told_at_once(tmp_path: Path) -> None:
     assert "must be async" in refused.value.faults[0]
     assert "requirements.txt, line 2: '--index-url http://x'" in refused.value.faults[1]
     (tmp_path / "workflow.py").unlink()
-    with pytest.raises(BadPackage, match=r"no workflow.py at its top"):
+    with pytest.raises(BadPackage, match=r"no workflow.py at the top level"):
         read_package(tmp_path)
 
 

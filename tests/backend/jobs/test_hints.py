@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_every_known_cause_of_the_supervisor_has_a_hint() -> None:
-    source = (ROOT / "verl" / "trellis_train" / "supervise" / "causes.py").read_text()
+    source = (ROOT / "verl" / "trellis_train" / "supervise" / "failure_causes.py").read_text()
     causes = set(re.findall(r'_known\(\s*"(\w+)"', source))
 
     assert len(causes) > 10

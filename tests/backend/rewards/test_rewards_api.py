@@ -67,13 +67,13 @@ def test_a_file_is_kept_as_it_is(client: TestClient, file_id: str) -> None:
     ("code", "message"),
     [
         ("def score(:", "Line 1"),
-        ("x = 1", "no function score"),
+        ("x = 1", "doesn't define score"),
         ("def score(prompt, response): return 1", "score(prompt, response, answer, row)"),
         ("async def score(prompt, response, answer, row): return 1", "async"),
         ("def score(a, b, c, d, e): return 1", "score(prompt"),
         ("def score(a, b, c, d, *, e): return 1", "score(prompt"),
         ("x = " + "(" * 5_000, "cannot be parsed"),
-        ("import sys\nclass Score: pass", "no function"),
+        ("import sys\nclass Score: pass", "doesn't define score"),
         (f"PARTS = 7\n{CODE}", "Line 1: PARTS must be a list of names"),
     ],
 )

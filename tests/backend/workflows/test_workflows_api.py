@@ -64,7 +64,7 @@ def test_all_faults_of_a_file_are_told_at_once(client: TestClient) -> None:
     ):
         assert expected in message
     # Whoever shows nothing but the message learns all of them.
-    assert refused["message"] == " ".join(["The file has 3 faults.", *(message for _, message in said)])
+    assert refused["message"] == " ".join(["The file has 3 errors.", *(message for _, message in said)])
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_a_package_that_cannot_be_leaves_nothing(client: TestClient, settings: S
     taken = add_package(client, {"workflow.py": CODE})
 
     assert (refused.status_code, refused.json()["error"]) == (422, "workflow_invalid")
-    assert "no workflow.py at its top" in refused.json()["message"]
+    assert "no workflow.py at the top level" in refused.json()["message"]
     assert "no path within the package" in leaves.json()["message"]
     assert (taken.status_code, taken.json()["error"]) == (409, "workflow_name_taken")
     assert len(list((settings.data_root / "workflows").iterdir())) == 1

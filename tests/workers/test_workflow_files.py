@@ -51,7 +51,7 @@ def test_a_workflow_that_is_gone_is_named(install: Any) -> None:
     job = platform.add_job(recipe="tune", params={"workflow": workflow_id})
     with platform.database.write() as session:
         FILES.delete(session, FILES.get(session, workflow_id), users=[])
-    with pytest.raises(UnknownWorkflow, match="any more"):
+    with pytest.raises(UnknownWorkflow, match="not found"):
         hand_over_workflow(platform.settings, job, platform.attempt_dir(job), token="")
 
 

@@ -306,8 +306,15 @@ def params(workflow: str, models: str | None) -> dict[str, Any]:
 
 
 def test_a_runs_token_asks_for_the_models_of_its_job_alone(
-    client: TestClient, body: dict[str, Any], model: Model, session: Session, anonymous: TestClient
+    client: TestClient,
+    body: dict[str, Any],
+    model: Model,
+    session: Session,
+    anonymous: TestClient,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(settings, "endpoint_wait_s", 0.3)
     made = client.post(PATH, json={"name": "critic", "code": WITH_MODELS}).json()["id"]
     named = params(made, f"critic={model.name}")
     assert client.post("/api/v1/jobs", json={**body, "params": named}).status_code == 201

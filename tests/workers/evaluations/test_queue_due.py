@@ -250,7 +250,7 @@ def test_a_checkpoint_that_is_gone_fails_its_evaluation_alone(install: Callable[
 
     found = list_due(platform, job)
     assert found[10][0] == "failed"
-    assert "are gone" in str(found[10][1])
+    assert "are missing" in str(found[10][1])
     assert found[20] == ("queued", None)
     assert platform.get_job(job.id).state == JobState.RUNNING
 

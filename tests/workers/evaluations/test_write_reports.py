@@ -173,7 +173,7 @@ def test_a_report_that_ends_its_workers_is_given_up_until_it_is_asked_for_again(
     report = read(platform, report_id)
     assert report.state == "failed"
     # Every take-up counts, and a worker that was restarted has not died of anything.
-    assert f"lost {service.MAX_ATTEMPTS} times" in str(report.state_reason)
+    assert f"restarted {service.MAX_ATTEMPTS} times" in str(report.state_reason)
     assert list_files(platform, report_id) == []
 
     with platform.write() as session:

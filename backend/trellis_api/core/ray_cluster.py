@@ -210,8 +210,17 @@ def _read_node(node: Mapping[str, Any], usage: Mapping[str, Any]) -> RayNode:
         total=_keep_resources(raylet["resourcesTotal"]),
         used=None if taken is None else _keep_resources({name: pair[0] for name, pair in taken.items()}),
         devices=[_read_device(device) for device in node.get("gpus") or []],
-        figures=_read_figures(node),
+        figures=_read_known_figures(node),
     )
+
+
+def _read_known_figures(node: Mapping[str, Any]) -> dict[str, float]:
+    """None where they come in a form that is not known: jobs can be placed without them."""
+    try:
+        return _read_figures(node)
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
+        log.debug("the figures of a node have an unknown form: %r", error)
+        return {}
 
 
 def _read_figures(node: Mapping[str, Any]) -> dict[str, float]:

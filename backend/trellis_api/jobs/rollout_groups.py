@@ -222,20 +222,32 @@ def list_cells(
     ]
 
 
-def list_of_prompt(
+def list_steps_of_prompt(
     session: Session, *, job_id: str, split: str, prompt_key: str, before: int | None, limit: int
-) -> Sequence[RolloutGroup]:
-    """The groups of one prompt, newest step first; ``before`` a step."""
-    statement = select(RolloutGroup).where(
+) -> Sequence[tuple[int, int]]:
+    """Steps at which one prompt was answered, with its responses there, newest first; ``before`` a step."""
+    statement = select(RolloutGroup.step, func.sum(RolloutGroup.count)).where(
         RolloutGroup.job_id == job_id,
         RolloutGroup.split == split,
         RolloutGroup.prompt_key == prompt_key,
     )
     if before is not None:
         statement = statement.where(RolloutGroup.step < before)
-    return session.exec(
-        statement.order_by(col(RolloutGroup.step).desc(), col(RolloutGroup.group)).limit(limit)
-    ).all()
+    newest_first = statement.group_by(col(RolloutGroup.step)).order_by(col(RolloutGroup.step).desc())
+    return [(step, int(responses)) for step, responses in session.exec(newest_first.limit(limit))]
+
+
+def list_of_prompt(
+    session: Session, *, job_id: str, split: str, prompt_key: str, steps: Sequence[int]
+) -> Sequence[RolloutGroup]:
+    """The groups of one prompt at some steps, newest step first."""
+    statement = select(RolloutGroup).where(
+        RolloutGroup.job_id == job_id,
+        RolloutGroup.split == split,
+        RolloutGroup.prompt_key == prompt_key,
+        col(RolloutGroup.step).in_(steps),
+    )
+    return session.exec(statement.order_by(col(RolloutGroup.step).desc(), col(RolloutGroup.group))).all()
 
 
 def count_of_prompt(session: Session, *, job_id: str, split: str, prompt_key: str) -> int:

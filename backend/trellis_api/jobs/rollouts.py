@@ -107,7 +107,7 @@ def read_prompt(
     """A page of the responses to one prompt, newest step first; empty where the prompt is not known."""
     service.get_job(session, job_id=job_id)
     before = None if to_step is None else to_step + 1
-    groups = rollout_groups.list_of_prompt(
+    found = rollout_groups.list_steps_of_prompt(
         session,
         job_id=job_id,
         split=split,
@@ -115,12 +115,15 @@ def read_prompt(
         before=_decode_step(cursor) if cursor else before,
         limit=_STEPS_AT_ONCE + 1,
     )
-    shown = _take_steps(groups, limit=limit)
+    steps = _take_steps(found, limit=limit)
+    groups = rollout_groups.list_of_prompt(
+        session, job_id=job_id, split=split, prompt_key=prompt_key, steps=steps
+    )
     items = [
         rollout
-        for step in dict.fromkeys(group.step for group in shown)
+        for step in steps
         for rollout in _read_groups(
-            session, job_id=job_id, split=split, step=step, names=[g.group for g in shown if g.step == step]
+            session, job_id=job_id, split=split, step=step, names=[g.group for g in groups if g.step == step]
         )
     ]
     return PromptRolloutPage(
@@ -128,8 +131,8 @@ def read_prompt(
         prompt_key=prompt_key,
         total=rollout_groups.count_of_prompt(session, job_id=job_id, split=split, prompt_key=prompt_key),
         items=items,
-        groups=[_present_group(group) for group in shown],
-        next_cursor=encode_cursor(shown[-1].step) if len(shown) < len(groups) else None,
+        groups=[_present_group(group) for group in groups],
+        next_cursor=encode_cursor(steps[-1]) if len(steps) < len(found) else None,
     )
 
 
@@ -158,17 +161,16 @@ def read_tokens(session: Session, *, job_id: str, rollout_id: int) -> RolloutTok
     return RolloutTokensRead(trace=None if row is None else TokenTraceRead.model_validate(row.trace))
 
 
-def _take_steps(groups: Sequence[RolloutGroup], *, limit: int) -> list[RolloutGroup]:
-    """The first groups, whole steps, up to ``limit`` responses; at least one step."""
-    shown: list[RolloutGroup] = []
-    count = 0
-    for place, group in enumerate(groups):
-        is_new_step = bool(shown) and group.step != shown[-1].step
-        if is_new_step and (count + group.count > limit or place >= _STEPS_AT_ONCE):
+def _take_steps(found: Sequence[tuple[int, int]], *, limit: int) -> list[int]:
+    """Of (step, responses) the first steps, up to ``limit`` responses; at least one step."""
+    taken: list[int] = []
+    total = 0
+    for step, responses in found[:_STEPS_AT_ONCE]:
+        total += responses
+        if taken and total > limit:
             break
-        shown.append(group)
-        count += group.count
-    return shown
+        taken.append(step)
+    return taken
 
 
 def _read_groups(

@@ -2,8 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from statistics import fmean, median
+from statistics import median
 from typing import Any
 
 from sqlmodel import Session
@@ -27,6 +28,35 @@ _GROWTH_RATIO, _GROWTH_BYTES = 1.1, 100 * 1000**2
 _FEWEST_LOOKS = 6
 
 
+@dataclass(slots=True)
+class _Mean:
+    """Of one figure over a stretch, whose samples are not kept."""
+
+    total: float = 0.0
+    count: int = 0
+
+    def add(self, value: float) -> None:
+        self.total += value
+        self.count += 1
+
+    def read(self) -> float:
+        return round(self.total / self.count, 3)
+
+
+@dataclass(slots=True)
+class _Looked:
+    """What looks at one process found: all of the last, and the memory of each."""
+
+    last: Mapping[str, Any] = field(default_factory=dict)
+    at: list[datetime] = field(default_factory=list)
+    memory: list[int] = field(default_factory=list)
+
+    def add(self, at: datetime, process: Mapping[str, Any]) -> None:
+        self.last = process
+        self.at.append(at)
+        self.memory.append(int(process["memory_bytes"]))
+
+
 def find_previous(session: Session, *, node: str, at: datetime) -> MachineSample | None:
     """The sample before, where it is recent enough to compute rates from."""
     return repository.find_last_sample(session, node=node, since=at - _LONGEST_GAP)
@@ -45,22 +75,25 @@ def read_history(
     """Means over at most ``max_points`` stretches of equal length; the default is the last 24 hours."""
     since, until = _resolve_range(since, until)
     stretch_s = max(INTERVAL_S, (until - since).total_seconds() / max_points)
-    stretches: dict[str, dict[int, list[Mapping[str, float]]]] = defaultdict(lambda: defaultdict(list))
-    for node, at, figures in repository.list_samples(session, since=since, until=until):
-        stretches[node][int((at - since).total_seconds() // stretch_s)].append(figures)
+    stretches: dict[str, dict[int, dict[str, _Mean]]] = defaultdict(
+        lambda: defaultdict(lambda: defaultdict(_Mean))
+    )
+    for node, at, figures in repository.iterate_figures(session, since=since, until=until):
+        means = stretches[node][int((at - since).total_seconds() // stretch_s)]
+        for name, value in figures.items():
+            means[name].add(value)
     nodes = [_average(node, found, since, stretch_s) for node, found in sorted(stretches.items())]
     return MachineHistory(since=since, until=until, stretch_s=stretch_s, nodes=nodes)
 
 
 def _average(
-    node: str, stretches: Mapping[int, Sequence[Mapping[str, float]]], since: datetime, stretch_s: float
+    node: str, stretches: Mapping[int, Mapping[str, _Mean]], since: datetime, stretch_s: float
 ) -> NodeSamples:
-    names = sorted({name for found in stretches.values() for figures in found for name in figures})
+    names = sorted({name for means in stretches.values() for name in means})
     columns: dict[str, list[float | None]] = {name: [] for name in names}
-    for _, found in sorted(stretches.items()):
+    for _, means in sorted(stretches.items()):
         for name in names:
-            values = [figures[name] for figures in found if name in figures]
-            columns[name].append(round(fmean(values), 3) if values else None)
+            columns[name].append(means[name].read() if name in means else None)
     at = [since + timedelta(seconds=index * stretch_s) for index in sorted(stretches)]
     return NodeSamples(node=node, at=at, figures=columns)
 
@@ -70,24 +103,21 @@ def read_processes(
 ) -> list[ProcessHistory]:
     """Large processes of the range: those that grow first, then by size."""
     since, until = _resolve_range(since, until)
-    looks = repository.list_samples_with_processes(session, since=since, until=until)
-    last_look = {sample.node: sample.at for sample in looks}
-    seen: dict[tuple[str, int, float], list[tuple[datetime, dict[str, Any]]]] = defaultdict(list)
-    for sample in looks:
-        for process in sample.processes:
-            seen[sample.node, process["pid"], process["started_at"]].append((sample.at, process))
+    last_look: dict[str, datetime] = {}
+    seen: dict[tuple[str, int, float], _Looked] = defaultdict(_Looked)
+    for node, at, processes in repository.iterate_looks(session, since=since, until=until):
+        last_look[node] = at
+        for process in processes:
+            seen[node, process["pid"], process["started_at"]].add(at, process)
     found = [
-        _describe(node, looked, is_alive=looked[-1][0] == last_look[node])
+        _describe(node, looked, is_alive=looked.at[-1] == last_look[node])
         for (node, _, _), looked in seen.items()
     ]
     return sorted(found, key=lambda each: (not each.is_growing, not each.is_alive, -each.memory_bytes))
 
 
-def _describe(
-    node: str, looked: Sequence[tuple[datetime, dict[str, Any]]], *, is_alive: bool
-) -> ProcessHistory:
-    memory = [int(process["memory_bytes"]) for _, process in looked]
-    last = looked[-1][1]
+def _describe(node: str, looked: _Looked, *, is_alive: bool) -> ProcessHistory:
+    memory, last = looked.memory, looked.last
     growth = None
     is_growing = False
     if len(memory) >= _FEWEST_LOOKS:
@@ -106,7 +136,7 @@ def _describe(
         peak_bytes=max(memory),
         growth_bytes=growth,
         is_growing=is_growing,
-        at=[at for at, _ in looked],
+        at=looked.at,
         memory=memory,
     )
 

@@ -1,13 +1,18 @@
 """Counts over all jobs, and what machines measured."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
+from sqlalchemy import Text, cast
 from sqlmodel import Session, col, delete, func, select
 from trellis_contracts.states import JobState
 
 from trellis_api.jobs.models import Job
 from trellis_api.monitoring.models import MachineSample
+
+#: Samples in memory while a range is read.
+_AT_ONCE = 200
 
 
 def count_jobs_by_state(session: Session) -> dict[JobState, int]:
@@ -35,22 +40,25 @@ def add_sample(session: Session, *, sample: MachineSample) -> None:
         session.add(sample)
 
 
-def list_samples(
+def iterate_figures(
     session: Session, *, since: datetime, until: datetime
-) -> Sequence[tuple[str, datetime, Mapping[str, float]]]:
-    """Node, moment and figures of all samples of the range, oldest first."""
+) -> Iterator[tuple[str, datetime, Mapping[str, float]]]:
+    """Node, moment and figures of all samples of the range, in any order."""
     query = select(MachineSample.node, MachineSample.at, MachineSample.figures)
     in_range = (col(MachineSample.at) >= since, col(MachineSample.at) <= until)
-    return session.exec(query.where(*in_range).order_by(col(MachineSample.at))).all()
+    yield from session.exec(query.where(*in_range).execution_options(yield_per=_AT_ONCE))
 
 
-def list_samples_with_processes(
+def iterate_looks(
     session: Session, *, since: datetime, until: datetime
-) -> Sequence[MachineSample]:
-    """Samples that looked at processes, oldest first."""
-    in_range = (col(MachineSample.at) >= since, col(MachineSample.at) <= until)
-    samples = session.exec(select(MachineSample).where(*in_range).order_by(col(MachineSample.at)))
-    return [each for each in samples if each.processes]
+) -> Iterator[tuple[str, datetime, Sequence[Mapping[str, Any]]]]:
+    """Node, moment and processes of the samples that looked at processes, oldest first."""
+    query = select(MachineSample.node, MachineSample.at, MachineSample.processes).where(
+        col(MachineSample.at) >= since,
+        col(MachineSample.at) <= until,
+        cast(col(MachineSample.processes), Text) != "[]",
+    )
+    yield from session.exec(query.order_by(col(MachineSample.at)).execution_options(yield_per=_AT_ONCE))
 
 
 def delete_samples(session: Session, *, before: datetime) -> None:

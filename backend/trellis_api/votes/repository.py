@@ -13,7 +13,8 @@ from trellis_api.votes.schemas import VoteFilter
 PREFIX = "vot"
 #: Pairs of models that a table of win rates may have.
 MAX_PAIRS = 200
-_PAGE = 500
+#: Votes in memory at once; one may have hundreds of thousands of characters.
+_PAGE = 20
 
 
 def add_vote(session: Session, vote: Vote) -> None:

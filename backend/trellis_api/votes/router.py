@@ -8,7 +8,7 @@ from trellis_api.auth.dependencies import UserDep
 from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep, TasksDep, WriteSession
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.ids import id_pattern
-from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
+from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, Page
 from trellis_api.data_tasks.service import message_for
 from trellis_api.datasets import imports
 from trellis_api.datasets import service as datasets
@@ -23,6 +23,8 @@ from trellis_api.votes.schemas import (
     WinRates,
 )
 
+#: A vote has whole conversations: fewer of them than of what other lists show.
+_MAX_PAGE_SIZE = 50
 CONFLICT: dict[int | str, dict[str, Any]] = {409: ERROR_RESPONSES[409]}
 router = APIRouter(prefix="/votes", tags=["votes"], responses=ERROR_RESPONSES)
 VoteId = Annotated[str, Path(description="Id of the vote.", pattern=id_pattern(repository.PREFIX))]
@@ -45,7 +47,7 @@ def list_votes(
     model: Models = None,
     blind_only: BlindOnly = False,
     cursor: Annotated[str | None, Query(max_length=400)] = None,
-    limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
+    limit: Annotated[int, Query(ge=1, le=_MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> Page[VoteRead]:
     """Newest first."""
     wanted = VoteFilter(models=model or [], blind_only=blind_only)

@@ -10,6 +10,8 @@ from trellis_api.core.texts import NO_NUL, Description, Name
 
 #: Characters of a text: more than any context holds is no prompt.
 _MAX_TEXT = 200_000
+#: Characters of all messages and both answers together: lists read many votes at once.
+_MAX_TEXTS = 400_000
 Text = Annotated[str, StringConstraints(max_length=_MAX_TEXT, pattern=NO_NUL)]
 ModelName = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=NO_NUL)]
 
@@ -70,6 +72,16 @@ class VoteCreate(BaseModel):
     def _ends_with_the_user(self) -> Self:
         if self.messages[-1].role != "user":
             raise ValueError("the last message must be the user's")
+        return self
+
+    @model_validator(mode="after")
+    def _is_not_too_long(self) -> Self:
+        texts = [*(each.content for each in self.messages), self.a.text, self.b.text]
+        length = sum(map(len, texts))
+        if length > _MAX_TEXTS:
+            raise ValueError(
+                f"messages and answers together may have at most {_MAX_TEXTS:,} characters, not {length:,}"
+            )
         return self
 
 

@@ -294,6 +294,21 @@ def test_jobs_are_found_by_their_metadata(
         assert client.get(path, params=query).status_code == 400, query
 
 
+def test_any_key_of_metadata_finds_its_job(official: openai.OpenAI, upload: Upload, model: Model) -> None:
+    file = upload(chats())
+    keys = ["a,b", "{", "}", " x ", "NULL", "0", "a.b", "$"]
+    wanted, other = (
+        official.fine_tuning.jobs.create(model=model.name, training_file=file.id, metadata=metadata).id
+        for metadata in (dict.fromkeys(keys, "mine"), dict.fromkeys(["a", "b", "x", "null"], "mine"))
+    )
+
+    def find(key: str) -> list[str]:
+        return [job.id for job in official.fine_tuning.jobs.list(metadata={key: "mine"}).data]
+
+    assert {key: find(key) for key in keys} == {key: [wanted] for key in keys}
+    assert find("x") == [other]
+
+
 def test_a_cancelled_job_ends_for_good(official: openai.OpenAI, job: FineTuningJob) -> None:
     cancelled = official.fine_tuning.jobs.cancel(job.id)
 

@@ -105,6 +105,21 @@ def test_a_column_of_a_long_run_spans_several_steps(client: TestClient, job_id: 
     assert read(client, job_id, "rollout-map", max_prompts=1)["prompt_count"] == 1
 
 
+def test_a_prompt_that_comes_several_times_a_step_is_followed_to_its_first_step(
+    client: TestClient, job_id: str, report: Report
+) -> None:
+    for step in range(1, 4):
+        report(step, *(response(f"{step}-{number}", 1.0, prompt="same") for number in range(14)))
+    key = read(client, job_id, "rollouts", step=1)["groups"][0]["prompt_key"]
+
+    pages = [read(client, job_id, f"prompts/{key}/rollouts", limit=30)]
+    while cursor := pages[-1]["next_cursor"]:
+        pages.append(read(client, job_id, f"prompts/{key}/rollouts", limit=30, cursor=cursor))
+
+    assert [[each["step"] for each in page["items"]] for page in pages] == [[3] * 14 + [2] * 14, [1] * 14]
+    assert [len(page["groups"]) for page in pages] == [28, 14]
+
+
 def test_one_prompt_is_followed_over_all_steps_newest_first(
     client: TestClient, job_id: str, report: Report
 ) -> None:

@@ -2,12 +2,14 @@
 
 import os
 import sys
+import tracemalloc
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import event
 from trellis_api.core.database import Database
 from trellis_api.core.ray_cluster import GpuDevice, RayNode
 from trellis_api.monitoring import figures, history
@@ -171,6 +173,56 @@ def test_processes_that_grow_stand_first(client: Any, keep: Callable[..., None])
     assert (steady["pid"], steady["is_growing"], steady["growth_bytes"]) == (1, False, 0)
     assert (gone["pid"], gone["is_alive"], gone["growth_bytes"]) == (3, False, None)
     assert len(leaking["memory"]) == len(leaking["at"]) == 30
+
+
+def test_the_samples_of_a_range_are_not_held_in_memory(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "utc_now", lambda: NOON + timedelta(hours=1))
+    values = {f"gpu{number}_utilization_percent": number + 0.5 for number in range(20)}
+    with database.write() as session:
+        session.add_all(sample(number, **values) for number in range(600))
+    average, snapshots = history._average, []
+
+    def look(*found: Any) -> Any:
+        snapshots.append(tracemalloc.take_snapshot())
+        return average(*found)
+
+    monkeypatch.setattr(history, "_average", look)
+    tracemalloc.start()
+    try:
+        with database.read() as session:
+            history.read_history(session, since=NOON, until=NOON + timedelta(hours=1), max_points=10)
+    finally:
+        tracemalloc.stop()
+
+    (snapshot,) = snapshots
+    # Where drivers decode JSON, so that other threads are not measured; all at once take 0.7 MB.
+    decoders = [
+        tracemalloc.Filter(True, f"*/{name}") for name in ("sql/sqltypes.py", "psycopg/types/json.py")
+    ]
+    left = snapshot.filter_traces(decoders).statistics("filename")
+    assert sum(each.size for each in left) < 0.3 * MB
+
+
+def test_whole_samples_are_not_read_for_their_processes(
+    database: Database, keep: Callable[..., None]
+) -> None:
+    keep(sample(0, processes=[process(1, 900 * MB)]), sample(10))
+    read: list[datetime] = []
+
+    def note(row: MachineSample, _context: object) -> None:
+        read.append(row.at)
+
+    event.listen(MachineSample, "load", note)
+    try:
+        with database.read() as session:
+            (found,) = history.read_processes(session, since=NOON, until=NOON + timedelta(hours=1))
+    finally:
+        event.remove(MachineSample, "load", note)
+
+    assert (found.pid, found.is_alive) == (1, True)
+    assert read == []
 
 
 def test_a_range_has_a_length(client: Any) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import redis
 from trellis_api.core.database import Database
-from trellis_api.core.ray_cluster import find_nodes
+from trellis_api.core.ray_cluster import find_nodes, list_nodes
 from trellis_api.core.settings import Settings
 from trellis_api.monitoring import machine, measurements, probes
 from trellis_api.monitoring.machine import look_at_machine, parse_gpus
@@ -464,6 +464,29 @@ def test_a_dashboard_that_answers_in_another_form_leaves_the_nodes_unknown(
 
     assert found.health is ComponentHealth.DEGRADED
     assert find_nodes(settings) is None
+
+
+def test_figures_in_another_form_do_not_hide_the_node(settings: Settings, ray: dict[str, Any]) -> None:
+    describe_cluster(ray, settings, [])
+    answer = json.loads(ray["bodies"]["/nodes?view=summary"])
+    worker = answer["data"]["summary"][1]
+    known = {"cpu": 5.0, "mem": [10, 4, 60.0, 6]}
+    for unknown in (
+        {"cpu": "much"},
+        {"mem": {"total": 1}},
+        {"mem": [1, 2]},
+        {"disk": [1]},
+        {"disk": {"/": {"total": 1}}},
+        {"diskIoSpeed": {"read": 1}},
+        {"networkSpeed": [1]},
+        {},
+    ):
+        node = {**worker, **known, **unknown}
+        ray["bodies"]["/nodes?view=summary"] = json.dumps({"data": {"summary": [node]}}).encode()
+
+        (found,) = list_nodes(ray["url"])
+
+        assert (found.hostname, found.gpus, bool(found.figures)) == ("worker", 2, not unknown), unknown
 
 
 def test_on_a_cpu_no_cluster_is_asked(settings: Settings, ray: dict[str, Any]) -> None:

@@ -4,8 +4,12 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy import event
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
+from trellis_api.votes import repository
+from trellis_api.votes.models import Vote
+from trellis_api.votes.schemas import VoteFilter
 from trellis_testing.data_tasks import finish_data_tasks
 
 VOTES = "/api/v1/votes"
@@ -123,6 +127,36 @@ def test_what_is_no_vote_is_refused(client: TestClient, change: dict[str, Any]) 
 
     assert client.post(VOTES, json=body | change).status_code == 422
     assert client.get(VOTES).json()["items"] == []
+
+
+def test_a_vote_has_a_bounded_size(client: TestClient) -> None:
+    long = {"model": "x", "text": "1" * 199_999}
+    body = {"messages": [{"role": "user", "content": "??"}], "a": long, "b": long, "verdict": "a"}
+    assert client.post(VOTES, json=body).status_code == 201
+
+    answer = client.post(VOTES, json=body | {"messages": [{"role": "user", "content": "???"}]})
+
+    assert answer.status_code == 422
+    assert "at most 400,000 characters, not 400,001" in answer.text
+
+
+def test_few_votes_are_read_at_once(client: TestClient, database: Database) -> None:
+    for _ in range(25):
+        vote(client, "a")
+    read: list[str] = []
+
+    def note(row: Vote, _context: object) -> None:
+        read.append(row.id)
+
+    event.listen(Vote, "load", note)
+    try:
+        with database.read() as session:
+            next(repository.iterate_decided(session, VoteFilter()))
+    finally:
+        event.remove(Vote, "load", note)
+
+    assert len(read) == 20
+    assert client.get(VOTES, params={"limit": 51}).status_code == 422
 
 
 def test_a_vote_is_forgotten(client: TestClient) -> None:

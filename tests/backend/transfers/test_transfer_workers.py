@@ -6,12 +6,10 @@ import sys
 import threading
 from collections.abc import Callable
 from datetime import timedelta
-from multiprocessing.sharedctypes import RawValue
 from pathlib import Path
 from typing import Any
 
 import pytest
-from celery.signals import worker_shutting_down
 from fastapi.testclient import TestClient
 from sqlalchemy.exc import OperationalError
 from trellis_api.core.columns import utc_now
@@ -23,9 +21,8 @@ from trellis_api.transfers.schemas import TransferProgress
 from trellis_contracts.transfers import PROGRESS_FILE, PUSH_ORDER_FILE, PushedFile, PushOrder
 from trellis_testing.model_folders import write_model_folder
 from trellis_testing.stand_in_hub import StandInHub
-from trellis_workers.core import leaving
 from trellis_workers.data.tidy import tidy
-from trellis_workers.transfers import run, tasks
+from trellis_workers.transfers import run
 
 #: The answer of a child that has done its work.
 DONE = 'print(\'{"commit": "c1"}\')'
@@ -179,24 +176,6 @@ def test_a_child_that_is_ended_with_its_worker_has_not_failed(
     run.run_waiting(settings, database, lambda: next(looks, True))
 
     assert row(database, transfer_id).state == "queued"
-
-
-def test_a_worker_that_celery_ends_is_leaving(
-    settings: Settings, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told: list[bool] = []
-    monkeypatch.setattr(tasks, "get_settings", lambda: settings)
-    monkeypatch.setattr(tasks, "get_database", lambda: database)
-    monkeypatch.setattr(
-        run, "run_waiting", lambda _settings, _database, is_leaving: told.append(is_leaving())
-    )
-    monkeypatch.setattr(leaving, "_leaving", RawValue("b", 0))
-
-    tasks.run_transfers.run()
-    worker_shutting_down.send(sender=None)
-    tasks.run_transfers.run()
-
-    assert told == [False, True]
 
 
 def test_losses_begin_anew_where_an_attempt_comes_further_than_the_one_before(

@@ -6,6 +6,8 @@ from pydantic import BaseModel
 PROGRESS_FILE = "progress.json"
 #: Written by the worker: a ``PushOrder``.
 PUSH_ORDER_FILE = "push.json"
+#: Ending of the file that an export is writing.
+PART_ENDING = ".part"
 
 
 class PushedFile(BaseModel):

@@ -6,6 +6,7 @@ written one tensor after the other. https://github.com/ggml-org/ggml/blob/master
 """
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -18,8 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from trellis_contracts.dry_run import EXIT_BAD_REQUEST
-
-from trellis_train.platform.proxy_exit import die_with
+from trellis_contracts.parent_death import die_with
+from trellis_contracts.transfers import PART_ENDING
 
 Array = npt.NDArray[Any]
 #: llama.cpp's architectures by the name in ``config.json``.
@@ -63,20 +64,21 @@ def export(folder: Path, file: Path, kind: str, *, name: str, progress: Path | N
     config = _read_config(folder)
     architecture = getattr(gguf.MODEL_ARCH, _ARCHITECTURES[config["architectures"][0]])
     sources = list(_list_sources(folder, config, gguf.get_tensor_name_map(architecture, _layers(config))))
-    staging = file.with_name(file.name + ".part")
+    staging = file.with_name(file.name + PART_ENDING)
     writer = gguf.GGUFWriter(staging, gguf.MODEL_ARCH_NAMES[architecture])
     try:
-        _describe(writer, config, name=name, kind=kind)
-        _add_tokenizer(writer, folder, config)
-        planned = [(source, _choose_type(source, kind)) for source in sources]
-        for source, stored in planned:
-            shape, dtype = _lay_out(source, stored)
-            size = int(np.prod(shape)) * dtype.itemsize
-            writer.add_tensor_info(source.target, shape, dtype, size, stored)
-        _write(writer, planned, progress)
+        with contextlib.closing(writer):
+            _describe(writer, config, name=name, kind=kind)
+            _add_tokenizer(writer, folder, config)
+            planned = [(source, _choose_type(source, kind)) for source in sources]
+            for source, stored in planned:
+                shape, dtype = _lay_out(source, stored)
+                size = int(np.prod(shape)) * dtype.itemsize
+                writer.add_tensor_info(source.target, shape, dtype, size, stored)
+            _write(writer, planned, progress)
+        staging.replace(file)
     finally:
-        writer.close()
-    staging.replace(file)
+        staging.unlink(missing_ok=True)
 
 
 def _write(writer: Any, planned: list[tuple[Source, Any]], progress: Path | None) -> None:

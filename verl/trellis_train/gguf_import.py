@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from trellis_contracts.dry_run import EXIT_BAD_REQUEST
-
-from trellis_train.platform.proxy_exit import die_with
+from trellis_contracts.parent_death import die_with
 
 #: Above this size weights are written in bfloat16: the file then has a fifth of its precision at most, and
 #: twice the bytes would have to be read at every start.

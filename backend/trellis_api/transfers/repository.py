@@ -47,6 +47,12 @@ def transfers_of(session: Session, *, model_id: str) -> list[str]:
     return list(session.exec(query))
 
 
+def list_states(session: Session, *, transfer_ids: Sequence[str]) -> dict[str, str]:
+    """States of those that are there."""
+    query = select(Transfer.id, Transfer.state).where(col(Transfer.id).in_(transfer_ids))
+    return dict(session.exec(query).all())
+
+
 def add_transfer(session: Session, transfer: Transfer) -> None:
     """Insert."""
     session.add(transfer)
@@ -88,12 +94,20 @@ def claim_transfer(session: Session, *, transfer_id: str, lost_before: datetime)
 
 
 def touch_transfer(
-    session: Session, *, transfer_id: str, attempt: int, progress: dict[str, Any] | None
+    session: Session, *, transfer_id: str, attempt: int, progress: dict[str, Any] | None, is_further: bool
 ) -> bool:
     """Note a sign of life and progress; False where this attempt no longer counts."""
-    news = {} if progress is None else {"progress": progress}
+    news: dict[str, Any] = {} if progress is None else {"progress": progress}
+    if is_further:
+        news["losses"] = 0
     touched = session.exec(_update_running(transfer_id, attempt).values(touched_at=utc_now(), **news))
     return touched.rowcount == 1
+
+
+def requeue_transfer(session: Session, *, transfer_id: str, attempt: int) -> bool:
+    """Let it wait for another worker; False where this attempt no longer counts."""
+    waits = _update_running(transfer_id, attempt).values(state=TransferState.QUEUED.value, touched_at=None)
+    return session.exec(waits).rowcount == 1
 
 
 def settle_transfer(

@@ -191,6 +191,16 @@ def find(session: Session, *, transfer_id: str) -> Transfer | None:
     return repository.find_transfer(session, transfer_id=transfer_id)
 
 
+def hold(session: Session, *, transfer_id: str) -> Transfer | None:
+    """The transfer, if it is still there; nobody changes it until the transaction ends."""
+    return repository.lock_transfer(session, transfer_id=transfer_id)
+
+
+def list_states(session: Session, *, transfer_ids: Sequence[str]) -> dict[str, str]:
+    """States of those that are there."""
+    return repository.list_states(session, transfer_ids=transfer_ids)
+
+
 def is_active(transfer: Transfer) -> bool:
     """Whether it waits or runs."""
     return transfer.state not in TRANSFER_FINISHED
@@ -213,10 +223,27 @@ def claim(session: Session, *, transfer_id: str) -> Transfer | None:
     return transfer
 
 
-def touch(session: Session, *, transfer_id: str, attempt: int, progress: TransferProgress | None) -> bool:
-    """Note a sign of life; False where it was cancelled, deleted, or taken by another worker."""
+def touch(
+    session: Session,
+    *,
+    transfer_id: str,
+    attempt: int,
+    progress: TransferProgress | None,
+    is_further: bool = False,
+) -> bool:
+    """Note a sign of life; False where it was cancelled, deleted, or taken by another worker.
+
+    ``is_further`` says that the attempt has come further than the one before: losses begin anew.
+    """
     news = progress.model_dump(mode="json") if progress else None
-    return repository.touch_transfer(session, transfer_id=transfer_id, attempt=attempt, progress=news)
+    return repository.touch_transfer(
+        session, transfer_id=transfer_id, attempt=attempt, progress=news, is_further=is_further
+    )
+
+
+def release(session: Session, *, transfer_id: str, attempt: int) -> bool:
+    """Let it wait for another worker, because this one leaves; that is no loss."""
+    return repository.requeue_transfer(session, transfer_id=transfer_id, attempt=attempt)
 
 
 def succeed(session: Session, *, transfer_id: str, attempt: int, result: TransferResult) -> bool:

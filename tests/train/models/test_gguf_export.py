@@ -166,3 +166,17 @@ def pretrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from trellis_testing.pretrained import DEFAULT, fetch
 
     return fetch(DEFAULT, tmp_path_factory.mktemp("pretrained"))
+
+
+def test_an_export_that_breaks_leaves_nothing_behind(
+    starter: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_source: Any) -> None:
+        raise OSError("the file cannot be read")
+
+    monkeypatch.setattr("trellis_train.gguf_export._read", fail)
+
+    with pytest.raises(OSError, match="cannot be read"):
+        export(starter, tmp_path / "model.gguf", "q8_0", name="m")
+
+    assert list(tmp_path.iterdir()) == []

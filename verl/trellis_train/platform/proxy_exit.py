@@ -1,19 +1,9 @@
-"""Exit a proxy process: die with the parent, exit with the child's status (no packages)."""
+"""Exit a proxy process with the child's status (no packages)."""
 
-import ctypes
 import os
 import resource
 import signal
 from typing import NoReturn
-
-_PR_SET_PDEATHSIG = 1
-
-
-def die_with(parent: int) -> None:
-    """Have the kernel kill this process when ``parent``, which has started it, ends."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # it died before the kernel was told
-        os._exit(128 + signal.SIGKILL)
 
 
 def leave_like(status: int) -> NoReturn:

@@ -14,7 +14,7 @@ from trellis_api.core.redaction import install_log_redaction
 from trellis_api.monitoring.history import INTERVAL_S
 from trellis_contracts import tasks
 
-from trellis_workers.core import presence
+from trellis_workers.core import leaving, presence
 from trellis_workers.core.transaction import get_settings
 
 #: A task that Redis handed out and that nobody finished comes back after this time.
@@ -114,6 +114,7 @@ app = Celery(
     ],
 )
 app.add_defaults(build_configuration)
+leaving.install()
 
 
 @after_setup_logger.connect

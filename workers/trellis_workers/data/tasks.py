@@ -7,10 +7,10 @@ else. What is turned away here waits for the next sweep.
 from trellis_api.data_tasks.service import INTERACTIVE, LENGTHY
 from trellis_contracts import tasks
 
+from trellis_workers.core import leaving
 from trellis_workers.core.app import app
 from trellis_workers.core.lock import try_lock
 from trellis_workers.core.transaction import get_database, get_settings
-from trellis_workers.data import leaving
 from trellis_workers.data.children import WarmChildren
 from trellis_workers.data.run import Lane, has_waiting, linger, run_waiting
 from trellis_workers.data.tidy import tidy
@@ -19,8 +19,6 @@ from trellis_workers.data.warm import KEPT_S
 _LENGTHY_LOCK = "run/data-tasks.lock"
 _INTERACTIVE_LOCK = "run/data-previews.lock"
 _TIDY_LOCK = "run/data-tidy.lock"
-
-leaving.install()
 
 
 @app.task(name=tasks.RUN_DATA_TASKS)

@@ -1,4 +1,4 @@
-"""Removes what nothing leads to any more: files of deleted tasks and datasets, old uploads, lost rows."""
+"""Removes what nothing leads to any more: files of deleted tasks and datasets, uploads, transfers, rows."""
 
 import logging
 import shutil
@@ -20,6 +20,7 @@ from trellis_data.versions.upkeep import Collected, collect_garbage
 from trellis_workers.data.files import DRAFT
 from trellis_workers.data.first_files import tidy_first_files
 from trellis_workers.data.leftovers import clear_after, clear_run, needs_nothing
+from trellis_workers.transfers.tidy import tidy_transfers
 
 log = logging.getLogger(__name__)
 #: How long to wait until nobody writes a version; the next sweep tries again.
@@ -33,6 +34,7 @@ def tidy(settings: Settings, database: Database) -> None:
     tidy_quarantines(settings, database)
     tidy_first_files(settings, database)
     uploads.remove_expired(database, settings)
+    tidy_transfers(settings, database)
     collect(settings, database)
 
 

@@ -15,6 +15,7 @@ from huggingface_hub import CommitOperationAdd, HfApi
 from huggingface_hub import constants as hub_constants
 from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
 from trellis_contracts.dry_run import EXIT_BAD_REQUEST
+from trellis_contracts.parent_death import die_with
 from trellis_contracts.transfers import PROGRESS_FILE, PUSH_ORDER_FILE, PushOrder
 
 _CARD = "README.md"
@@ -96,6 +97,7 @@ def _explain(error: BaseException, order: PushOrder, host: str) -> str | None:
 
 def main(arguments: list[str]) -> int:
     """Push, and print the result; the last line of standard error says what is wrong."""
+    die_with(os.getppid())
     try:
         result = push(Path(arguments[0]))
     except PushRefused as error:

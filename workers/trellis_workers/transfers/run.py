@@ -3,7 +3,7 @@
 The work is done by a child so that it can be cancelled at any moment, and so that the token of the hub is
 known to that process alone. The child writes its progress to a file of its folder, and as its last line
 what it has made or why it cannot be done. A lost message costs nothing: beat calls ``run_waiting``, which
-also takes over a transfer whose worker died.
+also takes over a transfer whose worker died. A worker that is asked to leave lets its transfer wait again.
 """
 
 import json
@@ -11,10 +11,12 @@ import logging
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
+from sqlalchemy.exc import OperationalError
 from trellis_api.cards.service import read_card
 from trellis_api.core.database import Database
 from trellis_api.core.errors import DomainError, means_no_room
@@ -33,6 +35,7 @@ from trellis_contracts.transfers import PROGRESS_FILE, PUSH_ORDER_FILE, PushedFi
 
 from trellis_workers.core.child_environment import plain_environment
 from trellis_workers.core.last_lines import last_lines
+from trellis_workers.transfers.tidy import remove_parts
 
 log = logging.getLogger(__name__)
 _LOOK_S = 1.0
@@ -50,6 +53,10 @@ class NoLongerWanted(Exception):
     """It was cancelled or deleted, or another worker has it."""
 
 
+class WorkerLeaves(Exception):
+    """This worker is asked to leave; another one goes on with the transfer."""
+
+
 @dataclass(frozen=True)
 class _Work:
     """What a child is started with, and how its result is read."""
@@ -58,14 +65,24 @@ class _Work:
     environment: dict[str, str]
 
 
-def run_waiting(settings: Settings, database: Database) -> list[str]:
-    """Carry out all that wait; the ids of those that this call settled."""
+def run_waiting(
+    settings: Settings, database: Database, is_leaving: Callable[[], bool] = lambda: False
+) -> list[str]:
+    """Carry out all that wait until the worker is asked to leave; the ids of those that this call settled."""
     with database.read() as session:
         due = service.list_due(session)
-    return [transfer_id for transfer_id in due if run_transfer(settings, database, transfer_id=transfer_id)]
+    settled = []
+    for transfer_id in due:
+        if is_leaving():
+            break
+        if run_transfer(settings, database, transfer_id=transfer_id, is_leaving=is_leaving):
+            settled.append(transfer_id)
+    return settled
 
 
-def run_transfer(settings: Settings, database: Database, *, transfer_id: str) -> bool:
+def run_transfer(
+    settings: Settings, database: Database, *, transfer_id: str, is_leaving: Callable[[], bool]
+) -> bool:
     """Carry out one unless another worker does; True where this call settled it."""
     with database.write() as session:
         transfer = service.claim(session, transfer_id=transfer_id)
@@ -74,27 +91,39 @@ def run_transfer(settings: Settings, database: Database, *, transfer_id: str) ->
         session.expunge(transfer)
     folder = service.transfer_folder(settings, transfer.id)
     try:
-        result = _carry_out(settings, database, transfer, folder)
+        work = _prepare(settings, database, transfer, folder)
+        result = _follow(database, transfer, folder, work, is_leaving)
     except NoLongerWanted:
         log.info("transfer %s was cancelled", transfer.id)
         _clean_up(database, transfer, folder)
         return False
+    except WorkerLeaves:
+        log.info("transfer %s waits for another worker", transfer.id)
+        with database.write() as session:
+            service.release(session, transfer_id=transfer.id, attempt=transfer.attempt)
+        return False
     except (TransferFailed, DomainError) as error:
-        return _fail(database, transfer, str(error))
+        return _fail(database, transfer, folder, str(error))
+    except OperationalError:
+        raise  # it is taken up again when the database is back
     except OSError as error:
         reason = "The disk is full." if means_no_room(error) else f"Writing failed: {error.strerror}."
-        return _fail(database, transfer, reason)
+        return _fail(database, transfer, folder, reason)
+    except Exception as error:  # the edge of the process: it must not look as if the worker had died
+        log.exception("transfer %s could not be carried out", transfer.id)
+        said = f"{type(error).__name__}: {error}".removesuffix(": ")
+        return _fail(database, transfer, folder, f"The worker could not carry it out: {said}")
     with database.write() as session:
         return service.succeed(session, transfer_id=transfer.id, attempt=transfer.attempt, result=result)
 
 
-def _carry_out(settings: Settings, database: Database, transfer: Transfer, folder: Path) -> TransferResult:
+def _prepare(settings: Settings, database: Database, transfer: Transfer, folder: Path) -> _Work:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     for stale in (PROGRESS_FILE, PUSH_ORDER_FILE):
         (folder / stale).unlink(missing_ok=True)
     if transfer.kind == TransferKind.PUSH:
-        return _follow(database, transfer, folder, _prepare_push(settings, database, transfer, folder))
-    return _export(settings, database, transfer, folder)
+        return _prepare_push(settings, database, transfer, folder)
+    return _prepare_export(settings, database, transfer, folder)
 
 
 def _prepare_push(settings: Settings, database: Database, transfer: Transfer, folder: Path) -> _Work:
@@ -117,7 +146,7 @@ def _prepare_push(settings: Settings, database: Database, transfer: Transfer, fo
     return _Work(command, {**plain_environment("HF_TOKEN"), "HF_HUB_DISABLE_PROGRESS_BARS": "1"})
 
 
-def _export(settings: Settings, database: Database, transfer: Transfer, folder: Path) -> TransferResult:
+def _prepare_export(settings: Settings, database: Database, transfer: Transfer, folder: Path) -> _Work:
     request = GgufCreate.model_validate(transfer.request)
     with database.read() as session:
         model, listed = list_model(session, settings, model_id=transfer.model_id)
@@ -128,12 +157,13 @@ def _export(settings: Settings, database: Database, transfer: Transfer, folder: 
     source = settings.data_root / str(model.path)
     command = [str(settings.job_python or sys.executable), "-m", _EXPORT, str(source), str(target)]
     command += ["--type", request.type.value, "--name", model.name, "--progress", str(folder / PROGRESS_FILE)]
-    environment = {**plain_environment(), "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
-    return _follow(database, transfer, folder, _Work(command, environment))
+    return _Work(command, {**plain_environment(), "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"})
 
 
-def _follow(database: Database, transfer: Transfer, folder: Path, work: _Work) -> TransferResult:
-    """Let the child work, note its progress, and end it where nobody wants it any more."""
+def _follow(
+    database: Database, transfer: Transfer, folder: Path, work: _Work, is_leaving: Callable[[], bool]
+) -> TransferResult:
+    """Let the child work, note its progress, and end it where nobody wants it or this worker leaves."""
     output, log_file = folder / "result.json", folder / "transfer.log"
     with output.open("wb") as result, log_file.open("wb") as errors:
         child = subprocess.Popen(  # noqa: S603 - our own programs, with paths of our own making
@@ -143,10 +173,13 @@ def _follow(database: Database, transfer: Transfer, folder: Path, work: _Work) -
             stderr=errors,
             cwd=folder,
             env=work.environment,
+            start_new_session=True,  # what ends the worker from its terminal is not meant for the child
         )
         try:
             while True:
                 _note(database, transfer, folder)
+                if is_leaving():
+                    raise WorkerLeaves
                 try:
                     status = child.wait(_LOOK_S)
                     break
@@ -154,25 +187,44 @@ def _follow(database: Database, transfer: Transfer, folder: Path, work: _Work) -
                     continue
         finally:
             _end(child)
+    if status != 0 and is_leaving():
+        raise WorkerLeaves  # whoever ends the services may have ended the child as well
     _note(database, transfer, folder)
     said = (last_lines(log_file, 1) or [""])[-1].strip()
     if status == EXIT_BAD_REQUEST:
         raise TransferFailed(said)
     if status != 0:
         raise TransferFailed(f"It ended with exit code {status}: {said[:300]}")
-    return TransferResult.model_validate_json(output.read_bytes())
+    return _read_result(output)
 
 
 def _note(database: Database, transfer: Transfer, folder: Path) -> None:
-    with database.write() as session:
-        is_wanted = service.touch(
-            session,
-            transfer_id=transfer.id,
-            attempt=transfer.attempt,
-            progress=_read_progress(folder / PROGRESS_FILE),
-        )
+    """Note progress; raises ``NoLongerWanted``. A database that is away is no reason to begin anew."""
+    progress = _read_progress(folder / PROGRESS_FILE)
+    reached = (transfer.progress or {}).get("done_bytes", 0)  # by the attempt before
+    try:
+        with database.write() as session:
+            is_wanted = service.touch(
+                session,
+                transfer_id=transfer.id,
+                attempt=transfer.attempt,
+                progress=progress,
+                is_further=progress is not None and progress.done_bytes > reached,
+            )
+    except OperationalError as error:
+        log.warning("transfer %s: the database is away: %s", transfer.id, error.orig)
+        return
     if not is_wanted:
         raise NoLongerWanted
+
+
+def _read_result(output: Path) -> TransferResult:
+    """What the child has made; before its last line, libraries may have said something."""
+    try:
+        return TransferResult.model_validate_json((last_lines(output, 1) or [""])[-1])
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]["msg"]
+        raise TransferFailed(f"It has ended, but its result cannot be read: {first}") from error
 
 
 def _read_progress(path: Path) -> TransferProgress | None:
@@ -202,6 +254,9 @@ def _clean_up(database: Database, transfer: Transfer, folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _fail(database: Database, transfer: Transfer, reason: str) -> bool:
+def _fail(database: Database, transfer: Transfer, folder: Path, reason: str) -> bool:
     with database.write() as session:
-        return service.fail(session, transfer_id=transfer.id, attempt=transfer.attempt, reason=reason)
+        has_failed = service.fail(session, transfer_id=transfer.id, attempt=transfer.attempt, reason=reason)
+        if has_failed:  # in this transaction: nobody resumes it, and writes here, before it ends
+            remove_parts(folder)
+    return has_failed

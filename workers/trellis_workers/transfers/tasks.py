@@ -2,6 +2,7 @@
 
 from trellis_contracts import tasks
 
+from trellis_workers.core import leaving
 from trellis_workers.core.app import app
 from trellis_workers.core.lock import try_lock
 from trellis_workers.core.transaction import get_database, get_settings
@@ -16,4 +17,4 @@ def run_transfers() -> None:
     settings = get_settings()
     with try_lock(settings.data_root / _LOCK_FILE) as has_lock:
         if has_lock:
-            run.run_waiting(settings, get_database())
+            run.run_waiting(settings, get_database(), leaving.is_leaving)

@@ -30,9 +30,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
+from trellis_contracts.parent_death import die_with
+
 from trellis_train.cpu.forkserver import process
 from trellis_train.cpu.forkserver.protocol import Request, is_own, receive_request
-from trellis_train.platform.proxy_exit import die_with
 
 #: A client sends its request at once; one that does not is not waited for.
 _REQUEST_TIMEOUT_S = 10.0

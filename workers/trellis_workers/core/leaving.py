@@ -1,7 +1,7 @@
 """Lets long tasks know that their worker is asked to leave, so that they wait for the next one at once.
 
-Celery tells it to the worker's first process only, and lets it wait for tasks that run; a data task may
-run for hours and loses nothing when it goes on later.
+Celery tells it to the worker's first process only, and lets it wait for tasks that run; work on data
+and transfers may run for hours and lose nothing, or little, when they go on later.
 """
 
 from multiprocessing.sharedctypes import RawValue

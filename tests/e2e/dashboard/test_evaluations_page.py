@@ -205,7 +205,7 @@ def test_samples_are_filtered_searched_and_walked_by_keys(logged_in: Page, platf
     expect(panel.locator("[data-sample]")).to_have_count(100)
     logged_in.keyboard.press("j")
     expect(logged_in).to_have_url(re.compile(r"at=1\.0"))
-    expect(detail.get_by_role("heading", name="No. 2")).to_be_visible()
+    expect(detail.get_by_role("heading", name="#2")).to_be_visible()
     panel.locator('[data-sample="1.0"]').focus()
     logged_in.keyboard.press("ArrowDown")
     expect(panel.locator('[data-sample="2.0"]')).to_be_focused()

@@ -57,7 +57,7 @@ def test_the_log_follows_until_it_is_held(logged_in: Page, dashboard, launch) ->
     expect(logged_in.get_by_role("button", name="Resume (10 new)")).to_be_visible()
     expect(logged_in.get_by_text("line number 230", exact=True)).to_have_count(0)
 
-    logged_in.get_by_role("button", name="Continue").click()
+    logged_in.get_by_role("button", name="Resume (10 new)").click()
     expect(logged_in.get_by_text("line number 230", exact=True)).to_be_visible()
 
 

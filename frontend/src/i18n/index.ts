@@ -44,9 +44,9 @@ export async function loadTexts(locale: Locale): Promise<void> {
 
 /** Shows the page in a language, as soon as its texts are there; throws where they cannot be loaded. */
 export async function setLocale(locale: Locale): Promise<void> {
+  writeChoice(KEY, locale) // at once: who goes to another page meanwhile has chosen, too
   await loadTexts(locale)
   i18n.global.locale.value = locale
-  writeChoice(KEY, locale)
   document.documentElement.lang = locale === 'zh' ? 'zh-CN' : 'en'
 }
 

@@ -57,7 +57,7 @@ def test_a_dataset_is_uploaded_read_and_deleted(logged_in: Page, dashboard, tmp_
     _submit(logged_in)
 
     expect(logged_in.get_by_role("heading", level=1, name="sums")).to_be_visible()
-    expect(logged_in.get_by_text("question: prompt")).to_be_visible()
+    expect(logged_in.get_by_text("prompt in column 'question'")).to_be_visible()
     expect(logged_in.get_by_text("What is 0 + 1?")).to_be_visible()
     logged_in.get_by_text("3", exact=True).last.click()
     expect(logged_in.get_by_text("What is 44 + 1?")).to_be_visible()

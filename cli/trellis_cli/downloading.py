@@ -11,6 +11,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
+import httpx
+
 from trellis_cli.client import ApiClient
 from trellis_cli.errors import ExitCode, Problem
 
@@ -80,14 +82,8 @@ def _fetch(
         if is_whole and new_tag == tag:
             tell(name, size)
             return target
-        is_rest = answer.status_code == 206
         notes.write(name, new_tag)
-        with unfinished.open("r+b" if is_rest else "wb") as handle:
-            handle.seek(there if is_rest else 0)
-            handle.truncate()
-            for piece in answer.iter_bytes():
-                handle.write(piece)
-                tell(name, handle.tell())
+        write_answer(answer, unfinished, there, tell=lambda count: tell(name, count))
     arrived = unfinished.stat().st_size
     if arrived != size:
         raise Problem(
@@ -97,3 +93,19 @@ def _fetch(
         )
     os.replace(unfinished, target)
     return target
+
+
+def write_answer(
+    answer: httpx.Response, path: Path, there: int, *, tell: Callable[[int], None] = lambda _count: None
+) -> None:
+    """Write a body to ``path``: after its first ``there`` bytes if it is a file's rest (206), else whole.
+
+    ``tell`` is told how many bytes are there after each piece.
+    """
+    is_rest = answer.status_code == 206
+    with path.open("r+b" if is_rest else "wb") as handle:
+        handle.seek(there if is_rest else 0)
+        handle.truncate()
+        for piece in answer.iter_bytes():
+            handle.write(piece)
+            tell(handle.tell())

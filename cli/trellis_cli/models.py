@@ -7,7 +7,7 @@ import typer
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.finding import find_job, find_model
-from trellis_cli.model_files import card, download
+from trellis_cli.model_files import Model, card, download
 from trellis_cli.output import Json, age, out, print_json, print_table, size, styled
 from trellis_cli.task_bar import FetchBar
 from trellis_cli.transfers import gguf, push
@@ -18,7 +18,6 @@ app.command()(download)
 app.command()(card)
 app.command()(push)
 app.command()(gguf)
-Model = Annotated[str, typer.Argument(help="ID (mdl_...) or name; the latest if several share the name.")]
 OneModel = Annotated[str, typer.Argument(help="ID (mdl_...) or unique name.")]
 
 

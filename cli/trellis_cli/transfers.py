@@ -8,14 +8,15 @@ from typing import Annotated, Any
 import typer
 
 from trellis_cli.client import ApiClient, connect
+from trellis_cli.downloading import write_answer
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.finding import find_model
+from trellis_cli.model_files import Model
 from trellis_cli.output import Json, age, out, print_json, print_table, size, styled
 from trellis_cli.task_bar import TransferBar
 from trellis_cli.waiting import read_patiently
 
 app = typer.Typer(no_args_is_help=True)
-Model = Annotated[str, typer.Argument(help="Id (mdl_...) or name; of several of the name, the newest.")]
 Transfer = Annotated[str, typer.Argument(help="Id of the transfer (trf_...).")]
 Wait = Annotated[bool, typer.Option(help="Follow it to its end.")]
 _POLL_S = 1.0
@@ -161,12 +162,8 @@ def _download(client: ApiClient, transfer: dict[str, Any], output: Path) -> None
     total = int(transfer["result"]["size_bytes"])
     headers = {"Range": f"bytes={there}-"} if 0 < there < total else {}
     try:
-        with (
-            client.open(f"/transfers/{transfer['id']}/file", headers=headers) as answer,
-            unfinished.open("ab" if answer.status_code == 206 else "wb") as handle,
-        ):
-            for piece in answer.iter_bytes():
-                handle.write(piece)
+        with client.open(f"/transfers/{transfer['id']}/file", headers=headers) as answer:
+            write_answer(answer, unfinished, there)
     except OSError as error:
         raise Problem(f"{target} cannot be written: {error.strerror}") from error
     if unfinished.stat().st_size < total:

@@ -52,14 +52,14 @@ class JsonCompression:
             await self._app(scope, receive, send)
             return
         is_taken = choose_encoding(Headers(scope=scope).get("accept-encoding", ""), ("gzip",)) is not None
-        gzip = GZipResponder(self._app, _SMALLEST_BYTES, compresslevel=_LEVEL)
-        gzip.send = send
         forward: Send = send
 
         async def choose(message: Message) -> None:
             nonlocal forward
             if message["type"] == "http.response.start" and _is_json(Headers(raw=message["headers"])):
-                if is_taken:
+                if is_taken:  # only now: a responder allocates a compressor
+                    gzip = GZipResponder(self._app, _SMALLEST_BYTES, compresslevel=_LEVEL)
+                    gzip.send = send
                     forward = gzip.send_with_compression
                 else:
                     MutableHeaders(scope=message).add_vary_header("Accept-Encoding")

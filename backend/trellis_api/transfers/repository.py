@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Update, case, delete, update
+from sqlalchemy import ColumnElement, Update, case, delete, update
 from sqlmodel import Session, col, select, tuple_
 
 from trellis_api.core.columns import utc_now
@@ -66,25 +66,21 @@ def delete_transfer(session: Session, *, transfer_id: str) -> None:
 
 def list_due(session: Session, *, lost_before: datetime) -> Sequence[str]:
     """Ids of those that wait, or whose worker shows no sign of life since then; oldest first."""
-    is_lost = (col(Transfer.state) == TransferState.RUNNING.value) & (col(Transfer.touched_at) < lost_before)
-    is_due = (col(Transfer.state) == TransferState.QUEUED.value) | is_lost
-    return session.exec(select(Transfer.id).where(is_due).order_by(col(Transfer.created_at))).all()
+    return session.exec(
+        select(Transfer.id).where(_is_due(lost_before)).order_by(col(Transfer.created_at))
+    ).all()
 
 
 def claim_transfer(session: Session, *, transfer_id: str, lost_before: datetime) -> bool:
     """Take one that waits or was lost; False where another worker has it or nobody wants it any more."""
     now = utc_now()
-    is_lost = (col(Transfer.state) == TransferState.RUNNING.value) & (col(Transfer.touched_at) < lost_before)
     claimed = session.exec(
         update(Transfer)
-        .where(
-            col(Transfer.id) == transfer_id,
-            (col(Transfer.state) == TransferState.QUEUED.value) | is_lost,
-        )
+        .where(col(Transfer.id) == transfer_id, _is_due(lost_before))
         .values(
             state=TransferState.RUNNING.value,
             attempt=Transfer.attempt + 1,
-            losses=case((is_lost, col(Transfer.losses) + 1), else_=col(Transfer.losses)),
+            losses=case((_is_lost(lost_before), col(Transfer.losses) + 1), else_=col(Transfer.losses)),
             started_at=now,
             touched_at=now,
             reason=None,
@@ -122,6 +118,16 @@ def settle_transfer(
     """Write how it ended; False where this attempt no longer counts."""
     values = {"state": state.value, "reason": reason, "result": result, "finished_at": utc_now()}
     return session.exec(_update_running(transfer_id, attempt).values(**values)).rowcount == 1
+
+
+def _is_lost(lost_before: datetime) -> ColumnElement[bool]:
+    """Whether its worker shows no sign of life since then."""
+    return (col(Transfer.state) == TransferState.RUNNING.value) & (col(Transfer.touched_at) < lost_before)
+
+
+def _is_due(lost_before: datetime) -> ColumnElement[bool]:
+    """Whether it waits for a worker, or has lost its own."""
+    return (col(Transfer.state) == TransferState.QUEUED.value) | _is_lost(lost_before)
 
 
 def _update_running(transfer_id: str, attempt: int) -> Update:

@@ -6,7 +6,7 @@ The advantage of a group-relative method (GRPO, RLOO) is zero where all response
 
 from collections.abc import Sequence
 
-from trellis_train.hooks.step_responses import StepResponses
+from trellis_train.hooks.step_responses import StepResponses, places_by_group
 
 #: Shares of the groups of two and more responses.
 UNIFORM_GROUP_FRACTION = "training/uniform_group_fraction"
@@ -23,10 +23,7 @@ def measure_groups(step: StepResponses) -> dict[str, float]:
 
     Right and wrong are left out where the rewards do not say so of every response.
     """
-    places: dict[str, list[int]] = {}
-    for place, group in enumerate(step.groups):
-        places.setdefault(group, []).append(place)
-    groups = [found for found in places.values() if len(found) > 1]
+    groups = places_by_group(step.groups)
     if not groups:
         return {}
     uniform = [found for found in groups if len({step.scores[place] for place in found}) == 1]

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from trellis_train.hooks.group_metrics import ACCURACY
-from trellis_train.hooks.step_responses import StepResponses
+from trellis_train.hooks.step_responses import StepResponses, places_by_group
 from trellis_train.rewards.mixture import ERROR_KEY
 
 if TYPE_CHECKING:
@@ -54,15 +54,11 @@ def correlate_within_groups(
 
     None with fewer than ``MIN_RESPONSES`` responses in groups, or where lengths or scores do not differ.
     """
-    members: dict[str, list[int]] = {}
-    for place, group in enumerate(groups):
-        members.setdefault(group, []).append(place)
     pairs: list[tuple[float, float]] = []
-    for found in members.values():
-        if len(found) > 1:
-            length = fmean(lengths[place] for place in found)
-            score = fmean(scores[place] for place in found)
-            pairs += [(lengths[place] - length, scores[place] - score) for place in found]
+    for found in places_by_group(groups):
+        length = fmean(lengths[place] for place in found)
+        score = fmean(scores[place] for place in found)
+        pairs += [(lengths[place] - length, scores[place] - score) for place in found]
     spread = math.sqrt(sum(x * x for x, _ in pairs) * sum(y * y for _, y in pairs))
     if len(pairs) < MIN_RESPONSES or spread < 1e-9 or not math.isfinite(spread):
         return None

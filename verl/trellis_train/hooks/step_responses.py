@@ -28,6 +28,14 @@ class StepResponses:
     infos: Sequence[Mapping[str, float]]
 
 
+def places_by_group(groups: Sequence[str]) -> list[list[int]]:
+    """Places of the responses to each prompt, for prompts with two and more."""
+    places: dict[str, list[int]] = {}
+    for place, group in enumerate(groups):
+        places.setdefault(group, []).append(place)
+    return [found for found in places.values() if len(found) > 1]
+
+
 def read_step(batch: Any) -> StepResponses:
     """Read the responses of ``batch`` (verl's ``KVBatchMeta``) before it is cleared."""
     import transfer_queue as tq

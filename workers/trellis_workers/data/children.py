@@ -11,7 +11,7 @@ from trellis_contracts.data_tasks import DataTaskKind
 from trellis_data.warm_process import LOG_FILE
 
 from trellis_workers.core.child_environment import data_environment
-from trellis_workers.data.process_groups import end_group
+from trellis_workers.core.processes import end_group
 from trellis_workers.data.warm import Command, WarmProcess, WarmProcesses, WarmTurn
 
 

@@ -14,6 +14,7 @@ from trellis_data.pipeline.problem import PipelineProblem
 
 from trellis_workers.core.child_environment import plain_environment
 from trellis_workers.core.last_lines import last_lines
+from trellis_workers.core.processes import end_gently
 from trellis_workers.data.files import ChildTask
 from trellis_workers.data.tools import Tools
 
@@ -94,12 +95,7 @@ def _last_word(log: Path) -> str:
 def _end(server: "subprocess.Popen[bytes]") -> None:
     if server.stdin is not None:
         server.stdin.close()
-    server.terminate()
-    try:
-        server.wait(_END_S)
-    except subprocess.TimeoutExpired:
-        server.kill()
-        server.wait()
+    end_gently(server, _END_S)
 
 
 def _free_port() -> int:

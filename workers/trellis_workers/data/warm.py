@@ -16,7 +16,7 @@ import psutil
 from trellis_contracts.data_tasks import EXIT_BAD_REQUEST
 
 from trellis_workers.core.child_environment import data_environment
-from trellis_workers.data.process_groups import end_group
+from trellis_workers.core.processes import end_group
 
 #: What a process may hold while nobody needs it.
 KEPT_BYTES = 1024**3

@@ -35,6 +35,7 @@ from trellis_contracts.transfers import PROGRESS_FILE, PUSH_ORDER_FILE, PushedFi
 
 from trellis_workers.core.child_environment import plain_environment
 from trellis_workers.core.last_lines import last_lines
+from trellis_workers.core.processes import end_gently
 from trellis_workers.transfers.tidy import remove_parts
 
 log = logging.getLogger(__name__)
@@ -186,7 +187,7 @@ def _follow(
                 except subprocess.TimeoutExpired:
                     continue
         finally:
-            _end(child)
+            end_gently(child, _END_S)
     if status != 0 and is_leaving():
         raise WorkerLeaves  # whoever ends the services may have ended the child as well
     _note(database, transfer, folder)
@@ -233,17 +234,6 @@ def _read_progress(path: Path) -> TransferProgress | None:
         return TransferProgress.model_validate(json.loads(path.read_text(encoding="utf-8")))
     except (FileNotFoundError, json.JSONDecodeError, ValidationError):
         return None
-
-
-def _end(child: "subprocess.Popen[bytes]") -> None:
-    if child.poll() is not None:
-        return
-    child.terminate()
-    try:
-        child.wait(_END_S)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.wait()
 
 
 def _clean_up(database: Database, transfer: Transfer, folder: Path) -> None:

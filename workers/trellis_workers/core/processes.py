@@ -1,4 +1,4 @@
-"""End a process and its whole process group."""
+"""End processes: with their whole group at once, or after they were asked to."""
 
 import contextlib
 import os
@@ -17,3 +17,13 @@ def end_group(process: "subprocess.Popen[Any]") -> None:
         if stream is not None:
             with contextlib.suppress(BrokenPipeError):
                 stream.close()
+
+
+def end_gently(process: "subprocess.Popen[Any]", grace_s: float) -> None:
+    """Ask a process to end, and kill it where it does not within ``grace_s``; harmless where it is over."""
+    process.terminate()
+    try:
+        process.wait(grace_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -44,13 +44,13 @@ class LocalJob:
     model: str
     train: LocalRows
     validation: LocalRows | None = None
-    #: Whether the knob ``validation_rows`` is the most rows of ``validation`` that are measured.
+    #: Whether the parameter ``validation_rows`` is the most rows of ``validation`` that are measured.
     caps_validation: bool = False
     preset: str | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
     overrides: Mapping[str, Any] = field(default_factory=dict)
     agent: AgentTask | None = None
-    #: The environment's folder of a recipe that trains an agent; its knobs make the ``AgentTask``.
+    #: The environment's folder of a recipe that trains an agent; its parameters make the ``AgentTask``.
     agent_environment: Path | None = None
     seed: int = 0
     #: ``cpu`` or ``cuda``; None for what this machine has.

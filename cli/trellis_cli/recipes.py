@@ -43,8 +43,11 @@ def show(recipe: str, as_json: Json = False) -> None:
     )
     out.print()
     print_table(
-        ("knob", "default", "accepts", "meaning"),
-        [(knob.name, shown(knob.default), allowed_values(knob), knob.help.en) for knob in described.knobs],
+        ("parameter", "default", "accepts", "meaning"),
+        [
+            (parameter.name, shown(parameter.default), allowed_values(parameter), parameter.help.en)
+            for parameter in described.parameters
+        ],
     )
     out.print()
     print_table(

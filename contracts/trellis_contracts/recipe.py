@@ -1,4 +1,4 @@
-"""A recipe: one training algorithm, its knobs, presets and mapping to engine keys.
+"""A recipe: one training algorithm, its parameters, presets and mapping to engine keys.
 
 The launch form, the API's validation, the CLI's help and the documentation are
 all made from this one model.
@@ -61,7 +61,7 @@ class Paper(Strict):
     year: int
 
 
-class Knob(Strict):
+class Parameter(Strict):
     """One parameter that a person may turn."""
 
     name: str
@@ -69,7 +69,7 @@ class Knob(Strict):
     #: "environment" and "workflow" are ids of an environment and of an uploaded workflow file.
     type: Literal["int", "float", "bool", "str", "choice", "rewards", "environment", "workflow"]
     default: int | float | bool | str | None
-    #: None may be given though there is a default; a knob without a default takes it anyway.
+    #: None may be given though there is a default; a parameter without a default takes it anyway.
     can_be_empty: bool = False
     #: Empty means derived (``trellis_recipes.automatic``): prompts of an update from those of a step, or the
     #: size of a pass from rows, lengths and memory.
@@ -87,12 +87,12 @@ class Knob(Strict):
     group: Literal[
         "data", "model", "optimisation", "algorithm", "critic", "rollout", "reward", "agent", "run"
     ] = "run"
-    #: Dotted engine keys that take this knob's value as it is.
+    #: Dotted engine keys that take this parameter's value as it is.
     engine_keys: list[str] = Field(default_factory=list)
 
 
 class Preset(Strict):
-    """Knob values and engine overrides that suit one size of machine."""
+    """Parameter values and engine overrides that suit one size of machine."""
 
     #: Of a machine; or of a size of model, beside those (the recipes for agents).
     id: Literal["cpu-tiny", "cpu-small", "gpu-24gb", "gpu-80gb", "gpu-8x80gb", "development", "production"]
@@ -118,14 +118,14 @@ class Recipe(Strict):
     data_formats: list[DataFormat]
     #: Metric keys that the job page charts first.
     headline_metrics: list[str]
-    knobs: list[Knob]
+    parameters: list[Parameter]
     presets: list[Preset]
     #: The agent loop that makes its rollouts; None for rollouts of a single turn. Its options are
-    #: the knobs of group "agent".
+    #: the parameters of group "agent".
     agent: str | None = None
-    #: Engine keys that define the algorithm, whatever the knobs say.
+    #: Engine keys that define the algorithm, whatever the parameters say.
     fixed: dict[str, Any] = Field(default_factory=dict)
 
-    def knob(self, name: str) -> Knob | None:
-        """The knob of that name, or None."""
-        return next((knob for knob in self.knobs if knob.name == name), None)
+    def parameter(self, name: str) -> Parameter | None:
+        """The parameter of that name, or None."""
+        return next((parameter for parameter in self.parameters if parameter.name == name), None)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Group = Literal["clean", "deduplicate", "score", "filter", "convert", "split"]
 
 
-def knob(default: Any, *, title: Text, help: Text, unit: str | None = None, **bounds: Any) -> Any:
+def parameter(default: Any, *, title: Text, help: Text, unit: str | None = None, **bounds: Any) -> Any:
     """A parameter with its texts in both languages; ``bounds`` are those of ``pydantic.Field``."""
     extra: dict[str, Any] = {"title_texts": title.model_dump(), "help_texts": help.model_dump(), "unit": unit}
     info: FieldInfo = Field(default, json_schema_extra=extra, **bounds)
@@ -44,7 +44,7 @@ class Params(Strict):
 class TextParams(Params):
     """Parameters of an operator that works on texts."""
 
-    where: Where = knob(
+    where: Where = parameter(
         "all",
         title=Text(en="Texts", zh="文本范围"),
         help=Text(
@@ -52,7 +52,7 @@ class TextParams(Params):
             zh="对一行中的哪些文本生效。",
         ),
     )
-    columns: list[str] | None = knob(
+    columns: list[str] | None = parameter(
         None,
         title=Text(en="Columns", zh="列"),
         help=Text(

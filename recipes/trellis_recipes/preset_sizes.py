@@ -35,7 +35,11 @@ def compose_preset(
     gpu_bytes: int | None = None,
 ) -> Composition:
     """The configuration of a preset as a job on its machine has it, its passes sized for the model."""
-    resources = {knob.name: f"{knob.type}_1" for knob in recipe.knobs if knob.type in RESOURCES}
+    resources = {
+        parameter.name: f"{parameter.type}_1"
+        for parameter in recipe.parameters
+        if parameter.type in RESOURCES
+    }
     return compose(
         ComposeRequest(
             recipe=recipe.id,

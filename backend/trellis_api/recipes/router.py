@@ -13,7 +13,7 @@ router = APIRouter(prefix="/recipes", tags=["recipes"], responses={401: ERROR_RE
 
 @router.get("")
 def read_recipes() -> RecipeList:
-    """All recipes, with their knobs and presets."""
+    """All recipes, with their parameters and presets."""
     return RecipeList(items=list_recipes())
 
 

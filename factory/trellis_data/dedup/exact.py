@@ -19,14 +19,14 @@ from trellis_data.dedup.number_columns import Column, ColumnWriter
 from trellis_data.dedup.sources import DuplicateParams, TextBuffers
 from trellis_data.layout import Batch
 from trellis_data.mixing import mix
-from trellis_data.operator import knob
+from trellis_data.operator import parameter
 from trellis_data.texts import texts_of
 
 
 class ExactParams(DuplicateParams):
     """Parameters of ``exact_duplicates``."""
 
-    ignore: Literal["nothing", "spaces_and_case", "marks"] = knob(
+    ignore: Literal["nothing", "spaces_and_case", "marks"] = parameter(
         "spaces_and_case",
         title=Text(en="Ignore", zh="忽略的差异"),
         help=Text(

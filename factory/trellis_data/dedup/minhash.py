@@ -29,13 +29,13 @@ from trellis_data.dedup.deduplicator import Deduplicator
 from trellis_data.dedup.number_columns import ColumnWriter, Ragged
 from trellis_data.dedup.sources import DuplicateParams, TextBuffers
 from trellis_data.layout import Batch
-from trellis_data.operator import Context, knob
+from trellis_data.operator import Context, parameter
 
 
 class MinHashParams(DuplicateParams):
     """Parameters of ``minhash_duplicates``."""
 
-    threshold: float = knob(
+    threshold: float = parameter(
         0.8,
         title=Text(en="Similarity", zh="相似度阈值"),
         help=Text(
@@ -45,7 +45,7 @@ class MinHashParams(DuplicateParams):
         ge=0.3,
         le=1.0,
     )
-    shingle: int = knob(
+    shingle: int = parameter(
         5,
         title=Text(en="Shingle length", zh="片段长度"),
         help=Text(
@@ -56,7 +56,7 @@ class MinHashParams(DuplicateParams):
         le=20,
         unit="tokens",
     )
-    permutations: int = knob(
+    permutations: int = parameter(
         128,
         title=Text(en="Hash functions", zh="哈希函数个数"),
         help=Text(

@@ -23,7 +23,7 @@ from trellis_data.dedup.deduplicator import Deduplicator
 from trellis_data.dedup.number_columns import ColumnWriter
 from trellis_data.dedup.sources import DuplicateParams
 from trellis_data.layout import Batch, Layout
-from trellis_data.operator import OperatorProblem, knob
+from trellis_data.operator import OperatorProblem, parameter
 
 if TYPE_CHECKING:
     from trellis_data.dedup.nearest_neighbors import Vectors
@@ -39,7 +39,7 @@ _OF_TEXT = ("auto", "encoder", "lexical")
 class SemanticParams(DuplicateParams):
     """Parameters of ``semantic_duplicates``."""
 
-    source: Literal["auto", "encoder", "lexical", "column", "file", "endpoint"] = knob(
+    source: Literal["auto", "encoder", "lexical", "column", "file", "endpoint"] = parameter(
         "auto",
         title=Text(en="Embedding source", zh="向量来源"),
         help=Text(
@@ -53,12 +53,12 @@ class SemanticParams(DuplicateParams):
             "文件 embeddings（.npy，本步骤输入的每行一个向量），或 OpenAI 风格的接口。",
         ),
     )
-    vector_column: str | None = knob(
+    vector_column: str | None = parameter(
         None,
         title=Text(en="Vector column", zh="向量列"),
         help=Text(en="Lists of numbers with the same length.", zh="长度一致的数字列表。"),
     )
-    url: str | None = knob(
+    url: str | None = parameter(
         None,
         title=Text(en="Endpoint", zh="接口地址"),
         help=Text(
@@ -67,12 +67,12 @@ class SemanticParams(DuplicateParams):
         ),
         pattern=r"^https?://",
     )
-    model: str | None = knob(
+    model: str | None = parameter(
         None,
         title=Text(en="Model", zh="模型"),
         help=Text(en="Name of the embedding model on the endpoint.", zh="该接口上的向量模型名称。"),
     )
-    key_variable: str | None = knob(
+    key_variable: str | None = parameter(
         None,
         title=Text(en="Key", zh="密钥"),
         help=Text(
@@ -82,7 +82,7 @@ class SemanticParams(DuplicateParams):
         # No other variable: a pipeline must not send a secret that is meant for something else.
         pattern=r"^EMBEDDING_([A-Z0-9_]+_)?KEY$",
     )
-    threshold: float = knob(
+    threshold: float = parameter(
         0.9,
         title=Text(en="Cosine similarity", zh="余弦相似度"),
         help=Text(

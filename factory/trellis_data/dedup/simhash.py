@@ -20,7 +20,7 @@ from trellis_data.dedup.deduplicator import Deduplicator
 from trellis_data.dedup.number_columns import Column, ColumnWriter
 from trellis_data.dedup.sources import DuplicateParams, TextBuffers
 from trellis_data.layout import Batch
-from trellis_data.operator import knob
+from trellis_data.operator import parameter
 
 #: Rows of a block that a row is compared with at most; bounds the time where a block is very common.
 WINDOW = 4096
@@ -30,7 +30,7 @@ _BITS = 64
 class SimHashParams(DuplicateParams):
     """Parameters of ``simhash_duplicates``."""
 
-    distance: int = knob(
+    distance: int = parameter(
         3,
         title=Text(en="Distance", zh="汉明距离"),
         help=Text(
@@ -41,7 +41,7 @@ class SimHashParams(DuplicateParams):
         le=7,
         unit="bits",
     )
-    shingle: int = knob(
+    shingle: int = parameter(
         3,
         title=Text(en="Shingle length", zh="片段长度"),
         help=Text(

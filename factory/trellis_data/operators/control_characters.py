@@ -9,7 +9,7 @@ import polars as pl
 from trellis_contracts.recipe import Text
 
 from trellis_data.layout import Batch
-from trellis_data.operator import TextParams, knob
+from trellis_data.operator import TextParams, parameter
 from trellis_data.operators.text_operator import TextOperator, over_rows, replace_lines, rewritten
 from trellis_data.outcome import Outcome
 
@@ -32,7 +32,7 @@ _IDLE_JOINER = re.compile(
 class ControlCharactersParams(TextParams):
     """Which characters go."""
 
-    remove: list[Kind] = knob(
+    remove: list[Kind] = parameter(
         ["control", "zero_width", "direction", "private_use"],
         title=Text(en="Remove", zh="移除"),
         help=Text(
@@ -43,7 +43,7 @@ class ControlCharactersParams(TextParams):
             "方向标记、私有区字符。",
         ),
     )
-    largest_share: float | None = knob(
+    largest_share: float | None = parameter(
         0.05,
         ge=0,
         le=1,

@@ -11,7 +11,7 @@ import polars as pl
 from trellis_contracts.recipe import Text
 
 from trellis_data.layout import Batch
-from trellis_data.operator import TextParams, knob
+from trellis_data.operator import TextParams, parameter
 from trellis_data.operators.text_operator import CODE, TextOperator, outside_code, over_rows, put, rewritten
 from trellis_data.outcome import Outcome
 from trellis_data.texts import any_in_row
@@ -53,7 +53,7 @@ _UNSEEN = ["script", "style", "template", "noscript", "head"]
 class HtmlParams(TextParams):
     """What becomes of markup."""
 
-    action: Literal["strip", "drop", "keep"] = knob(
+    action: Literal["strip", "drop", "keep"] = parameter(
         "strip",
         title=Text(en="Action", zh="处理方式"),
         help=Text(
@@ -62,7 +62,7 @@ class HtmlParams(TextParams):
             zh="只保留浏览器会显示的文字、删除含标记的行，或保留标记而只检查占比。",
         ),
     )
-    entities: bool = knob(
+    entities: bool = parameter(
         True,
         title=Text(en="Decode entities", zh="转换字符实体"),
         help=Text(
@@ -70,7 +70,7 @@ class HtmlParams(TextParams):
             zh="&amp;amp; 变为 &，&amp;#20013; 变为 中；没有标签时也转换。",
         ),
     )
-    largest_share: float | None = knob(
+    largest_share: float | None = parameter(
         0.5,
         ge=0,
         le=1,

@@ -9,7 +9,7 @@ from trellis_contracts.recipe import Text
 
 from trellis_data.findings import Histogram
 from trellis_data.layout import Batch
-from trellis_data.operator import TextParams, knob
+from trellis_data.operator import TextParams, parameter
 from trellis_data.operators.text_operator import TextOperator
 from trellis_data.outcome import Outcome, dropping
 from trellis_data.texts import any_in_row
@@ -46,7 +46,7 @@ _RULES: dict[str, _Rules] = {
 
 def _limit(en: str, zh: str) -> float | None:
     """A share above which a row is dropped, in place of the rules' own."""
-    value: float | None = knob(
+    value: float | None = parameter(
         None,
         ge=0,
         le=1,
@@ -63,7 +63,7 @@ def _limit(en: str, zh: str) -> float | None:
 class RepetitionParams(TextParams):
     """How much of a text may be said before."""
 
-    rules: Literal["chat", "web"] = knob(
+    rules: Literal["chat", "web"] = parameter(
         "chat",
         title=Text(en="Rules", zh="规则"),
         help=Text(
@@ -71,7 +71,7 @@ class RepetitionParams(TextParams):
             zh="对话与解答：仅针对循环重复的内容。网页：采用严格的 Gopher 规则（Rae 等，2021）。",
         ),
     )
-    least_words: int = knob(
+    least_words: int = parameter(
         20,
         ge=1,
         title=Text(en="Min words", zh="最少词数"),

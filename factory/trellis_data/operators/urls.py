@@ -8,7 +8,7 @@ import polars as pl
 from trellis_contracts.recipe import Text
 
 from trellis_data.layout import Batch
-from trellis_data.operator import TextParams, knob
+from trellis_data.operator import TextParams, parameter
 from trellis_data.operators.text_operator import (
     TextOperator,
     outside_code_of_all,
@@ -30,7 +30,7 @@ _HINTS = ["://", "www."]
 class UrlsParams(TextParams):
     """What becomes of addresses."""
 
-    action: Literal["mask", "remove", "drop", "keep"] = knob(
+    action: Literal["mask", "remove", "drop", "keep"] = parameter(
         "mask",
         title=Text(en="Action", zh="处理方式"),
         help=Text(
@@ -39,13 +39,13 @@ class UrlsParams(TextParams):
             zh="替换为标记、移除（Markdown 链接保留文字）、删除该行，或保留而只检查占比。",
         ),
     )
-    mark: str = knob(
+    mark: str = parameter(
         "[URL]",
         max_length=40,
         title=Text(en="Placeholder", zh="标记"),
         help=Text(en="Text that replaces a URL.", zh="替换网址的文字。"),
     )
-    largest_share: float | None = knob(
+    largest_share: float | None = parameter(
         None,
         ge=0,
         le=1,
@@ -55,7 +55,7 @@ class UrlsParams(TextParams):
             zh="若网址占字符的比例超过该值则删除该行。",
         ),
     )
-    keep_code: bool = knob(
+    keep_code: bool = parameter(
         True,
         title=Text(en="Skip code", zh="不改动代码"),
         help=Text(

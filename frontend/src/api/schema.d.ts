@@ -2526,7 +2526,7 @@ export interface paths {
         };
         /**
          * Read Recipes
-         * @description All recipes, with their knobs and presets.
+         * @description All recipes, with their parameters and presets.
          */
         get: operations["read_recipes_api_v1_recipes_get"];
         put?: never;
@@ -6116,7 +6116,7 @@ export interface components {
             /** Name */
             name: string;
             /** Parameters */
-            parameters?: components["schemas"]["Knob"][];
+            parameters?: components["schemas"]["Parameter"][];
             /** Sources */
             sources?: {
                 [key: string]: "database" | "rows" | "file";
@@ -7696,7 +7696,7 @@ export interface components {
             };
             /**
              * Params
-             * @description Merged into the original's knobs.
+             * @description Merged into the original's parameters.
              */
             params?: {
                 [key: string]: unknown;
@@ -7790,7 +7790,7 @@ export interface components {
             };
             /**
              * Params
-             * @description Knobs of the recipe.
+             * @description Parameters of the recipe.
              */
             params?: {
                 [key: string]: unknown;
@@ -8089,7 +8089,7 @@ export interface components {
             };
             /**
              * Rewards
-             * @description What a response earns, also where plain knobs say it; empty where nothing is rewarded.
+             * @description What a response earns, also where plain parameters say it; empty where nothing is.
              */
             rewards: components["schemas"]["RewardTerm"][];
             /** @description How the rows of the validation suit; null where some of the training rows are held out. */
@@ -8459,53 +8459,6 @@ export interface components {
              * @default 0.5
              */
             threshold: number;
-        };
-        /**
-         * Knob
-         * @description One parameter that a person may turn.
-         */
-        Knob: {
-            /**
-             * Advanced
-             * @default false
-             */
-            advanced: boolean;
-            /** Auto */
-            auto?: ("batch" | "half_batch" | "passes") | null;
-            /**
-             * Can Be Empty
-             * @default false
-             */
-            can_be_empty: boolean;
-            /** Choices */
-            choices?: string[];
-            /** Default */
-            default: number | boolean | string | null;
-            /** Engine Keys */
-            engine_keys?: string[];
-            /** Exclusive Minimum */
-            exclusive_minimum?: number | null;
-            /**
-             * Group
-             * @default run
-             * @enum {string}
-             */
-            group: "data" | "model" | "optimisation" | "algorithm" | "critic" | "rollout" | "reward" | "agent" | "run";
-            help: components["schemas"]["Text"];
-            /** Maximum */
-            maximum?: number | null;
-            /** Minimum */
-            minimum?: number | null;
-            /** Name */
-            name: string;
-            title: components["schemas"]["Text"];
-            /**
-             * Type
-             * @enum {string}
-             */
-            type: "int" | "float" | "bool" | "str" | "choice" | "rewards" | "environment" | "workflow";
-            /** Unit */
-            unit?: string | null;
         };
         /**
          * Latency
@@ -9975,6 +9928,53 @@ export interface components {
             year: number;
         };
         /**
+         * Parameter
+         * @description One parameter that a person may turn.
+         */
+        Parameter: {
+            /**
+             * Advanced
+             * @default false
+             */
+            advanced: boolean;
+            /** Auto */
+            auto?: ("batch" | "half_batch" | "passes") | null;
+            /**
+             * Can Be Empty
+             * @default false
+             */
+            can_be_empty: boolean;
+            /** Choices */
+            choices?: string[];
+            /** Default */
+            default: number | boolean | string | null;
+            /** Engine Keys */
+            engine_keys?: string[];
+            /** Exclusive Minimum */
+            exclusive_minimum?: number | null;
+            /**
+             * Group
+             * @default run
+             * @enum {string}
+             */
+            group: "data" | "model" | "optimisation" | "algorithm" | "critic" | "rollout" | "reward" | "agent" | "run";
+            help: components["schemas"]["Text"];
+            /** Maximum */
+            maximum?: number | null;
+            /** Minimum */
+            minimum?: number | null;
+            /** Name */
+            name: string;
+            title: components["schemas"]["Text"];
+            /**
+             * Type
+             * @enum {string}
+             */
+            type: "int" | "float" | "bool" | "str" | "choice" | "rewards" | "environment" | "workflow";
+            /** Unit */
+            unit?: string | null;
+        };
+        /**
          * ParameterImportance
          * @description How much of the difference between runs a parameter accounts for.
          */
@@ -10182,7 +10182,7 @@ export interface components {
         };
         /**
          * Preset
-         * @description Knob values and engine overrides that suit one size of machine.
+         * @description Parameter values and engine overrides that suit one size of machine.
          */
         Preset: {
             /** Gpus */
@@ -10741,9 +10741,9 @@ export interface components {
              * @default false
              */
             is_experimental: boolean;
-            /** Knobs */
-            knobs: components["schemas"]["Knob"][];
             paper?: components["schemas"]["Paper"] | null;
+            /** Parameters */
+            parameters: components["schemas"]["Parameter"][];
             /** Presets */
             presets: components["schemas"]["Preset"][];
             title: components["schemas"]["Text"];
@@ -12264,7 +12264,7 @@ export interface components {
             };
             /**
              * Params
-             * @description Knobs of the recipe.
+             * @description Parameters of the recipe.
              */
             params?: {
                 [key: string]: unknown;

@@ -236,7 +236,7 @@ def test_a_critic_costs_as_much_as_an_actor_without_its_head() -> None:
     assert "logits" not in parts
 
 
-def test_a_pass_of_the_critic_has_the_tokens_that_the_knob_says() -> None:
+def test_a_pass_of_the_critic_has_the_tokens_that_the_parameter_says() -> None:
     few, many = (estimate("ppo", preset="gpu-80gb", max_tokens_per_gpu=tokens) for tokens in (4096, 16384))
 
     assert sizes(many, "critic_update")["activations"] == 4 * sizes(few, "critic_update")["activations"]

@@ -176,7 +176,7 @@ def compose_job(
 
 
 def _name_resources(environment: Path | None, workflow: Path | None) -> dict[str, str]:
-    """The knobs of an agent that would hold ids of the platform."""
+    """The parameters of an agent that would hold ids of the platform."""
     given = {"environment": environment, "workflow": workflow}
     return {name: path.stem for name, path in given.items() if path is not None}
 

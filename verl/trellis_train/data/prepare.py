@@ -74,7 +74,7 @@ class PreparedData:
 def prepare(spec: JobSpec, out_dir: str | Path | None = None) -> PreparedData:
     """Write training and validation files into ``out_dir`` (default: the attempt's ``prepared`` folder).
 
-    Without a validation dataset the last ``validation_rows`` rows (a knob) are held out; they are rows
+    Without a validation dataset the last ``validation_rows`` rows (a parameter) are held out; they are rows
     of the dataset, so that what one of them becomes lies on one side. Counts are of rows written.
     Prompts that are too long are left to verl, which knows the tokenizer. Raises ``BadData``.
     """
@@ -103,7 +103,7 @@ def prepare(spec: JobSpec, out_dir: str | Path | None = None) -> PreparedData:
 
 
 def _convert_chosen(spec: JobSpec, source: DataSource, target: Path, stop: int) -> int:
-    """Rows of an agent's supervised training, chosen as its knobs say; all of them are held in memory."""
+    """Rows of an agent's supervised training, chosen by its parameters; all of them are held in memory."""
     convert = _choose_conversion(DataFormat.MESSAGES, source)
     rows = []
     for first, batch in _read(source, 0, stop):

@@ -1,4 +1,4 @@
-"""What an alarm says to people, and what to try: knobs by their names in the launch form."""
+"""What an alarm says to people, and what to try: parameters by their names in the launch form."""
 
 from dataclasses import dataclass
 

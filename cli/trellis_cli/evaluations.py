@@ -227,7 +227,7 @@ def _follow(client: ApiClient, evaluation_id: str, *, quiet: bool) -> dict[str, 
     with JobDisplay() as display:
         while True:
             found = read_patiently(client, f"/evaluations/{evaluation_id}")
-            if found["state"] in FINISHED and not found["is_displaced"]:
+            if found["state"] in FINISHED and not found["preempted"]:
                 return found
             if not quiet:
                 display.show(found, _say_partial(found))
@@ -235,8 +235,8 @@ def _follow(client: ApiClient, evaluation_id: str, *, quiet: bool) -> dict[str, 
 
 
 def _say_partial(evaluation: dict[str, Any]) -> str:
-    if evaluation["waits_for"]:
-        return f"waiting for files: {', '.join(evaluation['waits_for'])}"
+    if evaluation["pending_benchmarks"]:
+        return f"waiting for files: {', '.join(evaluation['pending_benchmarks'])}"
     scores = [
         f"{label}/{metric} {percent(value)}"
         for label, metrics in evaluation["partial"].items()

@@ -122,7 +122,7 @@ def write_spec(job: LocalJob) -> JobSpec:
         engine_overrides=[*composition.engine_overrides, *(_VALIDATION_ONLY if job.only_validates else [])],
         env={**composition.env, **job.environment},
         model=ModelSource(model_id=job.model, path=job.model),
-        trains_on=get_recipe(job.recipe).trains_on,
+        row_format=get_recipe(job.recipe).row_format,
         train_data=train,
         validation_data=validation,
         attempt_dir=str(attempt_dir),

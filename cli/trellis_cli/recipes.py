@@ -61,4 +61,6 @@ def show(recipe: str, as_json: Json = False) -> None:
 
 def _read(found: dict[str, Any]) -> Recipe:
     """A recipe among what the API says of it."""
-    return Recipe.model_validate({name: found[name] for name in Recipe.model_fields if name in found})
+    return Recipe.model_validate(
+        {name: found[name] for name in (*Recipe.model_fields, *Recipe.old_names) if name in found}
+    )

@@ -5,9 +5,11 @@ all made from this one model.
 """
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from trellis_contracts.renamed import Renamed, deprecated_field
 
 
 class Strict(BaseModel):
@@ -102,8 +104,10 @@ class Preset(Strict):
     overrides: dict[str, Any] = Field(default_factory=dict)
 
 
-class Recipe(Strict):
+class Recipe(Strict, Renamed):
     """One algorithm that can be launched from the form, the API or the CLI."""
+
+    old_names: ClassVar = {"knobs": "parameters", "trains_on": "row_format"}
 
     id: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     family: Literal["supervised", "rl", "preference", "agent"]
@@ -114,7 +118,7 @@ class Recipe(Strict):
     #: Its trainer is marked experimental upstream: it may change or go with the next release.
     is_experimental: bool = False
     #: The form in which the trainer gets its rows, and the formats that can be brought into it.
-    trains_on: DataFormat
+    row_format: DataFormat
     data_formats: list[DataFormat]
     #: Metric keys that the job page charts first.
     headline_metrics: list[str]
@@ -129,3 +133,11 @@ class Recipe(Strict):
     def parameter(self, name: str) -> Parameter | None:
         """The parameter of that name, or None."""
         return next((parameter for parameter in self.parameters if parameter.name == name), None)
+
+    @deprecated_field("parameters")
+    def knobs(self) -> list[Parameter]:
+        return self.parameters
+
+    @deprecated_field("row_format")
+    def trains_on(self) -> DataFormat:
+        return self.row_format

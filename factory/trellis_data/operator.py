@@ -19,6 +19,7 @@ import pyarrow as pa
 from pydantic import Field
 from pydantic.fields import FieldInfo
 from trellis_contracts.recipe import Strict, Text
+from trellis_contracts.renamed import Renamed
 
 from trellis_data.layout import Batch, Layout
 from trellis_data.outcome import Outcome
@@ -37,8 +38,8 @@ def parameter(default: Any, *, title: Text, help: Text, unit: str | None = None,
     return info
 
 
-class Params(Strict):
-    """Base of every operator's parameters."""
+class Params(Strict, Renamed):
+    """Base of every operator's parameters; old names of renamed ones are accepted."""
 
 
 class TextParams(Params):

@@ -154,7 +154,7 @@ def _longest(parameters: dict[str, Value]) -> int:
 
 def _texts(recipe: Recipe) -> int:
     """Texts of one row that go through the model together: a preference has two."""
-    return 2 if recipe.engine is Engine.TRL and recipe.trains_on == "preference" else 1
+    return 2 if recipe.engine is Engine.TRL and recipe.row_format == "preference" else 1
 
 
 def _name_in_use(recipe: Recipe, parameters: dict[str, Value]) -> str:

@@ -109,7 +109,7 @@ def _section(recipe: Recipe) -> str:
     if recipe.paper:
         lines.append(f"\nPaper: {paper_of(recipe.paper)}.")
     lines.append(
-        f"\nEngine: {recipe.engine}. Trains on {recipe.trains_on}; takes {', '.join(recipe.data_formats)}.\n"
+        f"\nEngine: {recipe.engine}. Trains on {recipe.row_format}; takes {', '.join(recipe.data_formats)}.\n"
     )
     lines += ["| parameter | default | accepts | meaning |", "|---|---|---|---|"]
     for parameter in recipe.parameters:

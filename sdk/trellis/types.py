@@ -774,11 +774,13 @@ class EvaluationRead(TypedDict):
     failure: Failure | None
     finished_at: str | None
     id: str
-    is_displaced: bool
+    is_displaced: NotRequired[bool]
     job_id: str
     last_event_id: int
     name: str
     partial: dict[str, dict[str, float | None]]
+    pending_benchmarks: list[str]
+    preempted: bool
     priority: int
     progress: Progress
     queue_position: int | None
@@ -789,7 +791,7 @@ class EvaluationRead(TypedDict):
     state: JobState
     target: EvaluationTarget
     trigger: Literal["person", "training"]
-    waits_for: list[str]
+    waits_for: NotRequired[list[str]]
 
 
 class EvaluationReference(TypedDict):
@@ -1701,11 +1703,13 @@ class Recipe(TypedDict):
     headline_metrics: list[str]
     id: str
     is_experimental: bool
+    knobs: NotRequired[list[Parameter]]
     paper: NotRequired[Paper | None]
     parameters: list[Parameter]
     presets: list[Preset]
+    row_format: DataFormat
     title: Text
-    trains_on: DataFormat
+    trains_on: NotRequired[DataFormat]
 
 
 class RefRead(TypedDict):

@@ -56,7 +56,7 @@ def fit(recipe: Recipe, dataset: DatasetView, choice: Choice) -> DataFit:
     """How the rows would be read for the recipe."""
     types = _types_of(dataset)
     reading = _choose_reading(recipe, dataset, choice, types)
-    form = recipe.trains_on
+    form = recipe.row_format
     can_be_read = reading.format in CONVERSIONS[form] and not reading.missing
     sample = _make_sample(reading, form, dataset.paths) if can_be_read else None
     conversion = None

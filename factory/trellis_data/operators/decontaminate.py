@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -28,6 +28,8 @@ _PIECE, _OVERLAP = 1_000_000, 10_000
 
 class DecontaminateParams(TextParams):
     """Of what rows have to be free."""
+
+    old_names: ClassVar = {"least_words": "min_words"}
 
     benchmarks: list[str] = parameter(
         ...,
@@ -57,7 +59,7 @@ class DecontaminateParams(TextParams):
             zh="连续这么多个词与题目相同即命中（GPT-3 取 13）；忽略大小写、全半角和标点，一个汉字为一个词。",
         ),
     )
-    least_words: int = parameter(
+    min_words: int = parameter(
         8,
         ge=1,
         le=50,
@@ -168,7 +170,7 @@ class Decontaminate(TextOperator):
         return found
 
     def _least(self) -> int:
-        return min(self.params.least_words, self.params.words)
+        return min(self.params.min_words, self.params.words)
 
     def _path(self, name: str) -> Path:
         try:

@@ -4,7 +4,7 @@ import html
 import re
 from collections import Counter
 from functools import partial
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -53,6 +53,8 @@ _UNSEEN = ["script", "style", "template", "noscript", "head"]
 class HtmlParams(TextParams):
     """What becomes of markup."""
 
+    old_names: ClassVar = {"largest_share": "max_ratio"}
+
     action: Literal["strip", "drop", "keep"] = parameter(
         "strip",
         title=Text(en="Action", zh="处理方式"),
@@ -70,7 +72,7 @@ class HtmlParams(TextParams):
             zh="&amp;amp; 变为 &，&amp;#20013; 变为 中；没有标签时也转换。",
         ),
     )
-    largest_share: float | None = parameter(
+    max_ratio: float | None = parameter(
         0.5,
         ge=0,
         le=1,
@@ -107,10 +109,10 @@ class Html(TextOperator):
         drop: dict[str, np.ndarray] = {}
         if self.params.action == "drop":
             drop["has_markup"] = any_in_row(batch, found, tags)
-        if self.params.largest_share is not None and tags.any():
+        if self.params.max_ratio is not None and tags.any():
             sizes = over_rows(batch, frame, frame["text"].str.len_chars())
             taken = _markup_length(texts, tags)
-            drop["mostly_markup"] = over_rows(batch, found, taken) > self.params.largest_share * sizes
+            drop["mostly_markup"] = over_rows(batch, found, taken) > self.params.max_ratio * sizes
         new = found["text"]
         if self.params.action == "strip":
             has_entities = texts.str.contains(_ENTITY) if self.params.entities else tags

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,8 @@ _FORMULA = r"(?s)\$\$.*?\$\$|\$[^$\n]*\$|\\\[.*?\\\]|\\\(.*?\\\)|\\[a-zA-Z]+"
 class LanguageParams(TextParams):
     """Which languages go on."""
 
+    old_names: ClassVar = {"least_confidence": "min_confidence"}
+
     keep: list[str] = parameter(
         [],
         title=Text(en="Keep", zh="保留"),
@@ -36,7 +39,7 @@ class LanguageParams(TextParams):
         title=Text(en="Drop", zh="删除"),
         help=Text(en="Language codes to drop.", zh="要删除的语言代码。"),
     )
-    least_confidence: float = parameter(
+    min_confidence: float = parameter(
         0.0,
         ge=0,
         le=1,
@@ -132,8 +135,8 @@ class Language(TextOperator):
         for code in np.unique(codes):
             if code != UNKNOWN and not self._is_wanted(str(code)):
                 drop[f"language:{code}"] = codes == code
-        if self.params.least_confidence > 0:
-            drop["language_unsure"] = (confidences < self.params.least_confidence) & (codes != UNKNOWN)
+        if self.params.min_confidence > 0:
+            drop["language_unsure"] = (confidences < self.params.min_confidence) & (codes != UNKNOWN)
         if not self.params.keep_unknown:
             drop["language_unknown"] = codes == UNKNOWN
         table = batch.table

@@ -1,7 +1,7 @@
 """Web addresses: masked, removed, or a reason to drop a row."""
 
 from collections import Counter
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -30,6 +30,8 @@ _HINTS = ["://", "www."]
 class UrlsParams(TextParams):
     """What becomes of addresses."""
 
+    old_names: ClassVar = {"largest_share": "max_ratio"}
+
     action: Literal["mask", "remove", "drop", "keep"] = parameter(
         "mask",
         title=Text(en="Action", zh="处理方式"),
@@ -45,7 +47,7 @@ class UrlsParams(TextParams):
         title=Text(en="Placeholder", zh="标记"),
         help=Text(en="Text that replaces a URL.", zh="替换网址的文字。"),
     )
-    largest_share: float | None = parameter(
+    max_ratio: float | None = parameter(
         None,
         ge=0,
         le=1,
@@ -89,11 +91,11 @@ class Urls(TextOperator):
         drop: dict[str, np.ndarray] = {}
         if self.params.action == "drop":
             drop["has_url"] = any_in_row(batch, found, number > 0)
-        if self.params.largest_share is not None:
+        if self.params.max_ratio is not None:
             left = found["text"].str.replace_all(URL, "").str.len_chars().cast(pl.Int64)
             taken = over_rows(batch, found, found["text"].str.len_chars().cast(pl.Int64) - left)
             sizes = over_rows(batch, frame, texts.str.len_chars())
-            drop["mostly_urls"] = taken > self.params.largest_share * sizes
+            drop["mostly_urls"] = taken > self.params.max_ratio * sizes
         new = found["text"]
         if self.params.action in ("mask", "remove"):
             new = self._replaced(found["text"])

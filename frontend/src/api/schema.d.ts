@@ -2526,7 +2526,7 @@ export interface paths {
         };
         /**
          * Read Recipes
-         * @description All recipes, with their parameters and presets.
+         * @description All recipes, with their parameters and presets. The deprecated `knobs` is left out, as it is large.
          */
         get: operations["read_recipes_api_v1_recipes_get"];
         put?: never;
@@ -6443,9 +6443,10 @@ export interface components {
             id: string;
             /**
              * Is Displaced
-             * @description It makes room for a training and goes on afterwards.
+             * @deprecated
+             * @description Renamed to preempted.
              */
-            is_displaced: boolean;
+            readonly is_displaced?: boolean;
             /**
              * Job Id
              * @description The job that carries it out: its log, metrics and event stream.
@@ -6467,6 +6468,16 @@ export interface components {
                     [key: string]: number | null;
                 };
             };
+            /**
+             * Pending Benchmarks
+             * @description Benchmarks whose files are being brought.
+             */
+            pending_benchmarks: string[];
+            /**
+             * Preempted
+             * @description It makes room for a training and goes on afterwards.
+             */
+            preempted: boolean;
             /** Priority */
             priority: number;
             /** @description Steps are samples. */
@@ -6497,9 +6508,10 @@ export interface components {
             trigger: "person" | "training";
             /**
              * Waits For
-             * @description Benchmarks whose files are being brought.
+             * @deprecated
+             * @description Renamed to pending_benchmarks.
              */
-            waits_for: string[];
+            readonly waits_for?: string[];
         };
         /**
          * EvaluationReference
@@ -10741,13 +10753,24 @@ export interface components {
              * @default false
              */
             is_experimental: boolean;
+            /**
+             * Knobs
+             * @deprecated
+             * @description Renamed to parameters.
+             */
+            readonly knobs?: components["schemas"]["Parameter"][];
             paper?: components["schemas"]["Paper"] | null;
             /** Parameters */
             parameters: components["schemas"]["Parameter"][];
             /** Presets */
             presets: components["schemas"]["Preset"][];
+            row_format: components["schemas"]["DataFormat"];
             title: components["schemas"]["Text"];
-            trains_on: components["schemas"]["DataFormat"];
+            /**
+             * @deprecated
+             * @description Renamed to row_format.
+             */
+            readonly trains_on?: components["schemas"]["DataFormat"];
         };
         /**
          * RecipeList
@@ -12127,10 +12150,10 @@ export interface components {
              */
             made_examples: number;
             /**
-             * Most Similar
+             * Max Rouge L
              * @default 0.7
              */
-            most_similar: number;
+            max_rouge_l: number;
             /**
              * Patience
              * @default 24
@@ -16818,7 +16841,12 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Also where the same was computed before. */
-                anew?: boolean;
+                refresh?: boolean;
+                /**
+                 * @deprecated
+                 * @description Renamed to `refresh`.
+                 */
+                anew?: boolean | null;
             };
             header?: never;
             path: {

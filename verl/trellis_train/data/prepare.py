@@ -78,9 +78,9 @@ def prepare(spec: JobSpec, out_dir: str | Path | None = None) -> PreparedData:
     of the dataset, so that what one of them becomes lies on one side. Counts are of rows written.
     Prompts that are too long are left to verl, which knows the tokenizer. Raises ``BadData``.
     """
-    if spec.train_data is None or spec.trains_on is None:
+    if spec.train_data is None or spec.row_format is None:
         raise BadData("The job has no training data.")
-    form = spec.trains_on
+    form = spec.row_format
     folder = Path(out_dir) if out_dir is not None else Path(spec.attempt_dir) / PREPARED_FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     total = _count_rows(spec.train_data)

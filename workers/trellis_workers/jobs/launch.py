@@ -245,7 +245,7 @@ def build_spec(settings: Settings, job: Job, job_inputs: JobInputs, composition:
             sha256=model.sha256,
             revision=model.revision,
         ),
-        trains_on=get_recipe(job.recipe).trains_on,
+        row_format=get_recipe(job.recipe).row_format,
         train_data=_describe_data(job, job_inputs.dataset),
         validation_data=_describe_data(job, validation, is_other=True) if validation else None,
         attempt_dir=str(settings.attempt_dir(job.id, job.attempt)),

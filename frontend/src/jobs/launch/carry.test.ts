@@ -15,7 +15,7 @@ function parameterOf(name: string, part: Partial<Parameter> = {}): Parameter {
 
 function recipeOf(id: string, engine: Recipe['engine'], parameters: Parameter[]): Recipe {
   return {
-    id, engine, parameters, family: 'rl', title: text, description: text, paper: null, is_experimental: false, trains_on: 'verl-rl',
+    id, engine, parameters, family: 'rl', title: text, description: text, paper: null, is_experimental: false, row_format: 'verl-rl',
     data_formats: [], headline_metrics: [], fixed: {}, presets: [],
   }
 }

@@ -17,7 +17,7 @@ function parameterOf(name: string, type: Parameter['type'], fallback: Parameter[
 const text = { en: 'x', zh: 'x' }
 const recipe: Recipe = {
   id: 'grpo', family: 'rl', engine: 'verl-ppo', title: text, description: text, paper: null,
-  is_experimental: false, trains_on: 'verl-rl', data_formats: ['verl-rl'], headline_metrics: [], fixed: {},
+  is_experimental: false, row_format: 'verl-rl', data_formats: ['verl-rl'], headline_metrics: [], fixed: {},
   parameters: [parameterOf('group_size', 'int', 8), parameterOf('learning_rate', 'float', 1e-6), parameterOf('use_kl', 'bool', true)],
   presets: [
     { id: 'cpu-tiny', title: text, gpus: 1, params: { group_size: 4 }, overrides: {} },

@@ -157,7 +157,7 @@ export function useLaunchDraft() {
   if (cloneId !== null) void prefill(cloneId)
 
   // How to read the rows was said of one dataset and one form of training.
-  watch([() => draft.dataset, () => recipe.value?.trains_on], ([dataset, form], [oldDataset, oldForm]) => {
+  watch([() => draft.dataset, () => recipe.value?.row_format], ([dataset, form], [oldDataset, oldForm]) => {
     const isFirst = oldDataset === null || oldForm === undefined
     if (isFirst || (dataset === oldDataset && form === oldForm)) return
     setReading(draft, 'training', { format: null, columns: {} })

@@ -1,8 +1,8 @@
 """What an operator is: a named step of a pipeline with parameters that describe themselves.
 
 There are two kinds. A ``RowOperator`` looks at one batch at a time. A ``GlobalOperator`` must have
-seen every row before it decides on one: it surveys shard by shard, settles once, and applies what
-was settled shard by shard. Shards are worked on in separate processes and a run may be interrupted
+seen every row before it decides on one: it scans shard by shard, reduces once, and applies what
+was reduced shard by shard. Shards are worked on in separate processes and a run may be interrupted
 between any two of them, so what passes from one phase to the next lies in files.
 
 Parameters must be importable without anything heavy (the API shows their schema): an operator's
@@ -137,13 +137,13 @@ class GlobalOperator(Operator):
     """Decides on a row by all rows."""
 
     @abstractmethod
-    def survey(self, batches: Iterator[Batch], folder: Path) -> None:
-        """Write to ``folder`` (empty, of this shard alone) what settling needs of these rows."""
+    def scan(self, batches: Iterator[Batch], folder: Path) -> None:
+        """Write to ``folder`` (empty, of this shard alone) what reducing needs of these rows."""
 
     @abstractmethod
-    def settle(self, surveys: Sequence[Path], folder: Path) -> dict[str, Any]:
+    def reduce(self, scans: Sequence[Path], folder: Path) -> dict[str, Any]:
         """Decide from all shards' folders, in order; write to ``folder``; the report's findings."""
 
     @abstractmethod
-    def apply(self, batch: Batch, settled: Path) -> Outcome:
-        """What becomes of the batch (``batch.start`` says where it stands), by what was settled."""
+    def apply(self, batch: Batch, reduced: Path) -> Outcome:
+        """What becomes of the batch (``batch.start`` says where it stands), by what was reduced."""

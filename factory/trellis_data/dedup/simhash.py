@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from trellis_contracts.recipe import Text
 
-from trellis_data.dedup.clusters import settle_clusters
+from trellis_data.dedup.clusters import reduce_clusters
 from trellis_data.dedup.deduplicator import Deduplicator
 from trellis_data.dedup.number_columns import Column, ColumnWriter
 from trellis_data.dedup.sources import DuplicateParams, TextBuffers
@@ -75,11 +75,11 @@ class SimHashDuplicates(Deduplicator):
         buffers = TextBuffers.of(texts)
         writer.append("hash", simhashes(buffers.data, buffers.offsets, *tables(), self.params.shingle))
 
-    def settle(self, surveys: Sequence[Path], folder: Path) -> dict[str, Any]:
+    def reduce(self, scans: Sequence[Path], folder: Path) -> dict[str, Any]:
         from trellis_data.dedup import union_find
         from trellis_data.dedup.keys import join_equal, sorted_keys
 
-        column = Column(surveys, "hash", np.uint64)
+        column = Column(scans, "hash", np.uint64)
         values, parents = join_equal(column)
         # One of several rows with the same fingerprint stands for all of them.
         taken = (parents == np.arange(len(parents), dtype=np.uint32)) & (values != 0)
@@ -94,7 +94,7 @@ class SimHashDuplicates(Deduplicator):
                 1.0 - union_find.hamming(values[rows], values[others]) / _BITS, dtype=np.float32
             )
 
-        findings = settle_clusters(surveys, folder, parents, self.params.keep, similarity)
+        findings = reduce_clusters(scans, folder, parents, self.params.keep, similarity)
         return findings | {"comparisons_left_out": int(left_out)}
 
 

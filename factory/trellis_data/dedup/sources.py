@@ -1,4 +1,4 @@
-"""What all ways of finding duplicates survey alike: the text of a row, its rank in a cluster, a preview."""
+"""What all ways of finding duplicates scan alike: the text of a row, its rank in a cluster, a preview."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -84,7 +84,7 @@ def check_score(schema: pa.Schema, params: DuplicateParams) -> None:
         raise OperatorProblem("column_not_a_number", f"Column '{name}' holds {kind}; a number is needed.")
 
 
-def survey_rows(writer: ColumnWriter, batch: Batch, params: DuplicateParams) -> pl.Series:
+def scan_rows(writer: ColumnWriter, batch: Batch, params: DuplicateParams) -> pl.Series:
     """Write rank and preview of a batch's rows; their texts."""
     texts = row_texts(batch, params.where, params.columns)
     # What is cut off says so: two rows may differ only there.

@@ -86,14 +86,14 @@ class FilterByScore(GlobalOperator):
         """The score is there."""
         check_number(schema, self.params.score)
 
-    def survey(self, batches: Iterator[Batch], folder: Path) -> None:
+    def scan(self, batches: Iterator[Batch], folder: Path) -> None:
         """The scores alone."""
         scores = [scores_of(batch.table, self.params.score) for batch in batches]
         np.save(folder / _SCORES, np.concatenate([np.zeros(0), *scores]))
 
-    def settle(self, surveys: Sequence[Path], folder: Path) -> dict[str, Any]:
+    def reduce(self, scans: Sequence[Path], folder: Path) -> dict[str, Any]:
         """A verdict on every row."""
-        scores = np.concatenate([np.zeros(0), *(np.load(survey / _SCORES) for survey in surveys)])
+        scores = np.concatenate([np.zeros(0), *(np.load(scan / _SCORES) for scan in scans)])
         verdicts = self._verdicts(scores)
         np.save(folder / _VERDICTS, verdicts)
         told = scores[~np.isnan(scores)]
@@ -109,9 +109,9 @@ class FilterByScore(GlobalOperator):
             "histogram": {"kind": "histogram", "edges": edges.tolist(), "counts": counts.tolist()},
         }
 
-    def apply(self, batch: Batch, settled: Path) -> Outcome:
+    def apply(self, batch: Batch, reduced: Path) -> Outcome:
         """Look the verdicts up."""
-        verdicts = np.load(settled / _VERDICTS, mmap_mode="r")[batch.start : batch.start + len(batch)]
+        verdicts = np.load(reduced / _VERDICTS, mmap_mode="r")[batch.start : batch.start + len(batch)]
         return dropping(
             batch.table, {reason: verdicts == code for code, reason in enumerate(_REASONS, start=1)}
         )

@@ -8,6 +8,7 @@ from trellis_contracts.generation import SelfInstruct
 from trellis_data.catalogue import find_operator, operators
 from trellis_data.pipeline.document import load_pipeline
 from trellis_data.pipeline.renamed_parameters import use_present_names
+from trellis_data.pipeline.report import RunReport
 
 RENAMED = [
     (operator.id, old, new)
@@ -79,3 +80,16 @@ def test_the_old_name_of_the_rouge_limit_is_read_with_a_warning() -> None:
         method = SelfInstruct.model_validate({"rows": 2, "most_similar": 0.5})
 
     assert method.max_rouge_l == 0.5
+
+
+def test_the_report_of_a_run_before_the_renaming_is_read() -> None:
+    stored: dict[str, Any] = {
+        "pipeline": "p", "pipeline_hash": "0", "rows_in": 1, "rows_out": 1, "format": "text", "funnel": [],
+        "steps": [], "outputs": {}, "dropped": {}, "settled": {"dedup": "settled/01-dedup"}, "seconds": 1,
+        "peak_memory_bytes": 1,
+    }  # fmt: skip
+
+    with pytest.warns(DeprecationWarning, match="'settled' of RunReport was renamed to 'reduced'"):
+        report = RunReport.model_validate(stored)
+
+    assert report.reduced == {"dedup": "settled/01-dedup"}

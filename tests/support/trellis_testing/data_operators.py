@@ -115,7 +115,7 @@ class DropSeen(GlobalOperator):
     group: ClassVar[Group] = "deduplicate"
     Params = Params
 
-    def survey(self, batches: Iterator[Batch], folder: Path) -> None:
+    def scan(self, batches: Iterator[Batch], folder: Path) -> None:
         tables = [
             pa.table(
                 {
@@ -127,8 +127,8 @@ class DropSeen(GlobalOperator):
         ]
         pq.write_table(pa.concat_tables(tables), folder / "texts.parquet")
 
-    def settle(self, surveys: Sequence[Path], folder: Path) -> dict[str, Any]:
-        texts = pa.concat_tables([pq.read_table(survey / "texts.parquet") for survey in surveys])
+    def reduce(self, scans: Sequence[Path], folder: Path) -> dict[str, Any]:
+        texts = pa.concat_tables([pq.read_table(scan / "texts.parquet") for scan in scans])
         first: dict[str, int] = {}
         for text, at in zip(texts["text"].to_pylist(), texts["at"].to_pylist(), strict=True):
             first.setdefault(text, at)
@@ -136,8 +136,8 @@ class DropSeen(GlobalOperator):
         most = Counter(texts["text"].to_pylist()).most_common(1)
         return {"distinct": len(first), "most": most[0][1] if most else 0}
 
-    def apply(self, batch: Batch, settled: Path) -> Outcome:
-        first = np.load(settled / "first.npy")
+    def apply(self, batch: Batch, reduced: Path) -> Outcome:
+        first = np.load(reduced / "first.npy")
         at = np.arange(batch.start, batch.start + len(batch))
         return dropping(batch.table, {"seen_before": ~np.isin(at, first)})
 

@@ -8,9 +8,9 @@ from trellis_recipes.tool_use_settings import Algorithm, BadSettings, ToolUseSet
 
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.finding import find_environment, find_model
 from trellis_cli.job_pipelines import follow_and_tell
 from trellis_cli.output import Json
+from trellis_cli.resolve_by_name import find_environment, find_model
 
 #: The platform's template and the kind of environment whose rows it trains on.
 TEMPLATE, ENVIRONMENT_KIND = "agent", "toolbox"

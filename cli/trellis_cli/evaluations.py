@@ -14,8 +14,8 @@ from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.evaluation_orders import read_orders, read_targets
 from trellis_cli.evaluation_scores import describe_score, percent
-from trellis_cli.finding import find_evaluation, find_job, find_model
 from trellis_cli.output import Json, age, duration, err, out, print_json, print_table, styled
+from trellis_cli.resolve_by_name import find_evaluation, find_job, find_model
 from trellis_cli.waiting import read_patiently
 from trellis_cli.watch import POLL_S, JobDisplay
 

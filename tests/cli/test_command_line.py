@@ -10,10 +10,10 @@ from trellis_cli import client as clients
 from trellis_cli import login as logins
 from trellis_cli import main as mains
 from trellis_cli.errors import ExitCode, Problem, Refusal
-from trellis_cli.finding import find_job, name_to_ids
 from trellis_cli.job_requests import Choice, make_request
 from trellis_cli.main import app
 from trellis_cli.output import print_table
+from trellis_cli.resolve_by_name import find_job, name_to_ids
 from trellis_cli.set_options import read_parameters
 from trellis_contracts.connection import BadConnectionFile, find_connection, read_connection
 from trellis_testing.commands import run_here

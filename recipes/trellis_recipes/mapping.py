@@ -144,11 +144,11 @@ def engine_settings(engine: Engine, parameters: dict[str, Value]) -> Settings:
 
 
 def adapter_settings(engine: Engine, parameters: dict[str, Value], platform: str) -> Settings:
-    """How an adapter's base is held, and how the adapter travels to the sampler.
+    """How an adapter's base is held, and how the adapter travels to the rollout engine.
 
     On a GPU the base is held in bfloat16, in which it is computed with anyway; PEFT keeps the adapter in full
-    precision. A sampler on a CPU gets base and adapter as one: with the adapter apart it took three times as
-    long for each token (12.2 s of a step instead of 3.7 s, 135 M parameters).
+    precision. A rollout engine on a CPU gets base and adapter as one: with the adapter apart each token took
+    3 times as long (12.2 s of a step instead of 3.7 s, 135 M parameters).
     """
     if not parameters.get("lora_rank"):
         return {}
@@ -198,7 +198,7 @@ def derived_settings(engine: Engine, config: Settings) -> Settings:
         "actor_rollout_ref.rollout.val_kwargs.do_sample": validation_temperature > 0,
     }
     if config["actor_rollout_ref.model.lora_rank"]:
-        # The sampler starts from the base weights and receives the adapter only.
+        # The rollout engine starts from the base weights and receives the adapter only.
         derived["actor_rollout_ref.rollout.load_format"] = "safetensors"
     if config.get("actor_rollout_ref.actor.loss_agg_mode") == "seq-mean-token-sum-norm":
         # Else verl divides by the longest response of each pass, which differs from pass to pass.

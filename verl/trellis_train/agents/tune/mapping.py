@@ -42,7 +42,7 @@ SETTINGS = {
     "explorer.rollout_model.enable_thinking": THINKING_SETTING,
     "trainer.ulysses_sequence_parallel_size": f"{_ACTOR}.fsdp_config.ulysses_sequence_parallel_size",
 }
-#: Of a CPU's sampler: it has one way to run.
+#: Of a CPU's rollout engine: it has one way to run.
 _NOT_ON_CPU = ("explorer.rollout_model.dtype", "explorer.rollout_model.enforce_eager")
 #: Read elsewhere in ``map_config``.
 _OTHERS = (

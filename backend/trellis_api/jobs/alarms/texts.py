@@ -118,8 +118,8 @@ TEXTS: dict[str, AlarmTexts] = {
         advice=Text(
             en="The importance weights are biased or not finite, and updates follow a policy that did not "
             "sample the data. Give the rollout engine the trainer's precision (rollout.dtype), leave top_p "
-            "at 1, and check that quantisation is off and the weights are synchronised after each step; on MoE "
-            "models turn router replay on. Where the rollout engine has to be less exact, set "
+            "at 1, and check that quantisation is off and the weights are synchronised after each step; on "
+            "MoE models turn router replay on. Where the rollout engine has to be less exact, set "
             "importance_correction to token. Weights that are NaN or infinite come of probabilities "
             "that are broken on one side: resume from a checkpoint before this step.",
             zh="重要性权重有偏或不是有限数值，更新所依据的策略并非采样所用的策略。"

@@ -227,8 +227,8 @@ def _role(text: str) -> tuple[str, str]:
 
 def _version_rows(text: str) -> Rows | None:
     """The rows of ``STORE[@REVISION]``, or None where that is no store of versions."""
-    from trellis_data.versions.rows import files_of
     from trellis_data.versions.store import MAIN, Store
+    from trellis_data.versions.version_rows import files_of
 
     folder, _, revision = (text, "", MAIN) if Path(text).exists() else text.rpartition("@")
     if not folder or not (Path(folder) / "refs").is_dir():

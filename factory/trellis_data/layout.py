@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 from trellis_contracts.recipe import DataFormat
-from trellis_contracts.rows import FORMAT_ROLES
+from trellis_contracts.row_formats import FORMAT_ROLES
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A format, and the columns that play its roles (``trellis_contracts.rows.FORMAT_ROLES``)."""
+    """A format, and the columns that play its roles (``trellis_contracts.row_formats.FORMAT_ROLES``)."""
 
     format: DataFormat
     #: In the order of the format's roles, however they were named: texts of a row join in this order.

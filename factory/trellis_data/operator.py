@@ -23,7 +23,7 @@ from trellis_contracts.renamed import Renamed
 
 from trellis_data.layout import Batch, Layout
 from trellis_data.outcome import Outcome
-from trellis_data.texts import Where
+from trellis_data.row_texts import Where
 
 if TYPE_CHECKING:
     from trellis_data.scoring.scorer import Scorer

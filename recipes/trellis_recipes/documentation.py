@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from trellis_contracts.recipe import DataFormat, Paper, Parameter, Recipe
-from trellis_contracts.rows import CONVERSIONS, FORMAT_ROLES, ROLES, ColumnKind
+from trellis_contracts.row_formats import CONVERSIONS, FORMAT_ROLES, ROLES, ColumnKind
 
 FAMILIES = {
     "supervised": "Supervised",

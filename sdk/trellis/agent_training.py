@@ -181,7 +181,7 @@ class CoresetSelector:
 
     def select(self, rows: Sequence[Row], target_size: int) -> list[Row]:
         """Choose at most ``target_size`` rows, in the order chosen; ``ValueError`` for two rows of one id."""
-        from trellis_train.agents.tooluse.selection.rows import select_rows
+        from trellis_train.agents.tooluse.selection.dialog_items import select_rows
 
         return list(select_rows(rows, target_size, self.strategy, seed=self.seed))
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from trellis_cli.gpu_check import check, training
 from trellis_cli.gpu_check.check import CHECKS, count_gpus, examine
+from trellis_cli.gpu_check.check_results import Ground, Row
 from trellis_cli.gpu_check.probes import Probe
 from trellis_cli.gpu_check.process import run_limited
-from trellis_cli.gpu_check.rows import Ground, Row
 from trellis_cli.gpu_check.training import RUNS, STEPS, TrainingRun
 from trellis_cli.main import app
 from trellis_contracts.recipe import Engine

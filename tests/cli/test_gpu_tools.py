@@ -8,7 +8,7 @@ import pytest
 from trellis_api.core.settings import Settings
 from trellis_cli import doctor
 from trellis_cli.gpu_check.check import examine
-from trellis_cli.gpu_check.rows import Ground
+from trellis_cli.gpu_check.check_results import Ground
 from trellis_cli.gpu_tools import Tool, examine_tools
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trellis_contracts.recipe import DataFormat
 from trellis_data.layout import Batch, Layout
-from trellis_data.texts import any_in_row, row_texts, texts_of, with_texts
+from trellis_data.row_texts import any_in_row, row_texts, texts_of, with_texts
 
 CHAT = Layout(DataFormat.MESSAGES, {"messages": "messages"})
 QUESTIONS = Layout(DataFormat.PROMPT_ANSWER, {"prompt": "question", "answer": "answer"})

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 from trellis_cli.gpu_check.check import make_starter
+from trellis_cli.gpu_check.check_results import Ground
 from trellis_cli.gpu_check.platform import check_platform
 from trellis_cli.gpu_check.probes import COLLECTIVE_PROBE, GENERATION_PROBE
-from trellis_cli.gpu_check.rows import Ground
 from trellis_cli.gpu_check.training import RUNS, TrainingRun
 
 pytestmark = [pytest.mark.training, pytest.mark.timeout(1200)]

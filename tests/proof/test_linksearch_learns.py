@@ -19,7 +19,7 @@ from trellis_train.agents.linksearch.demonstrations import (
     signature,
 )
 from trellis_train.agents.linksearch.options import Options
-from trellis_train.agents.linksearch.rows import read_queries
+from trellis_train.agents.linksearch.query_rows import read_queries
 from trellis_train.agents.starter import conversation_texts, make_tokenizer, write_model
 
 pytestmark = [pytest.mark.training, pytest.mark.proves("linksearch")]

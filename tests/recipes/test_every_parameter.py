@@ -22,7 +22,7 @@ SETTINGS_THAT_A_PARAMETER_NEEDS: dict[str, dict[str, Any]] = {
     "quantize_base": {"lora_rank": 8},
     "quantization": {"lora_rank": 8},
 }
-_ROWS = "verl/trellis_train/agents/tooluse/training/rows.py"
+_ROWS = "verl/trellis_train/agents/tooluse/training/row_selection.py"
 #: Parameters that reach no engine: the platform reads them in these files, by these words.
 READ_ELSEWHERE: dict[str, tuple[str, str]] = {
     "keep_checkpoints": ("backend/trellis_api/jobs/checkpoints.py", '"keep_checkpoints"'),

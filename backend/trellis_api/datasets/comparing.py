@@ -14,9 +14,9 @@ from trellis_api.data_tasks.models import DataTask
 from trellis_api.datasets import repository, service, versions
 from trellis_api.datasets.errors import DiffNotComputed, DiffNotPossible
 from trellis_api.datasets.models import DatasetVersion
-from trellis_api.datasets.rows import reading
 from trellis_api.datasets.schemas import ColumnChangeRead, DiffCreate, DiffRead, DiffRow, DiffRows
 from trellis_api.datasets.store import open_store
+from trellis_api.datasets.version_pages import reading
 
 Kind = Literal["added", "removed", "changed"]
 

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlmodel import Session
 from trellis_data.json_rows import rows_as_json
-from trellis_data.versions.rows import stream_rows
+from trellis_data.versions.version_rows import stream_rows
 
 from trellis_api.core.settings import Settings
 from trellis_api.datasets import service, versions
-from trellis_api.datasets.rows import reading
 from trellis_api.datasets.store import open_store
+from trellis_api.datasets.version_pages import reading
 
 Form = Literal["jsonl", "csv", "parquet"]
 MEDIA_TYPES: dict[Form, str] = {

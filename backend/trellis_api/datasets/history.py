@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable, Sequence
 
 from sqlmodel import Session
-from trellis_data.reading.columns import describe_type
+from trellis_data.reading.column_types import describe_type
 from trellis_data.versions.records import Provenance
 from trellis_data.versions.store import MAIN, Entry
 
@@ -20,7 +20,6 @@ from trellis_api.datasets.errors import (
     VersionInUse,
 )
 from trellis_api.datasets.models import DatasetRef, DatasetVersion
-from trellis_api.datasets.rows import reading
 from trellis_api.datasets.schemas import (
     ColumnRead,
     RefCreate,
@@ -31,6 +30,7 @@ from trellis_api.datasets.schemas import (
     VersionRead,
 )
 from trellis_api.datasets.store import open_store
+from trellis_api.datasets.version_pages import reading
 from trellis_api.datasets.version_repository import RefKind
 from trellis_api.datasets.versions import BRANCH, TAG
 

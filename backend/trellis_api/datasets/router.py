@@ -13,7 +13,15 @@ from trellis_api.core.texts import NO_NUL
 from trellis_api.data_tasks import service as tasks_service
 from trellis_api.data_tasks.schemas import DataTaskRead
 from trellis_api.data_tasks.service import message_for
-from trellis_api.datasets import download, imports, lineage, quarantine, rows, service, statistics
+from trellis_api.datasets import (
+    download,
+    imports,
+    lineage,
+    quarantine,
+    service,
+    statistics,
+    version_pages,
+)
 from trellis_api.datasets.schemas import (
     DataLineageRead,
     DatasetChange,
@@ -145,7 +153,7 @@ def read_dataset_rows(
     limit: Limit = DEFAULT_PAGE_SIZE,
 ) -> DatasetRows:
     """A window of rows, as JSON."""
-    return rows.read_page(
+    return version_pages.read_page(
         session, settings, dataset_id=dataset_id, revision=version, split=split, offset=offset, limit=limit
     )
 
@@ -155,7 +163,7 @@ def search_dataset_rows(
     dataset_id: str, request: RowSearch, session: ReadSession, settings: SettingsDep
 ) -> FoundRows:
     """Rows that fit conditions and hold a text."""
-    return rows.search(session, settings, dataset_id=dataset_id, request=request)
+    return version_pages.search(session, settings, dataset_id=dataset_id, request=request)
 
 
 @router.post("/{dataset_id}/rows/tokens", status_code=202)

@@ -8,7 +8,7 @@ from trellis_contracts.data_tasks import ImportSource, Mixed
 from trellis_contracts.recipe import DataFormat
 from trellis_data.statistics.model import Statistics
 from trellis_data.versions.differences import Counts
-from trellis_data.versions.rows import Condition
+from trellis_data.versions.version_rows import Condition
 
 from trellis_api.core.texts import NO_NUL, Description, Name
 from trellis_api.data_tasks.schemas import DataTaskRead

@@ -9,9 +9,9 @@ from trellis_api.data_tasks import service as tasks_service
 from trellis_api.data_tasks.models import DataTask
 from trellis_api.datasets import repository, service, versions
 from trellis_api.datasets.models import DatasetVersion
-from trellis_api.datasets.rows import reading
 from trellis_api.datasets.schemas import StatisticsCreate, StatisticsRead, TokensCreate
 from trellis_api.datasets.store import open_store
+from trellis_api.datasets.version_pages import reading
 from trellis_api.models.ready import require_ready
 
 _GOING_ON = (DataTaskState.QUEUED, DataTaskState.RUNNING)

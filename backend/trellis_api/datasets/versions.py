@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from sqlmodel import Session
 from trellis_contracts.recipe import DataFormat
-from trellis_data.reading.columns import describe_type
+from trellis_data.reading.column_types import describe_type
 from trellis_data.versions.records import Tree, Version
 from trellis_data.versions.store import MAIN
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from sqlmodel import Session
 from trellis_contracts.recipe import DataFormat
 from trellis_contracts.spec import DataSource
-from trellis_data.reading.columns import describe_type
+from trellis_data.reading.column_types import describe_type
 from trellis_data.versions.objects import ROWS
 from trellis_data.versions.records import StoreProblem
 

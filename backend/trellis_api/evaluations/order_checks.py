@@ -18,7 +18,7 @@ from trellis_contracts.evaluation import (
     MmluOrder,
     RegexScorer,
 )
-from trellis_contracts.rows import PROMPT_COLUMNS
+from trellis_contracts.row_formats import PROMPT_COLUMNS
 
 from trellis_api.datasets.view import DatasetView
 

@@ -22,7 +22,7 @@ from trellis_api.jobs.best import Criterion, Mode, choose_criterion, find_best
 from trellis_api.jobs.checkpoint_metrics import Metrics
 from trellis_api.jobs.checkpoint_schemas import BestCheckpoint, CheckpointPage, CheckpointRead
 from trellis_api.jobs.errors import CheckpointInUse, CheckpointNotFound
-from trellis_api.jobs.evaluating import reading
+from trellis_api.jobs.evaluating import presentation
 from trellis_api.jobs.evaluating import repository as evaluating
 from trellis_api.jobs.evaluating.schemas import CheckpointEvaluation
 from trellis_api.jobs.models import TRAIN, Checkpoint, Job
@@ -64,7 +64,7 @@ def survey(session: Session, *, job: Job, metric: str | None = None, mode: Mode 
     best_steps = _find_best_steps(job, there, metrics)
     criterion, best_step = _judge(job, there, metrics, metric=metric, mode=mode)
     kept = _explain_keeping(session, job=job, rows=there, best_steps=best_steps)
-    evaluations = reading.map_evaluations(session, job=job)
+    evaluations = presentation.map_evaluations(session, job=job)
     return Survey(rows, metrics, criterion, best_step, kept, evaluations)
 
 

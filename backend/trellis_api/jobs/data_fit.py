@@ -14,11 +14,11 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 from trellis_contracts.recipe import DataFormat, Recipe
-from trellis_contracts.rows import CONVERSIONS, FORMAT_ROLES, ColumnKind, DataRole, role_of
+from trellis_contracts.row_formats import CONVERSIONS, FORMAT_ROLES, ColumnKind, DataRole, role_of
 from trellis_data.json_rows import to_json
-from trellis_data.reading.columns import kind_of
+from trellis_data.reading.column_types import kind_of
 from trellis_recipes.data.conversion import Place, choose_conversion
-from trellis_recipes.data.reading import BadRow
+from trellis_recipes.data.row_values import BadRow
 
 from trellis_api.datasets.view import DatasetView
 from trellis_api.jobs import fit_texts

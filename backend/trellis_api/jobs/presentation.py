@@ -15,7 +15,7 @@ from trellis_api.jobs.alarms.presentation import find_worst, present_alarm
 from trellis_api.jobs.best import list_headline
 from trellis_api.jobs.data_fit import format_of
 from trellis_api.jobs.evaluating import repository as evaluating
-from trellis_api.jobs.evaluating.reading import present_order
+from trellis_api.jobs.evaluating.presentation import present_order
 from trellis_api.jobs.hints import find_hint
 from trellis_api.jobs.models import EVALUATE, TRAIN, Job
 from trellis_api.jobs.repository import JobFilter

@@ -13,7 +13,7 @@ from trellis_contracts.endpoints import JudgeEndpoint
 from trellis_contracts.pipeline import Pipeline
 from trellis_data.operator import Context
 from trellis_data.scoring.endpoint_judge import EndpointJudge
-from trellis_data.versions.rows import files_of
+from trellis_data.versions.version_rows import files_of
 
 from trellis_api.core.settings import Settings
 from trellis_api.datasets import repository as datasets

@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.markup import escape
 
 from trellis_cli.doctor import gpu_names
+from trellis_cli.gpu_check.check_results import Check, Ground, Row, State
 from trellis_cli.gpu_check.platform import check_platform
 from trellis_cli.gpu_check.probes import (
     COLLECTIVE_PROBE,
@@ -20,7 +21,6 @@ from trellis_cli.gpu_check.probes import (
     Probe,
 )
 from trellis_cli.gpu_check.process import run_limited
-from trellis_cli.gpu_check.rows import Check, Ground, Row, State
 from trellis_cli.gpu_check.training import RUNS, SEED
 from trellis_cli.gpu_tools import Tool, examine_tools
 from trellis_cli.output import err, print_json, print_table, styled

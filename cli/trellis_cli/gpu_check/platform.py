@@ -11,7 +11,7 @@ from trellis_contracts.states import FINISHED
 from trellis_cli.client import ApiClient
 from trellis_cli.demo.steps import ensure_dataset, register_folder
 from trellis_cli.errors import Problem
-from trellis_cli.gpu_check.rows import Ground, Row, State
+from trellis_cli.gpu_check.check_results import Ground, Row, State
 from trellis_cli.gpu_check.training import FULL, GRPO_PARAMS, SFT_PARAMS, STEPS
 from trellis_cli.services.temporary import temporary_platform
 

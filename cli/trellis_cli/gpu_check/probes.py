@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from trellis_contracts.recipe import Engine
 from trellis_recipes.platform_defaults import environment
 
+from trellis_cli.gpu_check.check_results import Ground, Row
 from trellis_cli.gpu_check.process import run_limited
-from trellis_cli.gpu_check.rows import Ground, Row
 from trellis_cli.services.platform import python_command
 
 #: vLLM compiles its kernels in the first minutes on a new machine.

@@ -10,9 +10,9 @@ from trellis_contracts.recipe import DataFormat
 from trellis_contracts.spec import JobSpec
 
 from trellis_cli.errors import Problem
+from trellis_cli.gpu_check.check_results import Ground, Row
 from trellis_cli.gpu_check.judging import Told, find_problem
 from trellis_cli.gpu_check.process import run_limited
-from trellis_cli.gpu_check.rows import Ground, Row
 from trellis_cli.local_job import LocalJob, LocalRows, write_spec
 from trellis_cli.local_run import LOG_FILE, command_alone, environment_alone
 

@@ -20,7 +20,7 @@ from trellis_data.dedup.sources import DuplicateParams, TextBuffers
 from trellis_data.layout import Batch
 from trellis_data.mixing import mix
 from trellis_data.operator import parameter
-from trellis_data.texts import texts_of
+from trellis_data.row_texts import texts_of
 
 
 class ExactParams(DuplicateParams):

@@ -12,7 +12,7 @@ from trellis_contracts.recipe import Text
 from trellis_data.dedup.number_columns import ColumnWriter, Ragged
 from trellis_data.layout import Batch
 from trellis_data.operator import OperatorProblem, TextParams, parameter
-from trellis_data.texts import row_texts
+from trellis_data.row_texts import row_texts
 
 #: Characters of a text that are kept to look at.
 PREVIEW_CHARACTERS = 400

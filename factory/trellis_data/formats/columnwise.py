@@ -10,15 +10,15 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from trellis_contracts.rows import FORMAT_ROLES, ROLES
+from trellis_contracts.row_formats import FORMAT_ROLES, ROLES
 from trellis_recipes.data.conversion import DATA_SOURCE
-from trellis_recipes.data.reading import BadRow
+from trellis_recipes.data.row_values import BadRow
 
 from trellis_data.formats.rowwise import TURN_COLUMNS, Extraction, extract_answer
 from trellis_data.formats.shapes import EXTRA, MEANS, Reading, Shape
 from trellis_data.formats.turns import Turns, interleave, joined, turns_of
+from trellis_data.row_texts import is_messages, is_text, is_turns
 from trellis_data.sharegpt_roles import SPEAKERS, TURN_NAMES
-from trellis_data.texts import is_messages, is_text, is_turns
 
 #: A text that says something to every reader: Python and Arrow differ in what else is blank.
 _SAYS = r"[\p{L}\p{N}\p{P}\p{S}\p{M}]"

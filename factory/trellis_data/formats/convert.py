@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 from trellis_contracts.recipe import DataFormat
-from trellis_recipes.data.reading import BadRow
+from trellis_recipes.data.row_values import BadRow
 
 from trellis_data.formats.columnwise import convert_columns
 from trellis_data.formats.detection import find_column

@@ -5,14 +5,14 @@ from collections.abc import Collection
 import pyarrow as pa
 from pydantic import Field
 from trellis_contracts.recipe import DataFormat, Strict
-from trellis_contracts.rows import FORMAT_ROLES, ColumnKind
-from trellis_recipes.data.reading import BadRow
+from trellis_contracts.row_formats import FORMAT_ROLES, ColumnKind
+from trellis_recipes.data.row_values import BadRow
 
 from trellis_data.formats.rowwise import TURN_COLUMNS, RowConverter
 from trellis_data.formats.shapes import MEANS, Reading, Shape
 from trellis_data.formats.turns import is_wide
-from trellis_data.reading.columns import describe_type, kind_of
-from trellis_data.texts import is_turns
+from trellis_data.reading.column_types import describe_type, kind_of
+from trellis_data.row_texts import is_turns
 
 #: What says most comes first; how sure a format is whose columns are there and whose rows can all be read.
 _SURE: dict[Shape, float] = {

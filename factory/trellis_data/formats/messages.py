@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from trellis_contracts.rows import ROLES
-from trellis_recipes.data.reading import BadRow, Cell
+from trellis_contracts.row_formats import ROLES
+from trellis_recipes.data.row_values import BadRow, Cell
 
 from trellis_data.formats.shapes import MESSAGE_FIELDS
 from trellis_data.sharegpt_roles import CALL_TURN, SPEAKERS, TURN_NAMES

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from trellis_recipes.data.conversion import DATA_SOURCE
-from trellis_recipes.data.reading import BadRow, Cell, Row, RowReader
 from trellis_recipes.data.reference_answers import (
     find_boxed,
     find_gsm8k_answer,
     find_reference_answer,
 )
+from trellis_recipes.data.row_values import BadRow, Cell, Row, RowReader
 
 from trellis_data.formats.messages import RichMessage, from_turns, rich_messages_in, to_turns
 from trellis_data.formats.shapes import EXTRA, MEANS, Reading, Shape

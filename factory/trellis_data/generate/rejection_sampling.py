@@ -9,8 +9,8 @@ from trellis_contracts.generation import Generation, RejectionSampling
 from trellis_data.generate.answering import answer_of, with_system
 from trellis_data.generate.asking import OVER_BUDGET, Asker, Outcome, Question, draw
 from trellis_data.generate.checks import Attempt, can_score, check_judge, score
+from trellis_data.generate.generated_rows import Made, Output
 from trellis_data.generate.report import Stopped
-from trellis_data.generate.rows import Made, Output
 from trellis_data.generate.seeds import Seed
 from trellis_data.operator import Context
 from trellis_data.scoring.scorer import Verdict

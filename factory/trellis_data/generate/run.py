@@ -18,9 +18,9 @@ from trellis_contracts.ledger import read_spent
 
 from trellis_data.atomic_files import publishing, write_atomically
 from trellis_data.generate.asking import Asker
+from trellis_data.generate.generated_rows import Output, template_hash
 from trellis_data.generate.rejection_sampling import RejectionSampled
 from trellis_data.generate.report import GenerationProgress, GenerationReport, Stopped
-from trellis_data.generate.rows import Output, template_hash
 from trellis_data.generate.seeds import Seed, read_seeds
 from trellis_data.generate.self_instruct import SelfInstructing
 from trellis_data.layout import Layout

@@ -8,13 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from trellis_contracts.recipe import DataFormat
-from trellis_contracts.rows import PROMPT_COLUMNS
+from trellis_contracts.row_formats import PROMPT_COLUMNS
 
 from trellis_data.chat_client import Message
 from trellis_data.layout import Layout
 from trellis_data.operator import OperatorProblem
 from trellis_data.pipeline.units import schema_of
-from trellis_data.texts import is_text
+from trellis_data.row_texts import is_text
 
 _STEP_ROWS = 256
 #: Roles of columns that may hold what a row asks, and what it answers.

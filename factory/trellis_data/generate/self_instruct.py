@@ -15,9 +15,9 @@ from trellis_contracts.generation import Generation, SelfInstruct
 from trellis_data.chat_client import Message
 from trellis_data.generate.answering import answer_of, with_system
 from trellis_data.generate.asking import OVER_BUDGET, Asker, Question, draw
+from trellis_data.generate.generated_rows import Made, Output
 from trellis_data.generate.novelty import NoveltyFilter, words_of
 from trellis_data.generate.report import Stopped
-from trellis_data.generate.rows import Made, Output
 from trellis_data.generate.seeds import Seed
 from trellis_data.operator import OperatorProblem
 

@@ -15,7 +15,7 @@ from trellis_data.layout import Batch, Layout
 from trellis_data.operator import Context, OperatorProblem, TextParams, parameter
 from trellis_data.operators.text_operator import TextOperator
 from trellis_data.outcome import Outcome, dropping
-from trellis_data.texts import is_conversation, is_text, texts_of
+from trellis_data.row_texts import is_conversation, is_text, texts_of
 from trellis_data.words import buffers, tables
 
 _MOST_ITEMS = 500

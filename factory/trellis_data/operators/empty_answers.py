@@ -14,8 +14,8 @@ from trellis_data.operator import Context, OperatorProblem, TextParams, paramete
 from trellis_data.operators.phrases import built_in_phrases
 from trellis_data.operators.text_operator import TextOperator
 from trellis_data.outcome import Outcome, dropping
+from trellis_data.row_texts import ANSWER_ROLES, Where, any_in_row, is_conversation, is_text, texts_of
 from trellis_data.sharegpt_roles import CALL_TURN
-from trellis_data.texts import ANSWER_ROLES, Where, any_in_row, is_conversation, is_text, texts_of
 
 Kind = Literal["empty", "placeholder", "punctuation", "disclaimer", "repeats_prompt"]
 #: Shorter repetitions may be meant: a greeting answered by the same one.

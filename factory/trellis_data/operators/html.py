@@ -14,7 +14,7 @@ from trellis_data.layout import Batch
 from trellis_data.operator import TextParams, parameter
 from trellis_data.operators.text_operator import CODE, TextOperator, outside_code, over_rows, put, rewritten
 from trellis_data.outcome import Outcome
-from trellis_data.texts import any_in_row
+from trellis_data.row_texts import any_in_row
 
 #: Only what HTML knows counts as a tag: ``a <b and c> d`` and a model's ``<think>`` are no markup.
 _NAMES = (

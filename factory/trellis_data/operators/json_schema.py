@@ -11,7 +11,7 @@ from trellis_contracts.recipe import Text
 from trellis_data.layout import Batch, Layout
 from trellis_data.operator import Context, OperatorProblem, Params, RowOperator, parameter
 from trellis_data.outcome import Outcome, dropping
-from trellis_data.texts import is_text
+from trellis_data.row_texts import is_text
 
 _NUMBER = re.compile(r"/\d+(?=/|$)")
 

@@ -15,7 +15,7 @@ from trellis_data.operators.language_detection import CODES, UNKNOWN, LanguageDe
 from trellis_data.operators.text_operator import CODE, TextOperator, put
 from trellis_data.operators.urls import URL
 from trellis_data.outcome import Outcome, dropping
-from trellis_data.texts import row_texts
+from trellis_data.row_texts import row_texts
 
 #: TeX: between dollars or brackets, and single commands.
 _FORMULA = r"(?s)\$\$.*?\$\$|\$[^$\n]*\$|\\\[.*?\\\]|\\\(.*?\\\)|\\[a-zA-Z]+"

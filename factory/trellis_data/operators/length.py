@@ -15,7 +15,7 @@ from trellis_data.layout import Batch, Layout
 from trellis_data.operator import Context, OperatorProblem, TextParams, parameter
 from trellis_data.operators.text_operator import TextOperator, over_rows
 from trellis_data.outcome import Outcome, dropping
-from trellis_data.texts import any_in_row
+from trellis_data.row_texts import any_in_row
 from trellis_data.tokens import TOKENIZER_FILE, count_tokens, load_tokenizer
 
 #: 0, then a bin for each doubling.

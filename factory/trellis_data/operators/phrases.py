@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from trellis_data.operator import OperatorProblem
-from trellis_data.texts import is_text
+from trellis_data.row_texts import is_text
 
 BuiltIn = Literal["placeholders", "disclaimers", "refusals", "toxicity"]
 #: Of a list that is a dataset: which of several columns with texts holds the phrases.

@@ -12,7 +12,7 @@ from trellis_data.layout import Batch
 from trellis_data.operator import TextParams, parameter
 from trellis_data.operators.text_operator import TextOperator
 from trellis_data.outcome import Outcome, dropping
-from trellis_data.texts import any_in_row
+from trellis_data.row_texts import any_in_row
 from trellis_data.words import repetition_shares
 
 _SHARES = [step / 20 for step in range(21)]

@@ -13,7 +13,7 @@ from trellis_data.findings import Finding
 from trellis_data.layout import Batch, Layout
 from trellis_data.operator import OperatorProblem, RowOperator, TextParams
 from trellis_data.outcome import Outcome, dropping
-from trellis_data.texts import any_in_row, is_conversation, is_text, texts_of, with_texts
+from trellis_data.row_texts import any_in_row, is_conversation, is_text, texts_of, with_texts
 
 #: A fenced block up to its end or the text's, and code within a line.
 _CODE = re.compile(r"(```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]+`)", re.DOTALL)

@@ -16,7 +16,7 @@ from trellis_data.operators.text_operator import (
     rewritten,
 )
 from trellis_data.outcome import Outcome
-from trellis_data.texts import any_in_row
+from trellis_data.row_texts import any_in_row
 
 # Ends before Chinese text and full-width marks, which addresses hold in escaped form; brackets only in pairs.
 _CHARACTER = r"[^\s<>\"'`()\[\]{}\p{Han}\p{Hiragana}\p{Katakana}，。；：！？、（）【】《》「」“”‘’…]"

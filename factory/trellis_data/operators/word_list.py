@@ -15,7 +15,7 @@ from trellis_data.operator import Context, OperatorProblem, TextParams, paramete
 from trellis_data.operators.phrases import built_in_phrases, read_phrases
 from trellis_data.operators.text_operator import TextOperator, rewritten
 from trellis_data.outcome import Outcome
-from trellis_data.texts import any_in_row
+from trellis_data.row_texts import any_in_row
 
 #: Scripts in which words are parted by spaces: there a phrase has to begin and end with a word.
 _SPACED = re.compile(r"[0-9_\u0041-\u1aff\u1c80-\u1fff]")

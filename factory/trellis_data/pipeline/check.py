@@ -6,7 +6,7 @@ import pyarrow as pa
 from pydantic import ValidationError
 from trellis_contracts.pipeline import Pipeline, Step
 from trellis_contracts.recipe import DataFormat, Strict
-from trellis_contracts.rows import FORMAT_ROLES
+from trellis_contracts.row_formats import FORMAT_ROLES
 
 from trellis_data.catalogue import operators
 from trellis_data.layout import Layout

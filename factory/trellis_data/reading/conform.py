@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trellis_data.reading.columns import is_list
+from trellis_data.reading.column_types import is_list
 from trellis_data.reading.mixing import numbers_as_texts
 
 

@@ -14,7 +14,7 @@ from pydantic import Field
 from trellis_contracts.recipe import Strict
 
 from trellis_data.reading.blocks import Block, gather
-from trellis_data.reading.columns import ColumnTypes, ShapeError, describe_type
+from trellis_data.reading.column_types import ColumnTypes, ShapeError, describe_type
 from trellis_data.reading.conform import has_huge_numbers
 from trellis_data.reading.csv_rows import read_csv
 from trellis_data.reading.encoding import as_utf8, detect_encoding

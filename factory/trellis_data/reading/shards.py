@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from trellis_data.reading.columns import CONVERSION_ERRORS, ColumnTypes, explain_misfit
+from trellis_data.reading.column_types import CONVERSION_ERRORS, ColumnTypes, explain_misfit
 from trellis_data.reading.conform import conform, storable, storable_type
 from trellis_data.reading.problems import RowProblem, shorten
 from trellis_data.reading.quarantine import Quarantine

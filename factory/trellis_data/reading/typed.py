@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 
 from trellis_data.batching import read_tables
 from trellis_data.reading.blocks import BLOCK_ROWS
-from trellis_data.reading.columns import is_list, is_text
+from trellis_data.reading.column_types import is_list, is_text
 from trellis_data.reading.conform import with_items
 from trellis_data.reading.kinds import FileKind
 from trellis_data.reading.problems import MAX_LEAF_COLUMNS, RowProblem, UnreadableFile

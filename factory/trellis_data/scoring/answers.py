@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from trellis_data.layout import Batch, Layout
 from trellis_data.operator import OperatorProblem
-from trellis_data.texts import ANSWER_ROLES, is_conversation, is_text, row_texts
+from trellis_data.row_texts import ANSWER_ROLES, is_conversation, is_text, row_texts
 
 
 class Asked(NamedTuple):

@@ -32,9 +32,9 @@ from trellis_data.dedup.sources import TextBuffers
 from trellis_data.layout import Batch, Layout
 from trellis_data.operator import GlobalOperator, OperatorProblem
 from trellis_data.outcome import Outcome, kept_all
+from trellis_data.row_texts import row_texts
 from trellis_data.splitting import assigning
 from trellis_data.splitting.parameters import COLUMN, SplitParams
-from trellis_data.texts import row_texts
 
 _PARTS_FILE = "parts.npy"
 _PERMUTATIONS = 128

@@ -17,9 +17,9 @@ from trellis_data.batching import read_tables
 from trellis_data.layout import Batch, Layout
 from trellis_data.pipeline.shards import conform
 from trellis_data.pipeline.units import schema_of
+from trellis_data.row_texts import is_conversation, is_text, row_texts, texts_of
 from trellis_data.statistics.duplicates import DuplicateCount
 from trellis_data.statistics.model import ColumnStatistics, Lengths, Statistics
-from trellis_data.texts import is_conversation, is_text, row_texts, texts_of
 from trellis_data.tokens import count_tokens, load_tokenizer
 from trellis_data.versions.hashing import digest_rows
 

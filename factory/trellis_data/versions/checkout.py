@@ -5,8 +5,8 @@ from pathlib import Path
 from trellis_data.atomic_files import publishing
 from trellis_data.pipeline.shards import ParquetAppender
 from trellis_data.versions.records import StoreProblem, Version
-from trellis_data.versions.rows import stream_rows
 from trellis_data.versions.store import Store
+from trellis_data.versions.version_rows import stream_rows
 
 #: Rows of a file: enough to be worth one, few enough to be shared out to processes.
 _FILE_ROWS = 131_072

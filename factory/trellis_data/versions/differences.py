@@ -24,8 +24,8 @@ from trellis_data.atomic_files import UNFINISHED, publishing
 from trellis_data.versions.hashing import DIGEST, digest_rows
 from trellis_data.versions.records import ChunkRef, StoreProblem, Tree, Version
 from trellis_data.versions.refs import locked
-from trellis_data.versions.rows import check_page, take_rows
 from trellis_data.versions.store import Store
+from trellis_data.versions.version_rows import check_page, take_rows
 
 Kind = Literal["added", "removed", "changed"]
 #: Rows that are compared at once; about 60 bytes each.

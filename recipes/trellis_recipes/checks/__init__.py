@@ -16,7 +16,7 @@ from trellis_recipes.checks.model import check_rl_model
 from trellis_recipes.checks.preference import check_base, check_preference
 from trellis_recipes.checks.retrieval import check_retrieval
 from trellis_recipes.checks.reward import check_reward
-from trellis_recipes.checks.rows import check_rows
+from trellis_recipes.checks.row_counts import check_rows
 from trellis_recipes.checks.supervised import check_supervised
 from trellis_recipes.findings import Findings
 from trellis_recipes.recipe_parameters import Value

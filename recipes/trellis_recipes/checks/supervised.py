@@ -3,7 +3,7 @@
 from typing import Any
 
 from trellis_recipes.catalogue import get_recipe
-from trellis_recipes.checks.rows import check_split
+from trellis_recipes.checks.row_counts import check_split
 from trellis_recipes.findings import Findings, warn_of_adapter
 from trellis_recipes.request import ComposeRequest
 

@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any
 
 from trellis_contracts.recipe import DataFormat
-from trellis_contracts.rows import CONVERSIONS
+from trellis_contracts.row_formats import CONVERSIONS
 
-from trellis_recipes.data.reading import BadRow, Message, Row, RowReader, messages_in
 from trellis_recipes.data.reference_answers import find_reference_answer
+from trellis_recipes.data.row_values import BadRow, Message, Row, RowReader, messages_in
 
 #: Of rows whose dataset does not name its source; metric names hold it.
 DATA_SOURCE = "dataset"

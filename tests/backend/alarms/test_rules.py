@@ -5,9 +5,9 @@ import random
 from collections.abc import Iterable, Sequence
 
 import pytest
+from trellis_api.jobs.alarms.alarm_texts import TEXTS
 from trellis_api.jobs.alarms.detector import Change, observe
 from trellis_api.jobs.alarms.rules import RULES, SEVERITIES
-from trellis_api.jobs.alarms.texts import TEXTS
 from trellis_api.jobs.alarms.watch import Watch
 
 NAN, INF = math.nan, math.inf

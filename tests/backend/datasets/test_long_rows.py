@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.core.texts import CUT_MARK
-from trellis_api.datasets import cutting, rows
+from trellis_api.datasets import cutting, version_pages
 from trellis_testing.datasets import add_dataset
 
 Rows = list[dict[str, Any]]
@@ -108,14 +108,14 @@ def test_lists_of_very_many_things_end_earlier(page: Page, item: Any) -> None:
 def test_rows_are_held_a_few_at_a_time(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     content = [{"question": f"q{n}", "answer": str(n) * 100} for n in range(30)]
     taken: list[int] = []
-    take = rows.take_rows
+    take = version_pages.take_rows
 
     def watch(*args: Any) -> Any:
         taken.append(len(args[-1]))
         return take(*args)
 
-    monkeypatch.setattr(rows, "take_rows", watch)
-    monkeypatch.setattr(rows, "_HELD_BYTES", 1500)
+    monkeypatch.setattr(version_pages, "take_rows", watch)
+    monkeypatch.setattr(version_pages, "_HELD_BYTES", 1500)
 
     assert page(content, offset=4, limit=20)["rows"] == content[4:24]
     assert len(taken) > 1

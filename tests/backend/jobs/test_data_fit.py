@@ -13,8 +13,8 @@ from trellis_api.datasets.models import Dataset
 from trellis_api.jobs.data_fit import MAX_OFFERS
 from trellis_api.jobs.fit_texts import describe_conversion
 from trellis_api.models.models import Model
-from trellis_contracts.rows import CONVERSIONS, ColumnKind
-from trellis_data.reading.columns import describe_type, kind_of
+from trellis_contracts.row_formats import CONVERSIONS, ColumnKind
+from trellis_data.reading.column_types import describe_type, kind_of
 from trellis_testing.datasets import add_version
 
 CHAT = [{"role": "user", "content": "1+1?"}, {"role": "assistant", "content": "2"}]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trellis_data.formats.convert import Converted, Converter
 from trellis_data.formats.shapes import Reading, Shape
-from trellis_data.reading.columns import ordered_like
+from trellis_data.reading.column_types import ordered_like
 
 EXAMPLES = settings(max_examples=80, deadline=None)
 WORD = st.text(st.characters(exclude_categories=["Cs", "Cc", "Z"]), min_size=1, max_size=10)

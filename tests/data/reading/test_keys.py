@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from trellis_data.reading import columns
+from trellis_data.reading import column_types
 from trellis_data.reading.blocks import SourceRow
-from trellis_data.reading.columns import ColumnTypes
+from trellis_data.reading.column_types import ColumnTypes
 from trellis_data.reading.keys import KeyCount
 from trellis_data.reading.problems import MAX_LEAF_COLUMNS
 
@@ -41,7 +41,7 @@ def test_keys_are_counted_as_the_columns_that_they_become(
 
     assert all(keys.take(row) for row in rows)
 
-    assert keys._leaves == columns._measure(pa.infer_type(known + rows))[1]
+    assert keys._leaves == column_types._measure(pa.infer_type(known + rows))[1]
 
 
 def test_a_row_that_does_not_fit_takes_no_room() -> None:
@@ -55,14 +55,14 @@ def test_a_row_that_does_not_fit_takes_no_room() -> None:
 
 def test_each_row_beyond_the_limit_costs_no_type(monkeypatch: pytest.MonkeyPatch) -> None:
     made = 0
-    check = columns._check_shape
+    check = column_types._check_shape
 
     def counted(kind: pa.DataType) -> None:
         nonlocal made
         made += 1
         check(kind)
 
-    monkeypatch.setattr(columns, "_check_shape", counted)
+    monkeypatch.setattr(column_types, "_check_shape", counted)
     rows = _rows([{"id": n, f"k{n}": 1} for n in range(4000)] + [{"id": "text"}])
 
     pieces, misfits = ColumnTypes().admit(rows)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from trellis_data.versions.records import Version
-from trellis_data.versions.rows import stream_rows
 from trellis_data.versions.store import Store
 from trellis_data.versions.upkeep import collect_garbage, verify
+from trellis_data.versions.version_rows import stream_rows
 from trellis_testing.waiting import wait_until
 
 pytestmark = pytest.mark.faults

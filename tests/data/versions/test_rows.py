@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from trellis_data.versions.differences import compare, read_difference
 from trellis_data.versions.records import StoreProblem, Tree, Version
-from trellis_data.versions.rows import Condition, Search, find_rows, read_rows, take_rows
 from trellis_data.versions.store import Store
+from trellis_data.versions.version_rows import Condition, Search, find_rows, read_rows, take_rows
 
 Record = Callable[..., Version]
 

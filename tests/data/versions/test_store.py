@@ -14,9 +14,9 @@ from trellis_data.versions import chunking
 from trellis_data.versions.checkout import check_out
 from trellis_data.versions.chunking import cut_chunks
 from trellis_data.versions.records import Provenance, SourceFile, StoreProblem, Version
-from trellis_data.versions.rows import read_rows, stream_rows
 from trellis_data.versions.store import Store
 from trellis_data.versions.upkeep import collect_garbage, verify
+from trellis_data.versions.version_rows import read_rows, stream_rows
 
 Record = Callable[..., Version]
 

@@ -12,9 +12,9 @@ from trellis_contracts.recipe import DataFormat
 from trellis_data.layout import Layout
 from trellis_data.versions.differences import compare, find_difference
 from trellis_data.versions.records import StoreProblem, Version
-from trellis_data.versions.rows import read_rows
 from trellis_data.versions.store import Entry, Store
 from trellis_data.versions.upkeep import collect_garbage, verify
+from trellis_data.versions.version_rows import read_rows
 
 Record = Callable[..., Version]
 RowsFile = Callable[[list[dict[str, Any]]], Path]

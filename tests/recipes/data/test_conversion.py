@@ -6,10 +6,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from trellis_contracts.recipe import DataFormat
-from trellis_contracts.rows import CONVERSIONS, FORMAT_ROLES
+from trellis_contracts.row_formats import CONVERSIONS, FORMAT_ROLES
 from trellis_recipes.catalogue import list_recipes
 from trellis_recipes.data.conversion import NoConversion, Place, choose_conversion
-from trellis_recipes.data.reading import BadRow
+from trellis_recipes.data.row_values import BadRow
 
 QUESTION = {"role": "user", "content": "1+1?"}
 RIGHT = {"role": "assistant", "content": "2"}

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from trellis_contracts.recipe import DataFormat
 from trellis_recipes.data.conversion import Place, choose_conversion
-from trellis_recipes.data.reading import BadRow
+from trellis_recipes.data.row_values import BadRow
 
 ADD = {
     "type": "function",

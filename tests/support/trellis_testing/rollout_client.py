@@ -67,8 +67,8 @@ class BatchServer(RolloutServer):
 
     async def generate_many(self, requests: Sequence[Mapping[str, Any]]) -> AsyncIterator[list[Answer]]:
         self.calls.append(len(requests))
-        async for bunch in answer_many(self.generate, requests):
-            yield bunch
+        async for batch in answer_many(self.generate, requests):
+            yield batch
 
 
 def connect_client(server: RolloutServer, *, full_determinism: bool = False) -> Any:

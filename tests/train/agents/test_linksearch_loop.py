@@ -12,8 +12,8 @@ from trellis_train.agents.episode.tool_calls import render_tool_call
 from trellis_train.agents.linksearch.generate import generate
 from trellis_train.agents.linksearch.loop import LinkSearchLoop
 from trellis_train.agents.linksearch.prompts import LAST_TURN
+from trellis_train.agents.linksearch.query_rows import query_row, read_queries
 from trellis_train.agents.linksearch.reward import compute_reward
-from trellis_train.agents.linksearch.rows import query_row, read_queries
 from trellis_train.agents.linksearch.rubric import Rubric
 
 Row = dict[str, Any]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from trellis_train.agents.linksearch.rows import BadQuery, parse_handles, query_row, read_queries
+from trellis_train.agents.linksearch.query_rows import BadQuery, parse_handles, query_row, read_queries
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from trellis_testing.stand_in_hub import StandInHub
 from trellis_train.agents.linksearch import demonstrations, setup
 from trellis_train.agents.linksearch.generate import generate
 from trellis_train.agents.linksearch.options import Options
-from trellis_train.agents.linksearch.rows import BadQuery
+from trellis_train.agents.linksearch.query_rows import BadQuery
 from trellis_train.agents.linksearch.sources import EVAL, TRAIN, gold_of, read_rows
 from trellis_train.agents.starter import conversation_texts, make_tokenizer, write_model
 

@@ -18,9 +18,9 @@ from trellis_train.agents.tooluse.data.dialogs import make_dialogs
 from trellis_train.agents.tooluse.data.tools import make_tools
 from trellis_train.agents.tooluse.formatting.formatter import format_dialog
 from trellis_train.agents.tooluse.selection.coreset import STRATEGIES, CoresetItem, Strategy, select, terms
+from trellis_train.agents.tooluse.selection.dialog_items import item_of, select_rows
 from trellis_train.agents.tooluse.selection.metrics import measure
 from trellis_train.agents.tooluse.selection.replay import BadBuffer, ReplayBuffer
-from trellis_train.agents.tooluse.selection.rows import item_of, select_rows
 
 Row = dict[str, Any]
 

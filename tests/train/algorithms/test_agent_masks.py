@@ -12,7 +12,7 @@ from trellis_testing.episodes import ScriptedServer, loop_arguments, make_tool_t
 from trellis_train.agents.episode.tool_calls import render_tool_call
 from trellis_train.agents.linksearch.generate import generate
 from trellis_train.agents.linksearch.loop import LinkSearchLoop
-from trellis_train.agents.linksearch.rows import query_row, read_queries
+from trellis_train.agents.linksearch.query_rows import query_row, read_queries
 
 from .conftest import configure
 

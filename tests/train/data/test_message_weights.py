@@ -8,7 +8,7 @@ import pytest
 import torch
 from trellis_contracts.recipe import DataFormat
 from trellis_recipes.data.conversion import Place, choose_conversion
-from trellis_recipes.data.reading import BadRow
+from trellis_recipes.data.row_values import BadRow
 from trellis_train.data.message_weights import weigh
 from trellis_train.data.prepare import prepare
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trellis_contracts.recipe import DataFormat, Engine
-from trellis_contracts.rows import CONVERSIONS
+from trellis_contracts.row_formats import CONVERSIONS
 from trellis_contracts.spec import DataSource, JobSpec, ModelSource
 from trellis_train.data import prepare as module
 from trellis_train.data.prepare import BadData, prepare

@@ -108,7 +108,7 @@ def test_bleu_is_sacrebleus_and_chinese_characters_are_words(custom):
 
 
 def test_a_pattern_that_does_not_end_is_a_failure_of_its_own(custom, monkeypatch):
-    monkeypatch.setattr("trellis_train.evaluate.custom.texts.PATTERN_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("trellis_train.evaluate.custom.text_scorers.PATTERN_TIMEOUT_S", 0.2)
     benchmark = custom({"kind": "regex", "pattern": r"(a|aa|a?a)+(b|c)\1d"})
     [problem] = benchmark.problems()
 

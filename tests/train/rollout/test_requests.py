@@ -14,9 +14,9 @@ Answers = AsyncIterator[list[tuple[int, Any]]]
 class Server:
     """Answers ``x`` with ``-x``, the last request first; negative numbers with an error."""
 
-    def __init__(self, bunch: int = 2, most: int | None = None) -> None:
+    def __init__(self, batch: int = 2, most: int | None = None) -> None:
         self.calls: list[list[int]] = []
-        self._bunch = bunch
+        self._batch = batch
         self._most = most
 
     def send(self, requests: list[Any]) -> Answers:
@@ -25,10 +25,10 @@ class Server:
 
     async def _answers(self, requests: list[Any]) -> Answers:
         places = list(reversed(range(len(requests))))[: self._most]
-        for first in range(0, len(places), self._bunch):
+        for first in range(0, len(places), self._batch):
             await asyncio.sleep(0)
             yield [
-                (place, self._answer(requests[place]["x"])) for place in places[first : first + self._bunch]
+                (place, self._answer(requests[place]["x"])) for place in places[first : first + self._batch]
             ]
 
     @staticmethod

@@ -15,19 +15,19 @@ def many(delays: list[float]) -> list[list[tuple[int, Any]]]:
         return delay
 
     async def ask() -> list[list[tuple[int, Any]]]:
-        return [bunch async for bunch in answer_many(generate, [{"delay": delay} for delay in delays])]
+        return [batch async for batch in answer_many(generate, [{"delay": delay} for delay in delays])]
 
     return asyncio.run(ask())
 
 
 def test_answers_come_as_they_end_and_those_that_end_together_travel_together() -> None:
-    bunches = many([0.2, 0.0, 0.0])
+    batches = many([0.2, 0.0, 0.0])
 
-    assert [sorted(bunch) for bunch in bunches] == [[(1, 0.0), (2, 0.0)], [(0, 0.2)]]
+    assert [sorted(batch) for batch in batches] == [[(1, 0.0), (2, 0.0)], [(0, 0.2)]]
 
 
 def test_an_error_travels_in_the_place_of_its_answer() -> None:
-    answers = dict(answer for bunch in many([0.0, 0.03]) for answer in bunch)
+    answers = dict(answer for batch in many([0.0, 0.03]) for answer in batch)
 
     assert answers[0] == 0.0
     assert isinstance(answers[1], ValueError)

@@ -41,8 +41,8 @@ def test_rows_that_were_never_published_go_and_those_that_are_being_stay(
     platform: Any, dataset: dict[str, Any]
 ) -> None:
     from trellis_data.layout import Layout
-    from trellis_data.versions.rows import files_of
     from trellis_data.versions.store import Entry
+    from trellis_data.versions.version_rows import files_of
 
     store = open_store(platform.settings)
     head = store.version(dataset["head"])

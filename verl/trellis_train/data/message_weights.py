@@ -7,7 +7,7 @@ that of any other turn that only gives context, and templates never see the weig
 from typing import Any
 
 import pyarrow as pa
-from trellis_recipes.data.reading import WEIGHT
+from trellis_recipes.data.row_values import WEIGHT
 
 #: The type of prepared conversations of which some turns have a weight.
 WEIGHED_MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string()), (WEIGHT, pa.int8())]))

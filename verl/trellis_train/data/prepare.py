@@ -17,16 +17,16 @@ from trellis_contracts.attempt import PREPARED_FOLDER, TRAIN_FILE, VALIDATION_FI
 from trellis_contracts.recipe import DataFormat
 from trellis_contracts.spec import DataSource, JobSpec
 from trellis_recipes.data.conversion import Convert, NoConversion, Place, choose_conversion, rename
-from trellis_recipes.data.reading import WEIGHT, BadRow
+from trellis_recipes.data.row_values import WEIGHT, BadRow
 
-from trellis_train.agents.tooluse.training.rows import (
+from trellis_train.agents.tooluse.training.row_selection import (
     MIX_FILE,
     BadSelection,
     choose_rows,
     count_kinds,
     describe_row,
 )
-from trellis_train.agents.tooluse.training.rows import RECIPE as CHOOSING_RECIPE
+from trellis_train.agents.tooluse.training.row_selection import RECIPE as CHOOSING_RECIPE
 from trellis_train.data.message_weights import WEIGHED_MESSAGES
 from trellis_train.data.sources import list_groups, read_rows, unite_schemas
 

@@ -22,15 +22,15 @@ from trellis_contracts.data_tasks import (
     TokensTask,
 )
 from trellis_contracts.recipe import DataFormat
-from trellis_contracts.rows import CONVERSIONS
+from trellis_contracts.row_formats import CONVERSIONS
 from trellis_contracts.token_view import TokenRow, TokenSegment, TokenView
 from trellis_data.layout import Layout
 from trellis_data.versions.records import StoreProblem
-from trellis_data.versions.rows import read_rows
 from trellis_data.versions.store import Store
+from trellis_data.versions.version_rows import read_rows
 from trellis_data.warm_process import serve
 from trellis_recipes.data.conversion import Place, choose_conversion
-from trellis_recipes.data.reading import BadRow
+from trellis_recipes.data.row_values import BadRow
 
 from trellis_train.data.message_weights import WEIGHED_MESSAGES, weigh
 

@@ -10,7 +10,7 @@ from trellis_contracts.dry_run import Probe, RecordedRollout
 from trellis_contracts.recipe import DataFormat, Text
 from trellis_contracts.spec import DataSource
 from trellis_recipes.data.conversion import Place, choose_conversion
-from trellis_recipes.data.reading import BadRow, RowReader
+from trellis_recipes.data.row_values import BadRow, RowReader
 
 from trellis_train.data.sources import list_groups, take_rows
 from trellis_train.rewards.sample import Sample, plain_row

@@ -64,8 +64,8 @@ class RequestBatcher:
     async def _deliver(self, waiting: list[Waiting], answers: Answers) -> None:
         error: Exception = ServerLost(f"a rollout server left requests of {len(waiting)} unanswered")
         try:
-            async for bunch in answers:
-                for place, answer in bunch:
+            async for batch in answers:
+                for place, answer in batch:
                     _settle(waiting[place][1], answer)
         except Exception as failure:  # noqa: BLE001 - it is raised where each request was made
             error = failure

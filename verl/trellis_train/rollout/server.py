@@ -27,5 +27,5 @@ class RolloutServer(vLLMHttpServer):
 
     async def generate_many(self, requests: Sequence[Mapping[str, Any]]) -> AsyncIterator[list[Answer]]:
         """Answer ``requests`` (arguments of :meth:`generate`) as they end."""
-        async for bunch in answer_many(self.generate, requests):
-            yield bunch
+        async for batch in answer_many(self.generate, requests):
+            yield batch

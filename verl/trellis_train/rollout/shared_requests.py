@@ -31,9 +31,9 @@ async def answer_many(
             await news.wait()
             await asyncio.sleep(GATHER_S)
             news.clear()
-            bunch, ended = ended, []
-            sent += len(bunch)
-            yield bunch
+            batch, ended = ended, []
+            sent += len(batch)
+            yield batch
     finally:
         for task in tasks:
             task.cancel()

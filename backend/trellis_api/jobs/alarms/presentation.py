@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 from trellis_contracts.recipe import Text
 
+from trellis_api.jobs.alarms.alarm_texts import TEXTS
 from trellis_api.jobs.alarms.models import Alarm
 from trellis_api.jobs.alarms.placement import NOT_PLACED, describe_alarm
 from trellis_api.jobs.alarms.schemas import AlarmRead, Severity
-from trellis_api.jobs.alarms.texts import TEXTS
 
 _ORDER: tuple[Severity, ...] = ("warning", "critical")
 

@@ -21,7 +21,7 @@ from trellis_api.jobs.evaluating.due import read_order
 from trellis_api.jobs.evaluating.keys import name_best_by, name_score
 from trellis_api.jobs.evaluating.models import OPEN, DueEvaluation, DueState
 from trellis_api.jobs.evaluating.plateau import find_plateau
-from trellis_api.jobs.evaluating.reading import EARLY_STOPPED, explain
+from trellis_api.jobs.evaluating.presentation import EARLY_STOPPED, explain
 from trellis_api.jobs.metric_tables import metric_points
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.stream_schemas import MetricsReported

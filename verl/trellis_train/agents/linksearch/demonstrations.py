@@ -31,7 +31,7 @@ from trellis_train.agents.linksearch.queries import (
     put_in_words,
     read_people,
 )
-from trellis_train.agents.linksearch.rows import read_queries
+from trellis_train.agents.linksearch.query_rows import read_queries
 from trellis_train.agents.linksearch.tools import SCHEMAS, ProfileTools
 
 Manner = Literal["careful", "reads", "hasty", "resigned", "loose", "repeats", "stumbles"]

@@ -12,7 +12,7 @@ from trellis_train.agents.episode.tool_calls import ParsedCall
 from trellis_train.agents.linksearch.calls import RETURN_RESULTS, open_desk
 from trellis_train.agents.linksearch.generate import generate
 from trellis_train.agents.linksearch.queries import NotEnoughQueries
-from trellis_train.agents.linksearch.rows import query_row, read_queries
+from trellis_train.agents.linksearch.query_rows import query_row, read_queries
 from trellis_train.agents.linksearch.tools import SCHEMAS
 
 SPLITS = ("train", "eval")

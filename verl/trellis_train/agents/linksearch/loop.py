@@ -17,7 +17,7 @@ from trellis_train.agents.linksearch.calls import open_desk
 from trellis_train.agents.linksearch.logs import describe_rollout, log_path, write_log
 from trellis_train.agents.linksearch.options import Options
 from trellis_train.agents.linksearch.play import Played, play
-from trellis_train.agents.linksearch.rows import parse_handles
+from trellis_train.agents.linksearch.query_rows import parse_handles
 from trellis_train.agents.linksearch.rubric import assess
 from trellis_train.agents.linksearch.scoring import describe_episode, judge, look_at_first_try, report
 from trellis_train.rollout.synchronous_executor import Inline

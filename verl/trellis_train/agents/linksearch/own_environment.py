@@ -11,7 +11,7 @@ from trellis_train.agents.linksearch import environment
 from trellis_train.agents.linksearch.environment import ROWS_FOLDER, SPLITS, describe_tools
 from trellis_train.agents.linksearch.generate import DATABASE_FILE
 from trellis_train.agents.linksearch.own_database import BadDatabase, copy_database
-from trellis_train.agents.linksearch.rows import BadQuery
+from trellis_train.agents.linksearch.query_rows import BadQuery
 from trellis_train.agents.linksearch.setup import read_handles
 from trellis_train.agents.linksearch.shape import read_shape
 from trellis_train.agents.linksearch.sources import gold_of, read_rows

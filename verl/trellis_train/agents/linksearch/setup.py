@@ -22,7 +22,7 @@ from trellis_train.agents.linksearch.guard import SqlGuard
 from trellis_train.agents.linksearch.options import Options
 from trellis_train.agents.linksearch.own_database import BadDatabase, copy_database, is_indexed
 from trellis_train.agents.linksearch.prompts import system_prompt
-from trellis_train.agents.linksearch.rows import BadQuery
+from trellis_train.agents.linksearch.query_rows import BadQuery
 from trellis_train.agents.linksearch.shape import open_unchanged
 from trellis_train.agents.linksearch.sources import EVAL, TRAIN, gold_of, read_rows
 from trellis_train.agents.linksearch.tools import SCHEMAS

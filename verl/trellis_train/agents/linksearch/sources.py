@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from trellis_train.agents.linksearch.rows import BadQuery, parse_handles, query_row, read_queries
+from trellis_train.agents.linksearch.query_rows import BadQuery, parse_handles, query_row, read_queries
 
 TRAIN, EVAL = "train", "eval"
 HUB_PREFIX = "hub:"

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from trellis_contracts.recipe import DataFormat
 from trellis_contracts.workflows import ContextExceeded, Message
 from trellis_recipes.data.conversion import NoConversion, Place, choose_conversion
-from trellis_recipes.data.reading import BadRow
+from trellis_recipes.data.row_values import BadRow
 
 from trellis_train.agents.tune.isolation import (
     SANDBOX,

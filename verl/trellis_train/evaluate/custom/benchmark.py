@@ -9,7 +9,7 @@ from trellis_contracts.evaluation import BenchmarkTask, ChoiceScorer, Sample, Sc
 
 from trellis_train.evaluate.benchmark import BenchmarkUnusable, HasRemarks, Message, Needs, Problem, Scored
 from trellis_train.evaluate.custom.choices import list_choices
-from trellis_train.evaluate.custom.rows import fill, read_answer, read_prompt
+from trellis_train.evaluate.custom.dataset_samples import fill, read_answer, read_prompt
 from trellis_train.evaluate.custom.scorer import custom_order, open_scorer
 from trellis_train.evaluate.extraction import answer_part
 from trellis_train.evaluate.loading import Row, has_part, load_part

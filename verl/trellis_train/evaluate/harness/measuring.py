@@ -27,7 +27,7 @@ from trellis_evaluation.statistics.summary import count_verdicts
 from trellis_train.evaluate.benchmark import BenchmarkUnusable
 from trellis_train.evaluate.drawing import draw_places
 from trellis_train.evaluate.harness.answers import AnswerLog
-from trellis_train.evaluate.harness.reading import read_samples, read_scores
+from trellis_train.evaluate.harness.harness_results import read_samples, read_scores
 from trellis_train.evaluate.inference import Inference
 from trellis_train.evaluate.manifest import fingerprint
 from trellis_train.evaluate.rendering import choose_chat

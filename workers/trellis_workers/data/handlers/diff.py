@@ -6,7 +6,7 @@ from trellis_contracts.data_tasks import DiffTask
 from trellis_data.versions.differences import compare
 
 from trellis_workers.data.files import ChildTask
-from trellis_workers.data.reading import read_version
+from trellis_workers.data.task_version import read_version
 from trellis_workers.data.tools import Tools
 
 

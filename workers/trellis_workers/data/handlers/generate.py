@@ -11,13 +11,13 @@ from trellis_data.layout import Layout
 from trellis_data.operator import Context
 from trellis_data.pipeline.problem import PipelineProblem
 from trellis_data.versions.records import Provenance, Version
-from trellis_data.versions.rows import files_of
+from trellis_data.versions.version_rows import files_of
 
 from trellis_workers.data.context import make_judges
 from trellis_workers.data.files import ChildTask
-from trellis_workers.data.reading import read_version
 from trellis_workers.data.recording import Content, record
 from trellis_workers.data.served_model import KEY_VARIABLE, serving
+from trellis_workers.data.task_version import read_version
 from trellis_workers.data.tools import Tools
 
 #: In the task's folder: rows, replies and what they cost, from which a task goes on.

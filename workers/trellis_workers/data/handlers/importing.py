@@ -14,8 +14,8 @@ from trellis_data.reading.openai_rows import OpenAiSource
 from trellis_data.reading.quarantine import QUARANTINE_FILE
 from trellis_data.reading.sources import HubSource, LocalSource, S3Source, Source
 from trellis_data.versions.records import Provenance, SourceFile
-from trellis_data.versions.rows import files_of
 from trellis_data.versions.store import Store
+from trellis_data.versions.version_rows import files_of
 
 from trellis_workers.data.files import DRAFT, ChildTask
 from trellis_workers.data.handlers.source_splits import Part, part_by_file, part_by_split

@@ -13,14 +13,14 @@ from trellis_data.pipeline.report import Progress, RunReport
 from trellis_data.pipeline.runner import Options, run
 from trellis_data.pipeline.units import schema_of
 from trellis_data.versions.records import Provenance, Version
-from trellis_data.versions.rows import files_of
 from trellis_data.versions.store import Store
+from trellis_data.versions.version_rows import files_of
 
 from trellis_workers.data.context import make_context
 from trellis_workers.data.files import ChildTask
 from trellis_workers.data.marking import mark_splits, needs_marks
-from trellis_workers.data.reading import read_version
 from trellis_workers.data.recording import Content, record
+from trellis_workers.data.task_version import read_version
 from trellis_workers.data.tools import Tools
 
 #: In the task's folder: what the runner keeps, and the API shows rows from.

@@ -7,11 +7,11 @@ from trellis_data.pipeline.check import stated_layout
 from trellis_data.pipeline.preview import preview
 from trellis_data.pipeline.problem import PipelineProblem
 from trellis_data.pipeline.units import schema_of
-from trellis_data.versions.rows import files_of
+from trellis_data.versions.version_rows import files_of
 
 from trellis_workers.data.context import make_context
 from trellis_workers.data.files import ChildTask
-from trellis_workers.data.reading import read_version
+from trellis_workers.data.task_version import read_version
 from trellis_workers.data.tools import Tools
 
 

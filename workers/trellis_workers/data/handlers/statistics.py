@@ -4,10 +4,10 @@ from typing import Any
 
 from trellis_contracts.data_tasks import StatisticsTask
 from trellis_data.statistics.collect import Depth, summarise
-from trellis_data.versions.rows import files_of
+from trellis_data.versions.version_rows import files_of
 
 from trellis_workers.data.files import ChildTask
-from trellis_workers.data.reading import read_version
+from trellis_workers.data.task_version import read_version
 from trellis_workers.data.tools import Tools
 
 

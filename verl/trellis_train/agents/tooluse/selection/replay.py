@@ -15,7 +15,7 @@ from typing import Any
 from trellis_data.atomic_files import write_atomically
 
 from trellis_train.agents.tooluse.selection.coreset import Strategy, select
-from trellis_train.agents.tooluse.selection.rows import item_of, measure_row
+from trellis_train.agents.tooluse.selection.dialog_items import item_of, measure_row
 
 FORMAT = 1
 Row = Mapping[str, Any]

@@ -23,8 +23,8 @@ from trellis_train.agents.tooluse.formatting.sampling import (
     sample_by_weights,
 )
 from trellis_train.agents.tooluse.formatting.task_types import BadDialog, decide_task_type
+from trellis_train.agents.tooluse.selection.dialog_items import select_rows
 from trellis_train.agents.tooluse.selection.replay import BadBuffer, ReplayBuffer
-from trellis_train.agents.tooluse.selection.rows import select_rows
 
 RECIPE = "agent_sft"
 #: Beside the jobs' folders, so that the next job finds it.

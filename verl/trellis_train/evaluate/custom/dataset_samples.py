@@ -6,7 +6,7 @@ from typing import Any
 
 from trellis_contracts.evaluation import CustomOrder
 from trellis_contracts.recipe import DataFormat
-from trellis_recipes.data.reading import BadRow, RowReader, messages_in
+from trellis_recipes.data.row_values import BadRow, RowReader, messages_in
 
 from trellis_train.evaluate.benchmark import BenchmarkUnusable, Message
 from trellis_train.evaluate.loading import Row

@@ -19,7 +19,7 @@ from trellis_contracts.recipe import DataFormat, Strict
 from trellis_data.batching import read_tables
 from trellis_data.layout import Batch, Layout
 from trellis_data.pipeline.shards import conform
-from trellis_data.texts import any_in_row, texts_of
+from trellis_data.row_texts import any_in_row, texts_of
 from trellis_data.versions.objects import ROWS
 from trellis_data.versions.records import ChunkRef, Split, StoreProblem, Tree, Version
 from trellis_data.versions.store import Store

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 import numpy as np
 import pyarrow as pa
 from sqlmodel import Session
-from trellis_data.reading.columns import describe_type
+from trellis_data.reading.column_types import describe_type
 from trellis_data.versions.records import StoreProblem, Tree
-from trellis_data.versions.rows import Search, find_rows, take_rows
 from trellis_data.versions.store import Store
+from trellis_data.versions.version_rows import Search, find_rows, take_rows
 
 from trellis_api.core.errors import DiskFull, means_no_room
 from trellis_api.core.settings import Settings

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from trellis_contracts.rows import ColumnKind
+from trellis_contracts.row_formats import ColumnKind
 
 from trellis_data.reading.blocks import SourceRow
 from trellis_data.reading.keys import KeyCount

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from trellis_contracts.recipe import DataFormat
-from trellis_contracts.rows import ROLES, role_of
+from trellis_contracts.row_formats import ROLES, role_of
 
 from trellis_recipes.data.tool_calls import BadCalls, offer_tools, write_calls
 

@@ -2526,7 +2526,7 @@ export interface paths {
         };
         /**
          * Read Recipes
-         * @description All recipes, with their knobs and presets.
+         * @description All recipes, with their parameters and presets. The deprecated `knobs` is left out, as it is large.
          */
         get: operations["read_recipes_api_v1_recipes_get"];
         put?: never;
@@ -6164,7 +6164,7 @@ export interface components {
             /** Name */
             name: string;
             /** Parameters */
-            parameters?: components["schemas"]["Knob"][];
+            parameters?: components["schemas"]["Parameter"][];
             /** Sources */
             sources?: {
                 [key: string]: "database" | "rows" | "file";
@@ -6491,9 +6491,10 @@ export interface components {
             id: string;
             /**
              * Is Displaced
-             * @description It makes room for a training and goes on afterwards.
+             * @deprecated
+             * @description Renamed to preempted.
              */
-            is_displaced: boolean;
+            readonly is_displaced?: boolean;
             /**
              * Job Id
              * @description The job that carries it out: its log, metrics and event stream.
@@ -6515,6 +6516,16 @@ export interface components {
                     [key: string]: number | null;
                 };
             };
+            /**
+             * Pending Benchmarks
+             * @description Benchmarks whose files are being brought.
+             */
+            pending_benchmarks: string[];
+            /**
+             * Preempted
+             * @description It makes room for a training and goes on afterwards.
+             */
+            preempted: boolean;
             /** Priority */
             priority: number;
             /** @description Steps are samples. */
@@ -6545,9 +6556,10 @@ export interface components {
             trigger: "person" | "training";
             /**
              * Waits For
-             * @description Benchmarks whose files are being brought.
+             * @deprecated
+             * @description Renamed to pending_benchmarks.
              */
-            waits_for: string[];
+            readonly waits_for?: string[];
         };
         /**
          * EvaluationReference
@@ -7744,7 +7756,7 @@ export interface components {
             };
             /**
              * Params
-             * @description Merged into the original's knobs.
+             * @description Merged into the original's parameters.
              */
             params?: {
                 [key: string]: unknown;
@@ -7838,7 +7850,7 @@ export interface components {
             };
             /**
              * Params
-             * @description Knobs of the recipe.
+             * @description Parameters of the recipe.
              */
             params?: {
                 [key: string]: unknown;
@@ -8137,7 +8149,7 @@ export interface components {
             };
             /**
              * Rewards
-             * @description What a response earns, also where plain knobs say it; empty where nothing is rewarded.
+             * @description What a response earns, also where plain parameters say it; empty where nothing is.
              */
             rewards: components["schemas"]["RewardTerm"][];
             /** @description How the rows of the validation suit; null where some of the training rows are held out. */
@@ -8507,53 +8519,6 @@ export interface components {
              * @default 0.5
              */
             threshold: number;
-        };
-        /**
-         * Knob
-         * @description One parameter that a person may turn.
-         */
-        Knob: {
-            /**
-             * Advanced
-             * @default false
-             */
-            advanced: boolean;
-            /** Auto */
-            auto?: ("batch" | "half_batch" | "passes") | null;
-            /**
-             * Can Be Empty
-             * @default false
-             */
-            can_be_empty: boolean;
-            /** Choices */
-            choices?: string[];
-            /** Default */
-            default: number | boolean | string | null;
-            /** Engine Keys */
-            engine_keys?: string[];
-            /** Exclusive Minimum */
-            exclusive_minimum?: number | null;
-            /**
-             * Group
-             * @default run
-             * @enum {string}
-             */
-            group: "data" | "model" | "optimisation" | "algorithm" | "critic" | "rollout" | "reward" | "agent" | "run";
-            help: components["schemas"]["Text"];
-            /** Maximum */
-            maximum?: number | null;
-            /** Minimum */
-            minimum?: number | null;
-            /** Name */
-            name: string;
-            title: components["schemas"]["Text"];
-            /**
-             * Type
-             * @enum {string}
-             */
-            type: "int" | "float" | "bool" | "str" | "choice" | "rewards" | "environment" | "workflow";
-            /** Unit */
-            unit?: string | null;
         };
         /**
          * Latency
@@ -10023,6 +9988,53 @@ export interface components {
             year: number;
         };
         /**
+         * Parameter
+         * @description One parameter that a person may turn.
+         */
+        Parameter: {
+            /**
+             * Advanced
+             * @default false
+             */
+            advanced: boolean;
+            /** Auto */
+            auto?: ("batch" | "half_batch" | "passes") | null;
+            /**
+             * Can Be Empty
+             * @default false
+             */
+            can_be_empty: boolean;
+            /** Choices */
+            choices?: string[];
+            /** Default */
+            default: number | boolean | string | null;
+            /** Engine Keys */
+            engine_keys?: string[];
+            /** Exclusive Minimum */
+            exclusive_minimum?: number | null;
+            /**
+             * Group
+             * @default run
+             * @enum {string}
+             */
+            group: "data" | "model" | "optimisation" | "algorithm" | "critic" | "rollout" | "reward" | "agent" | "run";
+            help: components["schemas"]["Text"];
+            /** Maximum */
+            maximum?: number | null;
+            /** Minimum */
+            minimum?: number | null;
+            /** Name */
+            name: string;
+            title: components["schemas"]["Text"];
+            /**
+             * Type
+             * @enum {string}
+             */
+            type: "int" | "float" | "bool" | "str" | "choice" | "rewards" | "environment" | "workflow";
+            /** Unit */
+            unit?: string | null;
+        };
+        /**
          * ParameterImportance
          * @description How much of the difference between runs a parameter accounts for.
          */
@@ -10230,7 +10242,7 @@ export interface components {
         };
         /**
          * Preset
-         * @description Knob values and engine overrides that suit one size of machine.
+         * @description Parameter values and engine overrides that suit one size of machine.
          */
         Preset: {
             /** Gpus */
@@ -10789,13 +10801,24 @@ export interface components {
              * @default false
              */
             is_experimental: boolean;
-            /** Knobs */
-            knobs: components["schemas"]["Knob"][];
+            /**
+             * Knobs
+             * @deprecated
+             * @description Renamed to parameters.
+             */
+            readonly knobs?: components["schemas"]["Parameter"][];
             paper?: components["schemas"]["Paper"] | null;
+            /** Parameters */
+            parameters: components["schemas"]["Parameter"][];
             /** Presets */
             presets: components["schemas"]["Preset"][];
+            row_format: components["schemas"]["DataFormat"];
             title: components["schemas"]["Text"];
-            trains_on: components["schemas"]["DataFormat"];
+            /**
+             * @deprecated
+             * @description Renamed to row_format.
+             */
+            readonly trains_on?: components["schemas"]["DataFormat"];
         };
         /**
          * RecipeList
@@ -12246,10 +12269,10 @@ export interface components {
              */
             made_examples: number;
             /**
-             * Most Similar
+             * Max Rouge L
              * @default 0.7
              */
-            most_similar: number;
+            max_rouge_l: number;
             /**
              * Patience
              * @default 24
@@ -12383,7 +12406,7 @@ export interface components {
             };
             /**
              * Params
-             * @description Knobs of the recipe.
+             * @description Parameters of the recipe.
              */
             params?: {
                 [key: string]: unknown;
@@ -16937,7 +16960,12 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Also where the same was computed before. */
-                anew?: boolean;
+                refresh?: boolean;
+                /**
+                 * @deprecated
+                 * @description Renamed to `refresh`.
+                 */
+                anew?: boolean | null;
             };
             header?: never;
             path: {

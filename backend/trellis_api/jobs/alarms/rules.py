@@ -207,7 +207,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="rollout_mismatch",
         severity="critical",
-        basis="The mean importance weight between trainer and sampler is outside 0.5 to 2, or NaN or "
+        basis="The mean importance weight between trainer and rollout engine is outside 0.5 to 2, or NaN or "
         "infinite, for 2 steps. Its expectation is 1 when both compute the same policy.",
         keys=("training/rollout_importance_weight_mean", "rollout_corr/rollout_is_mean"),
         judge=judgements.judge_outside(low=0.5, high=2.0),
@@ -217,7 +217,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="rollout_mismatch",
         severity="critical",
-        basis="Probabilities of trainer and sampler correlate below 0.9 while they differ by more than "
+        basis="Probabilities of trainer and rollout engine correlate below 0.9, and they differ by more than "
         "0.02 on average, for 3 steps (0.9 is where MiniMax-M1 stopped learning: arXiv:2506.13585, 3.2).",
         keys=(_CORRELATION, _DIFFERENCES),
         track=_CORRELATION,

@@ -1,4 +1,4 @@
-"""What an alarm says to people, and what to try: knobs by their names in the launch form."""
+"""What an alarm says to people, and what to try: parameters by their names in the launch form."""
 
 from dataclasses import dataclass
 
@@ -112,16 +112,18 @@ TEXTS: dict[str, AlarmTexts] = {
         ),
     ),
     "rollout_mismatch": AlarmTexts(
-        title=Text(en="Sampler and trainer disagree about probabilities", zh="采样器与训练器的概率不一致"),
+        title=Text(
+            en="Rollout engine and trainer disagree about probabilities", zh="推理引擎与训练器的概率不一致"
+        ),
         advice=Text(
             en="The importance weights are biased or not finite, and updates follow a policy that did not "
-            "sample the data. Give the sampler the trainer's precision (rollout.dtype), leave top_p at 1, "
-            "and check that quantisation is off and the weights are synchronised after each step; on MoE "
-            "models turn router replay on. Where the sampler has to be less exact, set importance_correction "
-            "to token. Weights that are NaN or infinite come of probabilities that are broken on one side: "
-            "resume from a checkpoint before this step.",
+            "sample the data. Give the rollout engine the trainer's precision (rollout.dtype), leave top_p "
+            "at 1, and check that quantisation is off and the weights are synchronised after each step; on "
+            "MoE models turn router replay on. Where the rollout engine has to be less exact, set "
+            "importance_correction to token. Weights that are NaN or infinite come of probabilities "
+            "that are broken on one side: resume from a checkpoint before this step.",
             zh="重要性权重有偏或不是有限数值，更新所依据的策略并非采样所用的策略。"
-            "请让采样器与训练器使用相同精度（rollout.dtype），"
+            "请让推理引擎与训练器使用相同精度（rollout.dtype），"
             "将 top_p 保持为 1，确认未启用量化且每步之后权重已同步；对 MoE 模型请启用路由回放。"
             "若采样精度只能较低，请将 importance_correction 设为 token。"
             "若权重为 NaN 或无穷大，说明其中一侧的概率已失常，请从这一步之前的检查点继续。",

@@ -218,7 +218,7 @@ def test_one_that_cannot_be_made_says_why_and_is_made_again_when_asked(
     failed = client.get(f"/environments/{environment_id}").json()
 
     assert (failed["state"], failed["cause"], failed["can_retry"]) == ("failed", "bad_request", True)
-    assert "make more profiles" in failed["reason"]
+    assert "generate more profiles" in failed["reason"]
     again = client.post(f"/environments/{environment_id}/retry").json()
     assert (again["state"], again["reason"]) == ("queued", None)
 

@@ -200,7 +200,7 @@ def test_a_damaged_gguf_file_says_so(settings: Settings, database: Database, add
 
     fetch.fetch_model(settings, database, model_id=model_id)
 
-    assert "'broken.gguf' is no readable GGUF file" in (read(database, model_id).state_reason or "")
+    assert "'broken.gguf' is not a readable GGUF file" in (read(database, model_id).state_reason or "")
 
 
 def test_a_conversion_that_does_not_fit_on_the_disk_is_not_begun(

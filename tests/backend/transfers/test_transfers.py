@@ -258,4 +258,4 @@ def test_a_model_that_gguf_cannot_hold_is_named(
 
     found = read(client, transfer)
     assert (found["state"], found["result"]) == ("failed", None)
-    assert "which a GGUF file needs" in found["reason"]
+    assert "which GGUF needs" in found["reason"]

@@ -139,7 +139,7 @@ def test_a_failed_run_reports_its_cause(start: Any, platform: Any) -> None:
     outcome = read_outcome(platform)
     assert exit_code == 1
     assert (outcome.outcome, outcome.cause, outcome.exit_code) == ("failed", "missing_column", 1)
-    assert outcome.reason == "The training data lack the column 'reward_model'."
+    assert outcome.reason == "The training data is missing the column 'reward_model'."
 
 
 def test_bad_data_fail_the_run_before_the_engine_starts(start: Any, platform: Any) -> None:

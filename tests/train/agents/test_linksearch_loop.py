@@ -261,7 +261,7 @@ def test_no_log_is_written_unless_asked_for(environment: Path, query: Row, tmp_p
 
 
 def test_a_missing_database_is_told_of_before_any_episode(query: Row, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="no database of profiles"):
+    with pytest.raises(FileNotFoundError, match="profile database not found"):
         play(tmp_path, query, [])
 
 

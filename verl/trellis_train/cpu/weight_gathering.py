@@ -56,7 +56,7 @@ def merged_weights(module: Any) -> Iterator[tuple[str, Tensor]]:
     layers = {name: layer for name, layer in module.named_modules() if isinstance(layer, LoraLayer)}
     for name, layer in layers.items():
         if layer.use_dora.get(ADAPTER) or getattr(layer, "fan_in_fan_out", False):
-            raise ValueError(f"an adapter of this kind cannot be added to {name}")
+            raise ValueError(f"this kind of adapter cannot be applied to {name}")
     added = {
         f"{name}.base_layer.weight": (
             layer.scaling[ADAPTER],
@@ -67,7 +67,7 @@ def merged_weights(module: Any) -> Iterator[tuple[str, Tensor]]:
     }
     for base, (_, *parts) in added.items():
         if not state.keys() >= {base, *parts}:
-            raise ValueError(f"an adapter adds to what is no linear layer: {base}")
+            raise ValueError(f"the adapter targets a module that is not a linear layer: {base}")
     names = normalize_peft_param_name({name: name for name in state})
     for name, source in convert_weight_keys(names, module).items():
         weight = _whole(state[source])

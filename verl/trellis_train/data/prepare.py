@@ -86,7 +86,7 @@ def prepare(spec: JobSpec, out_dir: str | Path | None = None) -> PreparedData:
     total = _count_rows(spec.train_data)
     held_out = 0 if spec.validation_data else int(spec.params.get("validation_rows") or 0)
     if held_out >= total:
-        raise BadData(f"{held_out} rows cannot be held out for validation: the dataset has {total}.")
+        raise BadData(f"Cannot hold out {held_out} rows for validation: the dataset only has {total}.")
     train_path, validation_path = folder / TRAIN_FILE, folder / VALIDATION_FILE
     kept = total - held_out
     if spec.recipe == CHOOSING_RECIPE:
@@ -116,7 +116,7 @@ def _convert_chosen(spec: JobSpec, source: DataSource, target: Path, stop: int) 
     try:
         chosen = choose_rows(rows, spec)
     except BadSelection as error:
-        raise BadData(f"Rows of dataset {source.dataset_id} cannot be chosen: {error}.") from error
+        raise BadData(f"Cannot select rows of dataset {source.dataset_id}: {error}.") from error
     mix = {"rows": len(chosen), "task_types": count_kinds(chosen)}
     target.with_name(MIX_FILE).write_text(json.dumps(mix))
     table = pa.Table.from_pylist(

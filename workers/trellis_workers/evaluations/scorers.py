@@ -38,6 +38,6 @@ def _copy(file_id: str, path: Path) -> None:
     with read() as session:
         file = FILES.find(session, file_id)
     if file is None:
-        raise UnknownRewardFile(f"There is no reward file '{file_id}' (any more).")
+        raise UnknownRewardFile(f"The reward file '{file_id}' no longer exists.")
     path.parent.mkdir(parents=True, exist_ok=True)
     write_private(path, file.code)

@@ -78,7 +78,7 @@ def launch_queued() -> None:
         _launch_admitted(ray)
     except RayAwayError as error:
         # Nothing is lost: the rows wait, and the next sweep comes in seconds.
-        logger.warning("the Ray cluster is away, jobs wait: %s", error)
+        logger.warning("the Ray cluster is unreachable, jobs stay queued: %s", error)
 
 
 def _has_work() -> bool:
@@ -120,7 +120,7 @@ def _take_up_stale_launches(ray: RayJobs) -> None:
         with write() as session:
             claim = service.reclaim_launch(session, job_id=job.id, attempt=job.attempt)
         if claim is not None:
-            logger.warning("job %s: its launch was interrupted, taken up again", job.id)
+            logger.warning("job %s: its launch was interrupted, retrying", job.id)
             _launch(ray, claim)
 
 
@@ -147,7 +147,7 @@ def _launch(ray: RayJobs, claim: Claim) -> None:
         metadata={METADATA_ROOT: str(settings.data_root), "job_id": job.id, "name": job.name},
     )
     logger.info(
-        "job %s: attempt %d %s", job.id, job.attempt, "submitted" if is_new else "was submitted before"
+        "job %s: attempt %d %s", job.id, job.attempt, "submitted" if is_new else "was already submitted"
     )
 
 
@@ -157,7 +157,7 @@ def build_entrypoint(python: Path, spec_path: Path) -> str:
 
 
 def _settle_failed(job: Job, reason: str, cause: str) -> None:
-    logger.warning("job %s cannot be launched: %s", job.id, reason)
+    logger.warning("job %s could not be launched: %s", job.id, reason)
     with write() as session:
         service.settle(
             session, job_id=job.id, attempt=job.attempt, state=JobState.FAILED, reason=reason, cause=cause

@@ -123,7 +123,7 @@ def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path, content: str
     file.write_text(content)
     with pytest.raises(ValueError, match=r"^Invalid configuration: "):
         load_config(file)
-    with pytest.raises(ValueError, match="there is no file"):
+    with pytest.raises(ValueError, match="file not found"):
         load_config(tmp_path / "none.yaml")
 
 

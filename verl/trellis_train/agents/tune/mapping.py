@@ -140,7 +140,7 @@ def warn_unused(keys: list[str]) -> None:
     new = [key for key in keys if key not in _warned]
     if new:
         _warned.update(new)
-        log.warning("Accepted, but without effect here: %s", ", ".join(new))
+        log.warning("Accepted but has no effect here: %s", ", ".join(new))
 
 
 def _find_unused(set_keys: frozenset[str], platform: str) -> list[str]:

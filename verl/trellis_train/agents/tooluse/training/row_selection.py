@@ -87,7 +87,7 @@ def choose_rows(rows: Sequence[Row], spec: JobSpec) -> list[Row]:
     except (BadWeights, BadBuffer, ValueError) as error:
         raise BadSelection(str(error)) from error
     if not chosen:
-        raise BadSelection("no row is left to train on: none is of the kinds that are asked for")
+        raise BadSelection("no rows left to train on: no row has one of the selected task types")
     return chosen
 
 
@@ -111,7 +111,7 @@ def _focus(rows: Sequence[Row], parameters: Mapping[str, Any]) -> list[Row]:
     tags = [tag.strip() for tag in str(parameters.get("focus_tags") or "").split(",") if tag.strip()]
     unknown = [tag for tag in tags if tag not in TASK_TYPES]
     if unknown:
-        raise BadSelection(f"there is no kind of task '{unknown[0]}'; there are {', '.join(TASK_TYPES)}")
+        raise BadSelection(f"unknown task type '{unknown[0]}'; choose from {', '.join(TASK_TYPES)}")
     return [row for row in rows if not tags or row["task_type"] in tags]
 
 
@@ -121,7 +121,7 @@ def _mix(rows: list[Row], parameters: Mapping[str, Any], seed: int) -> list[Row]
     available = Counter(cast("TaskType", row["task_type"]) for row in rows)
     weights = {name: float(parameters[f"weight_{name}"]) for name in TASK_TYPES if available[name]}
     if not any(weights.values()):
-        raise BadSelection("the weights leave no kind of task that the dataset has")
+        raise BadSelection("the weights select no task type that is in the dataset")
     if not parameters.get("use_coreset_selection"):
         count = largest_exact_count(weights, available) if limit is None else int(limit)
         return sample_by_weights(rows, weights, count=count, seed=seed)
@@ -161,7 +161,7 @@ def _replay(new: list[Row], spec: JobSpec, seed: int) -> list[Row]:
         return kept
     name = str(spec.params["continual_buffer"])
     if not _BUFFER_NAME.fullmatch(name):
-        raise BadSelection(f"'{name}' names no buffer: letters, digits, - and _, at most 64")
+        raise BadSelection(f"invalid buffer name '{name}': use up to 64 letters, digits, - and _")
     path = job_folder.parent / REPLAY_FOLDER / f"{name}.json"
     buffer = ReplayBuffer.open(
         path,

@@ -43,6 +43,7 @@ def test_every_test_file_is_in_exactly_one_part() -> None:
     assert {path.partition("::")[0] for path in split} == {
         "tests/proof/test_linksearch_learns.py",
         "tests/proof/pretrained/test_pretrained_demo.py",
+        "tests/proof/pretrained/test_pretrained_evaluation.py",
         PRETRAINED_RL,
     }
     assert set(found) == list_test_files()

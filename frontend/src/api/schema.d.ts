@@ -1949,6 +1949,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/{job_id}/system": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What the machines measured while a job ran
+         * @description Processors, memory, disks, network and GPUs of the nodes, with the times of attempts and steps.
+         */
+        get: operations["read_system_api_v1_jobs__job_id__system_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/models": {
         parameters: {
             query?: never;
@@ -3818,6 +3838,26 @@ export interface components {
              * @default
              */
             note: string;
+        };
+        /**
+         * AttemptSpan
+         * @description When an attempt ran.
+         */
+        AttemptSpan: {
+            /**
+             * Finished At
+             * @description Null while it runs.
+             */
+            finished_at: string | null;
+            /**
+             * First Step
+             * @description The first step that it reported and that still counts.
+             */
+            first_step: number | null;
+            /** Number */
+            number: number;
+            /** Started At */
+            started_at: string | null;
         };
         /**
          * BenchmarkEstimate
@@ -6048,6 +6088,22 @@ export interface components {
          */
         Engine: "verl-ppo" | "verl-sft" | "trl" | "export" | "retrieval" | "evaluate" | "serve";
         /**
+         * EngineLoad
+         * @description What a rollout engine said of itself during a step. Lists have one entry a look.
+         */
+        EngineLoad: {
+            /** At S */
+            at_s: number[];
+            /** Kv Cache */
+            kv_cache: number[];
+            /** Name */
+            name: string;
+            /** Running */
+            running: number[];
+            /** Waiting */
+            waiting: number[];
+        };
+        /**
          * EngineSettings
          * @description The vLLM engine of an evaluation.
          */
@@ -7612,7 +7668,7 @@ export interface components {
             /** Attempt */
             attempt: number;
             /** Events */
-            events: (components["schemas"]["MetricsEvent"] | components["schemas"]["LogEvent"] | components["schemas"]["RolloutsEvent"] | components["schemas"]["CheckpointEvent"] | components["schemas"]["ProgressEvent"] | components["schemas"]["ManifestEvent"] | components["schemas"]["ServingEvent"] | components["schemas"]["OutcomeEvent"])[];
+            events: (components["schemas"]["MetricsEvent"] | components["schemas"]["LogEvent"] | components["schemas"]["RolloutsEvent"] | components["schemas"]["TimelineEvent"] | components["schemas"]["CheckpointEvent"] | components["schemas"]["ProgressEvent"] | components["schemas"]["ManifestEvent"] | components["schemas"]["ServingEvent"] | components["schemas"]["OutcomeEvent"])[];
             /** Sequence */
             sequence: number;
         };
@@ -8298,6 +8354,33 @@ export interface components {
          * @enum {string}
          */
         JobState: "queued" | "launching" | "running" | "stopping" | "stopped" | "succeeded" | "failed" | "crashed";
+        /**
+         * JobSystemRead
+         * @description What the nodes measured while a job ran.
+         */
+        JobSystemRead: {
+            /** Attempts */
+            attempts: components["schemas"]["AttemptSpan"][];
+            /**
+             * Nodes
+             * @description All nodes of the platform; samples are kept a week.
+             */
+            nodes: components["schemas"]["NodeSamples"][];
+            /**
+             * Since
+             * @description Null before the first attempt has begun.
+             */
+            since: string | null;
+            /** @description Empty where they were not recorded. */
+            step_times: components["schemas"]["StepTimes"];
+            /**
+             * Stretch S
+             * @description Seconds that one entry of the columns stands for.
+             */
+            stretch_s: number | null;
+            /** Until */
+            until: string | null;
+        };
         /**
          * JobUpdate
          * @description What to change of a job; what is not given stays as it is.
@@ -10351,6 +10434,11 @@ export interface components {
              */
             growth_bytes: number | null;
             /**
+             * Growth Bytes Per H
+             * @description That growth over the time between the two thirds.
+             */
+            growth_bytes_per_h: number | null;
+            /**
              * Is Alive
              * @description Whether it was there in the node's last look at processes.
              */
@@ -10366,8 +10454,13 @@ export interface components {
              */
             job_id: string | null;
             /**
+             * Job Name
+             * @description Null where the job was deleted.
+             */
+            job_name: string | null;
+            /**
              * Memory
-             * @description Resident bytes, once a minute.
+             * @description Resident bytes, once a minute; of a long range every nth look.
              */
             memory: number[];
             /**
@@ -12543,6 +12636,21 @@ export interface components {
             seconds: number;
         };
         /**
+         * StepTimes
+         * @description When steps were measured, in columns; of a long run every nth step.
+         */
+        StepTimes: {
+            /** At */
+            at: string[];
+            /**
+             * Attempts
+             * @description The attempt that ran each step.
+             */
+            attempts: number[];
+            /** Steps */
+            steps: number[];
+        };
+        /**
          * StopRule
          * @description Stop runs that are worse than others at the same step.
          */
@@ -13120,6 +13228,78 @@ export interface components {
             slot_hours: number;
             /** Step S */
             step_s: number;
+        };
+        /**
+         * TimelineEvent
+         * @description What the processes of a run did during one step. Told of a bounded number of steps.
+         */
+        TimelineEvent: {
+            /** Duration S */
+            duration_s: number;
+            /** Engines */
+            engines?: components["schemas"]["EngineLoad"][];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "timeline";
+            /** Lanes */
+            lanes: components["schemas"]["TimelineLane"][];
+            /**
+             * Response Count
+             * @default 0
+             */
+            response_count: number;
+            /** Responses */
+            responses?: components["schemas"]["TimelineResponse"][];
+            /**
+             * Started At
+             * Format: date-time
+             */
+            started_at: string;
+            /** Step */
+            step: number;
+            /**
+             * Time
+             * Format: date-time
+             */
+            time: string;
+        };
+        /**
+         * TimelineLane
+         * @description One process of a run during a step.
+         */
+        TimelineLane: {
+            /** Name */
+            name: string;
+            /** Spans */
+            spans: components["schemas"]["TimelineSpan"][];
+        };
+        /**
+         * TimelineResponse
+         * @description The life of one sampled response: from its first request to its score.
+         */
+        TimelineResponse: {
+            /** End S */
+            end_s: number;
+            /** Group */
+            group: string;
+            /** Start S */
+            start_s: number;
+            /** Tokens */
+            tokens: number;
+        };
+        /**
+         * TimelineSpan
+         * @description What one process did from one moment to another, in seconds since the step began.
+         */
+        TimelineSpan: {
+            /** End S */
+            end_s: number;
+            /** Phase */
+            phase: string;
+            /** Start S */
+            start_s: number;
         };
         /**
          * ToDataset
@@ -22142,6 +22322,74 @@ export interface operations {
             };
         };
     };
+    read_system_api_v1_jobs__job_id__system_get: {
+        parameters: {
+            query?: {
+                /** @description Default: the start of the run. */
+                since?: string | null;
+                /** @description Default: its end, or now. */
+                until?: string | null;
+                /** @description Stretches to average over. */
+                max_points?: number;
+                /** @description Of this node alone. */
+                node?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobSystemRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     list_models_api_v1_models_get: {
         parameters: {
             query?: {
@@ -23258,6 +23506,8 @@ export interface operations {
                 until?: string | null;
                 /** @description Stretches to average over. */
                 max_points?: number;
+                /** @description Of this node alone. */
+                node?: string | null;
             };
             header?: never;
             path?: never;
@@ -23310,6 +23560,14 @@ export interface operations {
                 since?: string | null;
                 /** @description Default: now. */
                 until?: string | null;
+                /** @description At most so many looks a process. */
+                max_points?: number;
+                /** @description At most so many processes. */
+                limit?: number;
+                /** @description That work for this job. */
+                job_id?: string | null;
+                /** @description Only those that grow, or that do not. */
+                is_growing?: boolean | null;
             };
             header?: never;
             path?: never;

@@ -215,6 +215,7 @@ export default {
     charts: 'Charts',
     logs: 'Logs',
     rollouts: 'Rollouts',
+    system: 'System',
     checkpoints: 'Checkpoints',
     configuration: 'Configuration',
     manifest: 'Manifest',

@@ -214,6 +214,7 @@ export default {
     charts: '图表',
     logs: '日志',
     rollouts: '采样',
+    system: '系统',
     checkpoints: '检查点',
     configuration: '配置',
     manifest: '清单',

@@ -21,7 +21,7 @@ Outcome = Literal["succeeded", "stopped", "failed", "crashed"]
 #: Tokens of one response that are told at most.
 MAX_TRACED_TOKENS = 256
 #: Of the timeline of one step: processes, spans of each, and responses.
-MAX_LANES = 256
+MAX_LANES = 64
 MAX_SPANS = 500
 MAX_TIMED_RESPONSES = 512
 
@@ -123,24 +123,12 @@ class TimelineLane(Strict):
 
 
 class TimelineResponse(Strict):
-    """The life of one sampled response: from its first request to its score."""
+    """The life of one sampled response: from its first request to its last token, tools included."""
 
     group: str = Field(max_length=256)
     start_s: float = Field(allow_inf_nan=False)
     end_s: float = Field(allow_inf_nan=False)
     tokens: int = Field(ge=0)
-
-
-class EngineLoad(Strict):
-    """What a rollout engine said of itself during a step. Lists have one entry a look."""
-
-    name: str = Field(max_length=100)
-    at_s: list[float] = Field(max_length=MAX_SPANS)
-    #: Requests that are computed, and those that wait for room.
-    running: list[int] = Field(max_length=MAX_SPANS)
-    waiting: list[int] = Field(max_length=MAX_SPANS)
-    #: Share of the KV cache in use, 0 to 1.
-    kv_cache: list[float] = Field(max_length=MAX_SPANS)
 
 
 class TimelineEvent(Strict):
@@ -156,7 +144,6 @@ class TimelineEvent(Strict):
     responses: list[TimelineResponse] = Field(default_factory=list, max_length=MAX_TIMED_RESPONSES)
     #: All that were measured.
     response_count: int = Field(default=0, ge=0)
-    engines: list[EngineLoad] = Field(default_factory=list, max_length=MAX_LANES)
 
 
 class CheckpointEvent(Strict):

@@ -1969,6 +1969,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/{job_id}/timeline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One step span by span
+         * @description Spans are kept of up to 200 steps spread over a run: those of the nearest one; null without any.
+         */
+        get: operations["read_timeline_api_v1_jobs__job_id__timeline_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{job_id}/timing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Where the time of the steps went
+         * @description Seconds by phase over all steps, and the phases that limit the run.
+         */
+        get: operations["read_timing_api_v1_jobs__job_id__timing_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/models": {
         parameters: {
             query?: never;
@@ -4079,6 +4119,47 @@ export interface components {
             step: number | null;
         };
         /**
+         * Bottleneck
+         * @description What limits a run, and the figures that say so.
+         */
+        Bottleneck: {
+            /**
+             * Group
+             * @description The group of phases that takes most of the time.
+             */
+            group: string;
+            /**
+             * Longest Response
+             * @description Mean over steps of the longest response's time over the median one's; null where unknown.
+             */
+            longest_response: number | null;
+            /**
+             * Phases
+             * @description The phases of the group, the longest first.
+             */
+            phases: string[];
+            /**
+             * Seconds
+             * @description Of a step, on average.
+             */
+            seconds: number;
+            /**
+             * Share
+             * @description Of the time that was measured, 0 to 1.
+             */
+            share: number;
+            /**
+             * Steps
+             * @description Steps that were measured.
+             */
+            steps: number;
+            /**
+             * Tail Share
+             * @description Of generation, the time after nine tenths of the responses had ended; null where unknown.
+             */
+            tail_share: number | null;
+        };
+        /**
          * Budget
          * @description When no more runs begin.
          */
@@ -6087,22 +6168,6 @@ export interface components {
          * @enum {string}
          */
         Engine: "verl-ppo" | "verl-sft" | "trl" | "export" | "retrieval" | "evaluate" | "serve";
-        /**
-         * EngineLoad
-         * @description What a rollout engine said of itself during a step. Lists have one entry a look.
-         */
-        EngineLoad: {
-            /** At S */
-            at_s: number[];
-            /** Kv Cache */
-            kv_cache: number[];
-            /** Name */
-            name: string;
-            /** Running */
-            running: number[];
-            /** Waiting */
-            waiting: number[];
-        };
         /**
          * EngineSettings
          * @description The vLLM engine of an evaluation.
@@ -10097,6 +10162,42 @@ export interface components {
             path: string;
         };
         /**
+         * PhaseColumn
+         * @description One phase of the steps, over all of them.
+         */
+        PhaseColumn: {
+            /**
+             * Group
+             * @description generation, scoring, log_probs, update, weight_sync, waiting, data, validation, checkpoint or other.
+             */
+            group: string;
+            /**
+             * In Step
+             * @description Whether it is part of a step; validations are not.
+             */
+            in_step: boolean;
+            /**
+             * Phase
+             * @description Under the engine's name: gen, old_log_prob, update_actor …
+             */
+            phase: string;
+            /**
+             * Seconds
+             * @description Mean over the steps of each stretch.
+             */
+            seconds: number[];
+            /**
+             * Share
+             * @description Of the time of all steps and of what is beside them, 0 to 1.
+             */
+            share: number;
+            /**
+             * Total S
+             * @description Of all steps together.
+             */
+            total_s: number;
+        };
+        /**
          * Pipeline
          * @description What is to be done to some rows, in order.
          */
@@ -13236,8 +13337,6 @@ export interface components {
         TimelineEvent: {
             /** Duration S */
             duration_s: number;
-            /** Engines */
-            engines?: components["schemas"]["EngineLoad"][];
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -13276,8 +13375,37 @@ export interface components {
             spans: components["schemas"]["TimelineSpan"][];
         };
         /**
+         * TimelineRead
+         * @description One step span by span. Seconds count from its beginning.
+         */
+        TimelineRead: {
+            /** Attempt */
+            attempt: number;
+            /** Duration S */
+            duration_s: number;
+            /**
+             * Lanes
+             * @description One a process, in the order of start.
+             */
+            lanes: components["schemas"]["TimelineLane"][];
+            /** Response Count */
+            response_count: number;
+            /**
+             * Responses
+             * @description Of many, the longest and some of the others.
+             */
+            responses: components["schemas"]["TimelineResponse"][];
+            /**
+             * Started At
+             * Format: date-time
+             */
+            started_at: string;
+            /** Step */
+            step: number;
+        };
+        /**
          * TimelineResponse
-         * @description The life of one sampled response: from its first request to its score.
+         * @description The life of one sampled response: from its first request to its last token, tools included.
          */
         TimelineResponse: {
             /** End S */
@@ -13300,6 +13428,41 @@ export interface components {
             phase: string;
             /** Start S */
             start_s: number;
+        };
+        /**
+         * TimingRead
+         * @description Where the time of a job's steps went.
+         */
+        TimingRead: {
+            /** @description Null where no step was measured. */
+            bottleneck: components["schemas"]["Bottleneck"] | null;
+            /**
+             * First Steps
+             * @description First step of each stretch of the columns.
+             */
+            first_steps: number[];
+            /** Last Steps */
+            last_steps: number[];
+            /**
+             * Phases
+             * @description Parts of a step in the order in which they run.
+             */
+            phases: components["schemas"]["PhaseColumn"][];
+            /**
+             * Step S
+             * @description Whole step, mean over each stretch.
+             */
+            step_s: number[];
+            /**
+             * Steps
+             * @description Steps that were measured.
+             */
+            steps: number;
+            /**
+             * Timeline Steps
+             * @description Steps whose spans were kept, for `/timelines`.
+             */
+            timeline_steps: number[];
         };
         /**
          * ToDataset
@@ -22350,6 +22513,130 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["JobSystemRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_timeline_api_v1_jobs__job_id__timeline_get: {
+        parameters: {
+            query?: {
+                /** @description Default the newest one. */
+                step?: number | null;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TimelineRead"] | null;
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_timing_api_v1_jobs__job_id__timing_get: {
+        parameters: {
+            query?: {
+                /** @description Stretches to average over. */
+                max_stretches?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TimingRead"];
                 };
             };
             /** @description Not logged in */

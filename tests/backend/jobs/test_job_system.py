@@ -79,17 +79,21 @@ def test_a_job_that_has_not_begun_has_no_range(client: TestClient, make_job: Cal
     assert (found["since"], found["nodes"], found["attempts"]) == (None, [], [])
 
 
-def test_a_step_that_is_run_again_has_its_last_time(
-    client: TestClient, make_launched: Callable[..., Any]
+def test_a_step_has_the_time_of_its_first_report_and_after_a_resume_the_new_one(
+    database: Database, client: TestClient, make_launched: Callable[..., Any]
 ) -> None:
     launched = make_launched()
     send(client, launched, metrics(1, NOW), metrics(1, NOW + timedelta(seconds=9)))
     send(client, launched, metrics(1, NOW + timedelta(seconds=20)), sequence=2)
 
-    times = read(client, launched.job_id)["step_times"]
+    before = read(client, launched.job_id)["step_times"]
+    with database.write() as session:
+        store.write_times(session, job_id=launched.job_id, attempt=2, times=[(1, NOW.timestamp() + 60)])
+    after = read(client, launched.job_id)["step_times"]
 
-    assert (times["steps"], len(times["at"])) == ([1], 1)
-    assert datetime.fromisoformat(times["at"][0]) == NOW + timedelta(seconds=20)
+    assert [datetime.fromisoformat(at) for at in before["at"]] == [NOW]
+    assert [datetime.fromisoformat(at) for at in after["at"]] == [NOW + timedelta(seconds=60)]
+    assert after["attempts"] == [2]
 
 
 def test_steps_of_a_long_run_are_thinned_out_and_those_behind_a_checkpoint_forgotten(

@@ -17,17 +17,25 @@ Moment = tuple[int, float]
 
 
 def write_times(session: Session, *, job_id: str, attempt: int, times: Sequence[Moment]) -> None:
-    """Note when steps were measured. The caller holds the job's lock."""
-    newest = dict(times)
-    if not newest:
+    """Note when steps were measured first by this attempt. The caller holds the job's lock.
+
+    What belongs to a step may be reported later, with its checkpoint.
+    """
+    first: dict[int, float] = {}
+    for step, at in times:
+        first.setdefault(step, at)
+    if not first:
         return
-    is_again = (col(StepTime.job_id) == job_id, col(StepTime.step).in_(newest))
-    session.exec(delete(StepTime).where(*is_again))
+    is_asked = (col(StepTime.job_id) == job_id, col(StepTime.step).in_(first))
+    session.exec(delete(StepTime).where(*is_asked, col(StepTime.attempt) != attempt))
+    known = set(session.exec(select(StepTime.step).where(*is_asked)))
     rows = [
         {"job_id": job_id, "step": step, "attempt": attempt, "at": datetime.fromtimestamp(at, UTC)}
-        for step, at in newest.items()
+        for step, at in first.items()
+        if step not in known
     ]
-    session.connection().execute(insert(StepTime), rows)
+    if rows:
+        session.connection().execute(insert(StepTime), rows)
 
 
 def write_timeline(session: Session, *, job_id: str, attempt: int, event: TimelineEvent) -> None:

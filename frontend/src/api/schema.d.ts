@@ -4130,7 +4130,7 @@ export interface components {
             group: string;
             /**
              * Longest Response
-             * @description Mean over steps of the longest response's time over the median one's; null where unknown.
+             * @description Time of a step's longest response over that of its median one; null where unknown.
              */
             longest_response: number | null;
             /**
@@ -4155,7 +4155,7 @@ export interface components {
             steps: number;
             /**
              * Tail Share
-             * @description Of generation, the time after nine tenths of the responses had ended; null where unknown.
+             * @description Of generation, what came after nine tenths of the responses; null where unknown.
              */
             tail_share: number | null;
         };

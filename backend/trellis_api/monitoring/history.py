@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any
 
 from sqlmodel import Session
+from trellis_contracts.tasks import SAMPLE_INTERVAL_S
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.errors import InvalidRequest
@@ -16,8 +17,6 @@ from trellis_api.monitoring import repository
 from trellis_api.monitoring.models import MachineSample
 from trellis_api.monitoring.schemas import MachineHistory, NodeSamples, ProcessHistory
 
-#: Between two samples of a node.
-INTERVAL_S = 10.0
 #: Between two looks at processes, which take longer.
 PROCESSES_INTERVAL_S = 60.0
 KEPT = timedelta(days=7)
@@ -87,12 +86,12 @@ def read_history(
     Of a long range every nth sample is read, so that each stretch has at least two.
     """
     since, until = resolve_range(since, until)
-    stretch_s = max(INTERVAL_S, (until - since).total_seconds() / max_points)
+    stretch_s = max(SAMPLE_INTERVAL_S, (until - since).total_seconds() / max_points)
     stretches: dict[str, dict[int, dict[str, _Mean]]] = defaultdict(
         lambda: defaultdict(lambda: defaultdict(_Mean))
     )
     at_most = max(_READ_SAMPLES, max_points * _SAMPLES_A_STRETCH)
-    moments = list_moments(since, until, step_s=INTERVAL_S, at_most=at_most)
+    moments = list_moments(since, until, step_s=SAMPLE_INTERVAL_S, at_most=at_most)
     found = repository.iterate_figures(session, since=since, until=until, moments=moments, node=node)
     for name_of_node, at, figures in found:
         means = stretches[name_of_node][int((at - since).total_seconds() // stretch_s)]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from sqlmodel import Session
+from trellis_contracts.tasks import SAMPLE_INTERVAL_S
 
 from trellis_api.core.columns import utc_now
 from trellis_api.jobs import repository
@@ -23,7 +24,7 @@ from trellis_api.jobs.timing.schemas import (
 from trellis_api.monitoring import history
 
 #: Before and after a run, so that a short one has samples as well.
-_MARGIN = timedelta(seconds=history.INTERVAL_S)
+_MARGIN = timedelta(seconds=SAMPLE_INTERVAL_S)
 #: What of a step no timer of the trainer covers.
 _REST = "rest"
 _MEDIAN, _LONGEST = "response_time_s/median", "response_time_s/max"

@@ -15,6 +15,7 @@ import playground from '@/playground/locales/zh'
 import registry from '@/registry/locales/zh'
 import reports from '@/reports/locales/zh'
 import rewards from '@/rewards/locales/zh'
+import savedViews from '@/savedViews/locales/zh'
 import sweeps from '@/sweeps/locales/zh'
 
 import common from '../locales/zh'
@@ -43,5 +44,6 @@ export const messages = {
   registry,
   reports,
   rewards,
+  savedViews,
   sweeps,
 }

@@ -1,8 +1,8 @@
 /** What the job list shows, as the address bar keeps it: filters, order, metric and selection. */
 import type { LocationQuery, LocationQueryRaw } from 'vue-router'
 
-import { SORTS, type JobSort } from './columns'
-import { type JobFilters, readFilters, single, writeFilters } from './filters'
+import { type Column, parseColumns, serialise, SORTS, type JobSort } from './columns'
+import { FILTER_KEYS, type JobFilters, readFilters, single, writeFilters } from './filters'
 
 export interface ListView {
   filters: JobFilters
@@ -10,6 +10,8 @@ export interface ListView {
   isRising: boolean
   /** The metric that is shown and sorted by; null: each job's headline. */
   metric: string | null
+  /** Null: those that were chosen last in this browser. */
+  columns: Column[] | null
   /** Ids of the chosen jobs. */
   selected: string[]
 }
@@ -24,6 +26,7 @@ export function readView(query: LocationQuery): ListView {
     sort: SORTS.find((sort) => sort === single(query.sort)) ?? 'created',
     isRising: single(query.order) === 'asc',
     metric: single(query.metric),
+    columns: single(query.columns) === null ? null : parseColumns(single(query.columns)),
     selected: [...new Set(selected)].slice(0, MOST_SELECTED),
   }
 }
@@ -33,9 +36,13 @@ export function writeView(view: ListView): LocationQueryRaw {
   if (view.sort !== 'created') query.sort = view.sort
   if (view.isRising) query.order = 'asc'
   if (view.metric !== null) query.metric = view.metric
+  if (view.columns !== null) query.columns = serialise(view.columns)
   if (view.selected.length > 0) query.selected = view.selected.join(',')
   return query
 }
+
+/** What a saved view holds: everything but the selection. */
+export const VIEW_KEYS = [...FILTER_KEYS, 'sort', 'order', 'metric', 'columns'] as const
 
 const RISING_FIRST: ReadonlySet<JobSort> = new Set<JobSort>(['name', 'recipe', 'model', 'dataset', 'state', 'tags'])
 

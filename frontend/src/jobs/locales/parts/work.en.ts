@@ -36,6 +36,7 @@ export default {
     sortBy: 'Sort by {column}',
     order: 'Sort by',
     turn: 'Reverse order',
+    views: 'Views',
     select: 'Select {name}',
     selectAll: 'Select all',
     metric: 'Metric',

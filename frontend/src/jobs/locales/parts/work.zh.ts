@@ -36,6 +36,7 @@ export default {
     sortBy: '按{column}排序',
     order: '排序方式',
     turn: '反转顺序',
+    views: '视图',
     select: '选择 {name}',
     selectAll: '选择所有显示的任务',
     metric: '指标',

@@ -23,6 +23,8 @@ KEPT = timedelta(days=7)
 #: A rate over a longer gap would hide what happened in it.
 _LONGEST_GAP = timedelta(seconds=60)
 _DEFAULT_RANGE = timedelta(hours=24)
+#: Beyond, a difference or another time zone is no date any more.
+_FIRST_YEAR, _LAST_YEAR = 1971, 9998
 _GROWTH_RATIO, _GROWTH_BYTES = 1.1, 100 * 1000**2
 #: Looks at a process below which nothing is said of its growth.
 _FEWEST_LOOKS = 6
@@ -204,6 +206,10 @@ def _describe(node: str, looked: _Looked, *, is_alive: bool) -> ProcessHistory:
 
 def resolve_range(since: datetime | None, until: datetime | None) -> tuple[datetime, datetime]:
     """The range that is asked for, as far as samples are kept; raises where it has no length."""
+    for name, moment in (("since", since), ("until", until)):
+        if moment is not None and not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
+            message = f"`{name}` has to lie between the years {_FIRST_YEAR} and {_LAST_YEAR}."
+            raise InvalidRequest(message, [{"code": "out_of_range", "field": name, "message": message}])
     until = until or utc_now()
     since = since or until - _DEFAULT_RANGE
     if since >= until:

@@ -293,3 +293,11 @@ def test_moments_of_a_short_range_are_all_read() -> None:
     assert history.list_moments(NOON, NOON + timedelta(minutes=5), step_s=10, at_most=31) is None
     thinned = history.list_moments(NOON, NOON + timedelta(minutes=5), step_s=10, at_most=11)
     assert thinned == [NOON + timedelta(seconds=300 - 30 * back) for back in range(11)]
+
+
+@pytest.mark.parametrize("moment", ["0001-01-01T00:30:00Z", "9999-12-31T23:59:59-05:00"])
+@pytest.mark.parametrize("place", ["machines", "processes"])
+def test_a_moment_beyond_the_calendar_is_refused(moment: str, place: str, client: Any) -> None:
+    answer = client.get(f"/api/v1/monitoring/{place}", params={"until": moment})
+
+    assert (answer.status_code, answer.json()["error"]) == (422, "invalid_request")

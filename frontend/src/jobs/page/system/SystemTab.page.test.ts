@@ -62,7 +62,7 @@ describe('the machines of a run', () => {
 
   it('are drawn over time, with units, what there is at most and where attempts begin and end', async () => {
     answers.system = SYSTEM
-    const { charts, end } = await show('?axis=time')
+    const { charts, end } = await show()
 
     expect(charts.map((chart) => [chart.title, chart.unit, chart.range])).toEqual([['CPU', '%', [0, 100]], ['Memory', 'GiB', [0, 4]]])
     expect(charts[1]?.lines[0]?.curve).toEqual({ steps: [0, 10_000, 20_000], values: [1, 1, 2] })
@@ -73,7 +73,7 @@ describe('the machines of a run', () => {
 
   it('are drawn by step where a step ran, with the step at which an attempt went on', async () => {
     answers.system = SYSTEM
-    const { charts, end } = await show('?axis=step')
+    const { charts, end } = await show('?by=step')
 
     expect(charts[0]?.xAxis).toBe('step')
     expect(charts[0]?.lines[0]?.curve).toEqual({ steps: [1 + 5 / 6, 3.5], values: [20, 30] })
@@ -83,7 +83,7 @@ describe('the machines of a run', () => {
 
   it('are those of the node in the address', async () => {
     answers.system = SYSTEM
-    const { charts, end } = await show('?axis=time&node=beta')
+    const { charts, end } = await show('?node=beta')
 
     expect(charts.map((chart) => chart.lines[0]?.curve.values)).toEqual([[99]])
     end()

@@ -176,7 +176,8 @@ def _name_jobs(session: Session, processes: list[ProcessHistory]) -> list[Proces
 
 def _describe(node: str, looked: _Looked, *, is_alive: bool) -> ProcessHistory:
     memory, last = looked.memory, looked.last
-    growth = rate = None
+    growth = None
+    rate = None
     is_growing = False
     if len(memory) >= _FEWEST_LOOKS:
         third = len(memory) // 3

@@ -55,8 +55,9 @@ def write_timeline(session: Session, *, job_id: str, attempt: int, event: Timeli
 
 def truncate(session: Session, *, job_id: str, last_step: int) -> None:
     """Forget the steps behind ``last_step``."""
-    for table in (StepTime, StepTimeline):
-        session.exec(delete(table).where(col(table.job_id) == job_id, col(table.step) > last_step))
+    session.exec(delete(StepTime).where(col(StepTime.job_id) == job_id, col(StepTime.step) > last_step))
+    is_behind = (col(StepTimeline.job_id) == job_id, col(StepTimeline.step) > last_step)
+    session.exec(delete(StepTimeline).where(*is_behind))
 
 
 def list_times(session: Session, *, job_id: str, at_most: int) -> Sequence[StepTime]:

@@ -48,6 +48,7 @@ from trellis_api.jobs.rollouts_router import router as rollouts_router
 from trellis_api.jobs.router import router as jobs_router
 from trellis_api.jobs.script_router import router as job_scripts_router
 from trellis_api.jobs.stream import EventHub
+from trellis_api.jobs.timing.router import router as timing_router
 from trellis_api.jobs.warm_up import load_engines
 from trellis_api.models.router import router as models_router
 from trellis_api.monitoring.dependencies import install_probes
@@ -80,6 +81,7 @@ ROUTERS: list[APIRouter] = [
     checkpoints_router,
     results_router,
     rollouts_router,
+    timing_router,
     recipes_router,
     rewards_router,
     workflows_router,

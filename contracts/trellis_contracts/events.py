@@ -20,6 +20,10 @@ Split = Literal["train", "validation"]
 Outcome = Literal["succeeded", "stopped", "failed", "crashed"]
 #: Tokens of one response that are told at most.
 MAX_TRACED_TOKENS = 256
+#: Of the timeline of one step: processes, spans of each, and responses.
+MAX_LANES = 64
+MAX_SPANS = 500
+MAX_TIMED_RESPONSES = 512
 
 
 class MetricsEvent(Strict):
@@ -103,6 +107,45 @@ class RolloutsEvent(Strict):
     rollouts: list[Rollout]
 
 
+class TimelineSpan(Strict):
+    """What one process did from one moment to another, in seconds since the step began."""
+
+    phase: str = Field(max_length=64)
+    start_s: float = Field(allow_inf_nan=False)
+    end_s: float = Field(allow_inf_nan=False)
+
+
+class TimelineLane(Strict):
+    """One process of a run during a step."""
+
+    name: str = Field(max_length=100)
+    spans: list[TimelineSpan] = Field(max_length=MAX_SPANS)
+
+
+class TimelineResponse(Strict):
+    """The life of one sampled response: from its first request to its last token, tools included."""
+
+    group: str = Field(max_length=256)
+    start_s: float = Field(allow_inf_nan=False)
+    end_s: float = Field(allow_inf_nan=False)
+    tokens: int = Field(ge=0)
+
+
+class TimelineEvent(Strict):
+    """What the processes of a run did during one step. Told of a bounded number of steps."""
+
+    kind: Literal["timeline"] = "timeline"
+    time: AwareDatetime
+    step: int = Field(ge=0)
+    started_at: AwareDatetime
+    duration_s: float = Field(ge=0, allow_inf_nan=False)
+    lanes: list[TimelineLane] = Field(max_length=MAX_LANES)
+    #: Some of the responses, longest ones among them, in the order of their start.
+    responses: list[TimelineResponse] = Field(default_factory=list, max_length=MAX_TIMED_RESPONSES)
+    #: All that were measured.
+    response_count: int = Field(default=0, ge=0)
+
+
 class CheckpointEvent(Strict):
     """A checkpoint that is complete on disk."""
 
@@ -163,6 +206,7 @@ Event = Annotated[
     MetricsEvent
     | LogEvent
     | RolloutsEvent
+    | TimelineEvent
     | CheckpointEvent
     | ProgressEvent
     | ManifestEvent

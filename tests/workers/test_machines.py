@@ -24,7 +24,7 @@ def test_rates_are_there_from_the_second_sample_on(
         found = history.read_history(
             session, since=until - timedelta(minutes=4), until=until, max_points=1000
         )
-        processes = history.read_processes(session, since=None, until=until)
+        processes = history.read_processes(session, since=None, until=until, max_points=480, limit=100)
 
     (node,) = found.nodes
     assert node.node == figures.local_node()

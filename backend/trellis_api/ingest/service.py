@@ -23,6 +23,7 @@ from trellis_contracts.events import (
     ProgressEvent,
     RolloutsEvent,
     ServingEvent,
+    TimelineEvent,
 )
 from trellis_contracts.states import JobState
 
@@ -43,6 +44,7 @@ from trellis_api.jobs.stream_schemas import (
     ProgressMade,
     RolloutsSampled,
 )
+from trellis_api.jobs.timing import store as timing_store
 
 #: Larger numbers are no steps and no sizes; browsers cannot hold them exactly either.
 MAX_NUMBER = 2**53
@@ -125,6 +127,8 @@ def _list_numbers(event: Event) -> tuple[int, ...]:
     match event:
         case MetricsEvent():
             return (event.step,)
+        case TimelineEvent():
+            return (event.step, *(response.tokens for response in event.responses))
         case RolloutsEvent():
             return (event.step, *(rollout.response_tokens for rollout in event.rollouts))
         case CheckpointEvent():
@@ -153,6 +157,7 @@ def _apply(session: Session, *, job: Job, attempt: Attempt, batch: IngestBatch) 
         else:
             _APPLY[event.kind](session, job, attempt, event, published)
     metric_store.write(session, job=job, metrics=metrics)
+    timing_store.write_times(session, job_id=job.id, attempt=attempt.number, times=times)
     if any(isinstance(event, CheckpointEvent) for event in batch.events):
         session.flush()
         # After the metrics, which tell the best one.
@@ -180,6 +185,12 @@ def _apply_rollouts(
     rollout_store.write(session, job_id=job.id, attempt=attempt.number, event=event)
     sampled = RolloutsSampled(step=event.step, split=event.split, count=len(event.rollouts))
     published.append(("rollouts", sampled))
+
+
+def _apply_timeline(
+    session: Session, job: Job, attempt: Attempt, event: TimelineEvent, _published: Published
+) -> None:
+    timing_store.write_timeline(session, job_id=job.id, attempt=attempt.number, event=event)
 
 
 def _apply_checkpoint(
@@ -259,6 +270,7 @@ def _apply_outcome(
 _APPLY: dict[str, Callable[[Session, Job, Attempt, Any, Published], None]] = {
     "log": _apply_log,
     "rollouts": _apply_rollouts,
+    "timeline": _apply_timeline,
     "checkpoint": _apply_checkpoint,
     "progress": _apply_progress,
     "manifest": _apply_manifest,

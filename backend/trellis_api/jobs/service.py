@@ -32,6 +32,7 @@ from trellis_api.jobs.errors import (
 from trellis_api.jobs.evaluating import repository as evaluating
 from trellis_api.jobs.models import EVALUATE, Attempt, Checkpoint, Job
 from trellis_api.jobs.stream_schemas import StateChanged, StreamReset
+from trellis_api.jobs.timing import store as timing_store
 
 #: From a state, the states that may follow. An exit can be seen before the first report
 #: arrives, so a launching job can end in any way.
@@ -211,6 +212,7 @@ def resume(session: Session, *, job_id: str, data_root: Path, checkpoint_step: i
     checkpoint_metrics.freeze(session, job=job, checkpoints=behind)
     metric_store.truncate(session, job=job, last_step=last_step)
     rollout_store.truncate(session, job_id=job.id, last_step=last_step)
+    timing_store.truncate(session, job_id=job.id, last_step=last_step)
     alarms.replace_attempt(session, job_id=job.id)
     job.attempt += 1
     job.queued_at = utc_now()

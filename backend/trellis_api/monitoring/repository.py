@@ -1,10 +1,10 @@
 """Counts over all jobs, and what machines measured."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Text, cast
+from sqlalchemy import ColumnElement, Text, cast
 from sqlmodel import Session, col, delete, func, select
 from trellis_contracts.states import JobState
 
@@ -41,24 +41,45 @@ def add_sample(session: Session, *, sample: MachineSample) -> None:
 
 
 def iterate_figures(
-    session: Session, *, since: datetime, until: datetime
+    session: Session,
+    *,
+    since: datetime,
+    until: datetime,
+    moments: Sequence[datetime] | None = None,
+    node: str | None = None,
 ) -> Iterator[tuple[str, datetime, Mapping[str, float]]]:
-    """Node, moment and figures of all samples of the range, in any order."""
+    """Node, moment and figures of the samples of the range, or of some moments of it, in any order."""
     query = select(MachineSample.node, MachineSample.at, MachineSample.figures)
-    in_range = (col(MachineSample.at) >= since, col(MachineSample.at) <= until)
-    yield from session.exec(query.where(*in_range).execution_options(yield_per=_AT_ONCE))
+    query = query.where(*_is_read(since, until, moments))
+    if node is not None:
+        query = query.where(MachineSample.node == node)
+    yield from session.exec(query.execution_options(yield_per=_AT_ONCE))
 
 
 def iterate_looks(
-    session: Session, *, since: datetime, until: datetime
+    session: Session, *, since: datetime, until: datetime, moments: Sequence[datetime] | None = None
 ) -> Iterator[tuple[str, datetime, Sequence[Mapping[str, Any]]]]:
     """Node, moment and processes of the samples that looked at processes, oldest first."""
     query = select(MachineSample.node, MachineSample.at, MachineSample.processes).where(
-        col(MachineSample.at) >= since,
-        col(MachineSample.at) <= until,
-        cast(col(MachineSample.processes), Text) != "[]",
+        *_is_read(since, until, moments), cast(col(MachineSample.processes), Text) != "[]"
     )
     yield from session.exec(query.order_by(col(MachineSample.at)).execution_options(yield_per=_AT_ONCE))
+
+
+def _is_read(
+    since: datetime, until: datetime, moments: Sequence[datetime] | None
+) -> Sequence[ColumnElement[bool]]:
+    """The range, or single moments of it: both are found by the index of moments."""
+    if moments is not None:
+        return [col(MachineSample.at).in_(moments)]
+    return [col(MachineSample.at) >= since, col(MachineSample.at) <= until]
+
+
+def find_job_names(session: Session, *, ids: Collection[str]) -> dict[str, str]:
+    """Names of the jobs that exist, by id."""
+    if not ids:
+        return {}
+    return dict(session.exec(select(Job.id, Job.name).where(col(Job.id).in_(ids))).all())
 
 
 def delete_samples(session: Session, *, before: datetime) -> None:

@@ -8,6 +8,8 @@ from trellis_contracts.states import JobState
 
 from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep
 from trellis_api.core.errors import ERROR_RESPONSES
+from trellis_api.core.ids import id_pattern
+from trellis_api.core.texts import NO_NUL
 from trellis_api.endpoints import service as endpoints
 from trellis_api.monitoring import history, prometheus, service
 from trellis_api.monitoring.dependencies import ProbesDep
@@ -17,6 +19,7 @@ router = APIRouter(prefix="/monitoring", tags=["monitoring"], responses={401: ER
 #: At the root and without login, like the health checks: it holds counts and no names.
 metrics_router = APIRouter(tags=["health"])
 
+MaxPoints = Annotated[int, Query(ge=10, le=2000, description="Stretches to average over.")]
 Since = Annotated[AwareDatetime | None, Query(description="Default: 24 hours before `until`.")]
 Until = Annotated[AwareDatetime | None, Query(description="Default: now.")]
 
@@ -32,16 +35,37 @@ def read_machines(
     session: ReadSession,
     since: Since = None,
     until: Until = None,
-    max_points: Annotated[int, Query(ge=10, le=2000, description="Stretches to average over.")] = 288,
+    max_points: MaxPoints = 288,
+    node: Annotated[
+        str | None, Query(max_length=255, pattern=NO_NUL, description="Of this node alone.")
+    ] = None,
 ) -> MachineHistory:
     """Processors, memory, disks, network and GPUs of every node, measured every ten seconds, kept a week."""
-    return history.read_history(session, since=since, until=until, max_points=max_points)
+    return history.read_history(session, since=since, until=until, max_points=max_points, node=node)
 
 
 @router.get("/processes", summary="Memory of large processes over time")
-def read_processes(session: ReadSession, since: Since = None, until: Until = None) -> list[ProcessHistory]:
+def read_processes(
+    session: ReadSession,
+    since: Since = None,
+    until: Until = None,
+    max_points: Annotated[int, Query(ge=20, le=2000, description="At most so many looks a process.")] = 480,
+    limit: Annotated[int, Query(ge=1, le=500, description="At most so many processes.")] = 100,
+    job_id: Annotated[
+        str | None, Query(pattern=id_pattern("job"), description="That work for this job.")
+    ] = None,
+    is_growing: Annotated[bool | None, Query(description="Only those that grow, or that do not.")] = None,
+) -> list[ProcessHistory]:
     """The largest of the machine that the workers run on, looked at once a minute; growing ones first."""
-    return history.read_processes(session, since=since, until=until)
+    return history.read_processes(
+        session,
+        since=since,
+        until=until,
+        max_points=max_points,
+        limit=limit,
+        job_id=job_id,
+        is_growing=is_growing,
+    )
 
 
 @metrics_router.get(

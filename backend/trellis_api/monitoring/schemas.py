@@ -128,6 +128,7 @@ class ProcessHistory(BaseModel):
     pid: int
     name: str
     job_id: str | None = Field(description="The job that it works for, where its command line says so.")
+    job_name: str | None = Field(description="Null where the job was deleted.")
     started_at: datetime
     is_alive: bool = Field(description="Whether it was there in the node's last look at processes.")
     memory_bytes: int = Field(description="Resident memory when it was seen last.")
@@ -135,6 +136,7 @@ class ProcessHistory(BaseModel):
     growth_bytes: int | None = Field(
         description="Median of the last third of the range less that of the first; null below six samples."
     )
+    growth_bytes_per_h: int | None = Field(description="That growth over the time between the two thirds.")
     is_growing: bool = Field(description="By more than a tenth and 100 MB.")
     at: list[datetime]
-    memory: list[int] = Field(description="Resident bytes, once a minute.")
+    memory: list[int] = Field(description="Resident bytes, once a minute; of a long range every nth look.")

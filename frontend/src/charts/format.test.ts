@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { formatElapsedTick, formatNumber, formatPercent, formatStepTick, formatTick, timeUnit } from './format'
+import { formatElapsedTick, formatMoment, formatNumber, formatPercent, formatStepTick, formatTick, timeUnit } from './format'
 
 describe('numbers in tables and tooltips', () => {
   it.each([
@@ -77,5 +77,18 @@ describe('percentages', () => {
     [0.999, '100%'],
   ])('shows the ratio %d as %s', (value, text) => {
     expect(formatPercent(value)).toBe(text)
+  })
+})
+
+describe('formatMoment', () => {
+  const moment = new Date(2026, 4, 31, 14, 5, 30).getTime()
+
+  it.each([
+    [undefined, '05-31 14:05'],
+    [7 * 86_400_000, '05-31 14:05'],
+    [3_600_000, '14:05'],
+    [60_000, '14:05:30'],
+  ])('tells as much as an axis of %s ms needs', (span, text) => {
+    expect(formatMoment(moment, span)).toBe(text)
   })
 })

@@ -78,11 +78,16 @@ export function formatElapsedTick(amount: number, unit: TimeUnit): string {
   return `${Number(amount.toPrecision(3))}${TIME_SUFFIXES[unit]}`
 }
 
-/** Milliseconds since 1970 as an axis label, in the reader's zone: 05-31 14:05. */
-export function formatMoment(time: number): string {
+/**
+ * Milliseconds since 1970 as an axis label, in the reader's zone: 05-31 14:05, or less on an axis of `spanMs`, whose
+ * ends would bear the same label otherwise: 14:05 within a day, 14:05:30 within a quarter of an hour.
+ */
+export function formatMoment(time: number, spanMs = Infinity): string {
   const at = new Date(time)
   const two = (value: number) => String(value).padStart(2, '0')
-  return `${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}`
+  const clock = `${two(at.getHours())}:${two(at.getMinutes())}`
+  if (spanMs < 900_000) return `${clock}:${two(at.getSeconds())}`
+  return spanMs < 86_400_000 ? clock : `${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock}`
 }
 
 /** A ratio in [0, 1] as a percentage without needless digits. */

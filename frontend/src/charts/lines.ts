@@ -182,11 +182,11 @@ export function summarise(curve: Curve): LineSummary | null {
   return found
 }
 
-/** All points of the lines as a table, for a file: one row a step, one column a line; empty where nothing was measured. */
-export function toCsv(lines: readonly ChartLine[]): string {
+/** All points of the lines as a table, for a file: one row a step or moment, one column a line; empty where nothing was measured. */
+export function toCsv(lines: readonly ChartLine[], isOfTime = false): string {
   const quote = (text: string) => `"${text.replaceAll('"', '""')}"`
   const columns = lines.map((line) => new Map(line.curve.steps.map((step, index) => [step, line.curve.values[index]])))
   const steps = [...new Set(lines.flatMap((line) => line.curve.steps))].sort((a, b) => a - b)
-  const rows = steps.map((step) => [step, ...columns.map((column) => column.get(step) ?? '')].join(','))
-  return `${['step', ...lines.map((line) => quote(lines.length === 1 ? line.id : line.label))].join(',')}\n${rows.join('\n')}\n`
+  const rows = steps.map((step) => [isOfTime ? new Date(step).toISOString() : step, ...columns.map((column) => column.get(step) ?? '')].join(','))
+  return `${[isOfTime ? 'time' : 'step', ...lines.map((line) => quote(lines.length === 1 ? line.id : line.label))].join(',')}\n${rows.join('\n')}\n`
 }

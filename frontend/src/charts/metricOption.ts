@@ -108,10 +108,10 @@ export function endsOfFlat({ min, max }: { min: number; max: number }): [number,
   return [tidy(Math.floor(inUnits(min - margin))), tidy(Math.ceil(inUnits(max + margin)))]
 }
 
-function xTick(value: number, { xAxis, timeUnitS }: MetricOptionInput): string {
+function xTick(value: number, { xAxis, timeUnitS, domain }: MetricOptionInput): string {
   if (xAxis === 'step') return formatStepTick(value)
   if (xAxis === 'tokens') return formatTick(value)
-  return xAxis === 'wall' ? formatMoment(value) : formatElapsedTick(value, timeUnitS)
+  return xAxis === 'wall' ? formatMoment(value, domain === null ? undefined : domain[1] - domain[0]) : formatElapsedTick(value, timeUnitS)
 }
 
 export function metricOption(input: MetricOptionInput): ChartOption {

@@ -1,11 +1,11 @@
 /** Geometry of a sparkline: an SVG path per stretch without gaps. */
 
-/** SVG path of `values` in a box of `width` × `height`; a value that is not finite breaks the line. */
-export function sparklinePath(values: readonly number[], width: number, height: number, padding = 2): string {
+/** SVG path of `values` in a box of `width` × `height`, over `range` or that of the values; a value that is not finite breaks the line. */
+export function sparklinePath(values: readonly number[], width: number, height: number, padding = 2, range?: readonly [number, number]): string {
   const finite = values.filter(Number.isFinite)
   if (finite.length === 0) return ''
-  const low = Math.min(...finite)
-  const span = Math.max(...finite) - low
+  const low = range?.[0] ?? Math.min(...finite)
+  const span = (range?.[1] ?? Math.max(...finite)) - low
   const xStep = values.length > 1 ? (width - 2 * padding) / (values.length - 1) : 0
   const y = (value: number) =>
     span === 0 ? height / 2 : height - padding - ((value - low) / span) * (height - 2 * padding)

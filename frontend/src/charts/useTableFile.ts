@@ -8,6 +8,8 @@ interface Table {
   name: string
   lines: readonly ChartLine[]
   readWhole?: () => Promise<readonly ChartLine[]>
+  /** Whether the lines lie over milliseconds since 1970, and not over steps. */
+  isOfTime?: boolean
 }
 
 export function useTableFile(table: () => Table) {
@@ -15,8 +17,8 @@ export function useTableFile(table: () => Table) {
 
   function saveTable(): Promise<void> {
     return attempt(async () => {
-      const { name, lines, readWhole } = table()
-      saveFile(`${name}.csv`, toCsv(readWhole === undefined ? lines : await readWhole()), 'text/csv')
+      const { name, lines, readWhole, isOfTime = false } = table()
+      saveFile(`${name}.csv`, toCsv(readWhole === undefined ? lines : await readWhole(), isOfTime), 'text/csv')
     })
   }
 

@@ -170,6 +170,8 @@ def test_processes_that_grow_stand_first(client: Any, keep: Callable[..., None])
         780 * MB,
         400 * MB,
     )
+    assert leaking["growth_bytes_per_h"] == pytest.approx(20 * 60 * MB)
+    assert (leaking["job_name"], steady["growth_bytes_per_h"]) == (None, 0)
     assert (steady["pid"], steady["is_growing"], steady["growth_bytes"]) == (1, False, 0)
     assert (gone["pid"], gone["is_alive"], gone["growth_bytes"]) == (3, False, None)
     assert len(leaking["memory"]) == len(leaking["at"]) == 30
@@ -217,7 +219,9 @@ def test_whole_samples_are_not_read_for_their_processes(
     event.listen(MachineSample, "load", note)
     try:
         with database.read() as session:
-            (found,) = history.read_processes(session, since=NOON, until=NOON + timedelta(hours=1))
+            (found,) = history.read_processes(
+                session, since=NOON, until=NOON + timedelta(hours=1), max_points=480, limit=100
+            )
     finally:
         event.remove(MachineSample, "load", note)
 
@@ -229,5 +233,71 @@ def test_a_range_has_a_length(client: Any) -> None:
     query = {"since": NOON.isoformat(), "until": NOON.isoformat()}
 
     answer = client.get("/api/v1/monitoring/machines", params=query)
+
+    assert (answer.status_code, answer.json()["error"]) == (422, "invalid_request")
+
+
+def test_processes_of_a_job_and_growing_ones_are_found_with_the_jobs_name(
+    client: Any, keep: Callable[..., None], make_job: Callable[..., str]
+) -> None:
+    job_id = make_job(name="a leak")
+    keep(
+        *(
+            sample(60 * minute, processes=[
+                process(1, 900 * MB),
+                process(2, 500 * MB, job_id=job_id),
+                process(3, (200 + 20 * minute) * MB, job_id=job_id),
+            ])
+            for minute in range(30)
+        )
+    )  # fmt: skip
+    query = {"since": NOON.isoformat(), "until": (NOON + timedelta(hours=1)).isoformat()}
+
+    own = client.get("/api/v1/monitoring/processes", params={**query, "job_id": job_id}).json()
+    growing = client.get("/api/v1/monitoring/processes", params={**query, "is_growing": True}).json()
+    first = client.get("/api/v1/monitoring/processes", params={**query, "limit": 1}).json()
+
+    assert [(each["pid"], each["job_name"]) for each in own] == [(3, "a leak"), (2, "a leak")]
+    assert [each["pid"] for each in growing] == [each["pid"] for each in first] == [3]
+
+
+def test_of_a_long_range_few_samples_are_read(
+    client: Any, keep: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "_READ_SAMPLES", 30)
+    begun = NOON - timedelta(hours=1)
+    keep(*(sample(-10 * number, cpu_percent=float(number % 13 == 0)) for number in range(361)))
+    query = {"since": begun.isoformat(), "until": NOON.isoformat(), "max_points": 10}
+
+    (node,) = client.get("/api/v1/monitoring/machines", params=query).json()["nodes"]
+
+    # Each 13th, and the others not at all.
+    assert len(node["at"]) in (10, 11)
+    assert set(node["figures"]["cpu_percent"]) == {1.0}
+
+
+def test_the_newest_looks_of_a_long_range_are_all_read(client: Any, keep: Callable[..., None]) -> None:
+    begun = NOON - timedelta(hours=5)
+    keep(*(sample(-60 * minute, processes=[process(1, 900 * MB)]) for minute in range(301)))
+    query = {"since": begun.isoformat(), "until": NOON.isoformat(), "max_points": 60}
+
+    (found,) = client.get("/api/v1/monitoring/processes", params=query).json()
+
+    assert found["is_alive"]
+    assert 50 <= len(found["memory"]) <= 60
+    newest = [datetime.fromisoformat(at) for at in found["at"][-10:]]
+    assert newest == [NOON - timedelta(minutes=back) for back in reversed(range(10))]
+
+
+def test_moments_of_a_short_range_are_all_read() -> None:
+    assert history.list_moments(NOON, NOON + timedelta(minutes=5), step_s=10, at_most=31) is None
+    thinned = history.list_moments(NOON, NOON + timedelta(minutes=5), step_s=10, at_most=11)
+    assert thinned == [NOON + timedelta(seconds=300 - 30 * back) for back in range(11)]
+
+
+@pytest.mark.parametrize("moment", ["0001-01-01T00:30:00Z", "9999-12-31T23:59:59-05:00"])
+@pytest.mark.parametrize("place", ["machines", "processes"])
+def test_a_moment_beyond_the_calendar_is_refused(moment: str, place: str, client: Any) -> None:
+    answer = client.get(f"/api/v1/monitoring/{place}", params={"until": moment})
 
     assert (answer.status_code, answer.json()["error"]) == (422, "invalid_request")

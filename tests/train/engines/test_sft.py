@@ -165,6 +165,20 @@ def test_every_step_is_reported(uninterrupted: Run) -> None:
     assert (last["phase"], last["step"], last["total_steps"]) == ("finished", STEPS, STEPS)
 
 
+def test_where_the_time_of_the_steps_went_is_reported(uninterrupted: Run) -> None:
+    steps = list(range(1, STEPS + 1))
+    timelines = list(uninterrupted.events(1, "timeline"))
+
+    assert list(uninterrupted.curve(1, "timing_s/train_batch")) == steps
+    assert list(uninterrupted.curve(1, "timing_s/testing")) == [6, 12, 18]
+    assert list(uninterrupted.curve(1, "timing_s/save_checkpoint")) == [14, STEPS]
+    assert [event["step"] for event in timelines] == steps
+    phases = [[span["phase"] for span in event["lanes"][0]["spans"]] for event in timelines]
+    assert phases[0] == ["between", "train_batch"]
+    assert phases[5] == ["between", "train_batch", "testing"]
+    assert phases[-1][-1] == "save_checkpoint"
+
+
 def test_a_checkpoint_can_be_loaded_as_a_model(uninterrupted: Run) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 

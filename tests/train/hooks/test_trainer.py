@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 from omegaconf import OmegaConf
 from trellis_contracts.attempt import STOP_FILE
 from trellis_train.hooks import trainer as hooks
@@ -96,6 +97,33 @@ def test_every_step_is_logged_with_its_signals(attempt_dir: Path) -> None:
     trainer.run(total=2)
 
     assert trainer.metrics == [{"signal": 1.0}, {"signal": 1.0}]
+
+
+def test_a_step_tells_what_its_time_went_into_and_how_long_responses_took(
+    attempt_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Timed(FakeTrainer):
+        def on_step_end(self) -> None:
+            self.timing_raw = {}
+            begun = self._timings.started_at
+            self.timing_raw["gen"] = 0
+            self.timing_raw["gen"] += 0.5
+            monkeypatch.setattr(
+                hooks,
+                "read_step",
+                lambda batch: StepResponses(
+                    ["a"], [1.0], [torch.arange(5)], [5], [{}], [(begun + 0.1, begun + 0.4)]
+                ),
+            )
+
+    trainer = make_trainer(attempt_dir, Timed)
+    trainer.run(total=1)
+
+    (event,) = read_events(attempt_dir, "timeline")
+    assert (event["step"], event["response_count"]) == (1, 1)
+    assert [span["phase"] for span in event["lanes"][0]["spans"]] == ["gen"]
+    assert event["responses"][0]["tokens"] == 5
+    assert trainer.metrics[0]["response_time_s/max"] == pytest.approx(0.3, abs=1e-4)
 
 
 @pytest.mark.parametrize("name", ["collect_signals", "measure_groups", "measure_hacking"])
@@ -218,7 +246,7 @@ def test_the_hooks_override_methods_that_every_trainer_of_verl_has() -> None:
     names = [
         name for name in vars(hooks._ReportingTrainer) if callable(getattr(hooks._ReportingTrainer, name))
     ]
-    overridden = set(names) - {"report_progress", "_report_rollouts", "_leave_if_asked"}
+    overridden = set(names) - {"report_progress", "_report_rollouts", "_report_timeline", "_leave_if_asked"}
 
     for trainer_cls in TRAINER_REGISTRY.values():
         assert {name for name in overridden if not hasattr(trainer_cls, name)} == set()

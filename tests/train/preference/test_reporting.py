@@ -70,3 +70,58 @@ def test_what_a_killed_attempt_left_unfinished_goes_when_the_next_one_saves(tmp_
 
     assert [path.name for path in tmp_path.iterdir()] == ["global_step_20"]
     assert (tmp_path / "global_step_20" / "optimizer.pt").is_file()
+
+
+class Looping:
+    """A trainer whose loop a test runs by hand."""
+
+    def __init__(self) -> None:
+        self.callbacks: list[Any] = []
+        self.state = SimpleNamespace(global_step=0, max_steps=2)
+        self.control = SimpleNamespace()
+        self.accelerator = SimpleNamespace(num_processes=1)
+        self.eval_dataset = None
+
+    def add_callback(self, callback: Any) -> None:
+        self.callbacks.append(callback)
+
+    def evaluate(self) -> dict[str, float]:
+        return {}
+
+
+def test_the_phases_of_steps_are_measured_and_a_validation_beside_them() -> None:
+    events: list[Any] = []
+    trainer = with_reporting(Looping, SimpleNamespace(write=events.append), None)()
+    (watch,) = trainer.callbacks
+    place = (None, trainer.state, trainer.control)
+
+    watch.on_train_begin(*place)
+    for step in (1, 2):
+        watch.on_step_begin(*place)
+        watch.on_pre_optimizer_step(*place)
+        watch.on_optimizer_step(*place)
+        trainer.state.global_step = step
+        watch.on_log(*place, logs={"loss": 1.0})
+        trainer.evaluate()
+    watch.on_train_end(*place)
+
+    metrics = [event for event in events if event.kind == "metrics"]
+    assert [(event.step, sorted(event.values)) for event in metrics] == [
+        (step, names)
+        for step in (1, 2)
+        for names in (
+            [
+                "loss",
+                "timing_s/between",
+                "timing_s/forward_backward",
+                "timing_s/optimizer",
+                "timing_s/step",
+            ],
+            ["timing_s/testing"],
+        )
+    ]
+    timelines = [event for event in events if event.kind == "timeline"]
+    assert [event.step for event in timelines] == [1, 2]
+    assert [span.phase for span in timelines[0].lanes[0].spans] == [
+        "between", "forward_backward", "optimizer", "testing"
+    ]  # fmt: skip

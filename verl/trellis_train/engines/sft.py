@@ -73,15 +73,17 @@ def _train(config: Any, spool: Spool | None) -> bool:
     from verl.utils.device import auto_set_device
     from verl.utils.distributed import destroy_global_process_group, initialize_global_process_group
 
-    from trellis_train.engines.sft_trainer import ReportingSFTTrainer, perplexity_of
+    from trellis_train.engines.sft_trainer import ReportingSFTTrainer, perplexity_of, timing_of
     from trellis_train.hooks.metrics import report_metrics
+    from trellis_train.hooks.timeline import PhaseTimes
 
     load_layer().change_models()
     auto_set_device(config)
     initialize_global_process_group()
+    times = PhaseTimes()
     if spool is not None:
-        report_metrics(spool, lambda values, _step: perplexity_of(values))
-    trainer = ReportingSFTTrainer(config, spool)
+        report_metrics(spool, lambda values, _step: perplexity_of(values) | timing_of(times, values))
+    trainer = ReportingSFTTrainer(config, spool, times)
     trainer.run()
     # Not after a failure: the other ranks would fail for it before this one has said why.
     destroy_global_process_group()

@@ -6,12 +6,16 @@ from typing import Any
 import torch
 from torch.utils.data import DistributedSampler
 from torchdata.stateful_dataloader import StatefulDataLoader
-from trellis_contracts.events import Phase, ProgressEvent
+from trellis_contracts.events import MetricsEvent, Phase, ProgressEvent
 from verl.trainer.sft_trainer import SFTTrainer
 
 from trellis_train.hooks.checkpoints import describe_checkpoint, locate_step
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.event_spool import Spool, is_stop_requested
+from trellis_train.hooks.timeline import PhaseTimes, Span, describe_step, is_due
+
+#: Phases beside the steps, under the names that verl's other trainers give them.
+VALIDATION, SAVING = "testing", "save_checkpoint"
 
 
 def perplexity_of(values: dict[str, float]) -> dict[str, float]:
@@ -25,13 +29,21 @@ def perplexity_of(values: dict[str, float]) -> dict[str, float]:
         return {"val/perplexity": math.inf}
 
 
+def timing_of(times: PhaseTimes, values: dict[str, float]) -> dict[str, float]:
+    """Where the time of a step went, with its metrics; that of a validation with what it found."""
+    if "val/loss" in values:
+        return times.take(VALIDATION)
+    return times.take()
+
+
 class ReportingSFTTrainer(SFTTrainer):
     """Reports to ``spool`` (on the first rank; None on the others) and obeys the stop file."""
 
     total_training_steps: int
 
-    def __init__(self, config: Any, spool: Spool | None) -> None:
+    def __init__(self, config: Any, spool: Spool | None, times: PhaseTimes | None = None) -> None:
         self._spool = spool
+        self._times = times or PhaseTimes()
         self.is_stopping = False
         self._step = 0
         self._is_validating = False
@@ -48,8 +60,10 @@ class ReportingSFTTrainer(SFTTrainer):
     def run(self) -> None:
         """Train from the checkpoint, if there is one, to the last step or to a stop."""
         self._report("training")
+        self._times.restart()
         if self._step < self._planned_steps:  # verl would add a step to a run that is complete
             self.fit()
+        self._report_timeline(self._times.spans)
         if not self.is_stopping:
             self._report("finished")
 
@@ -109,7 +123,9 @@ class ReportingSFTTrainer(SFTTrainer):
     # -- where verl calls ------------------------------------------------------------------
 
     def _train_and_report(self, data: Any) -> Any:
-        output = self._train_batch(data=data)
+        self._report_timeline(self._times.begin_step())
+        with self._times.measure("train_batch"):
+            output = self._train_batch(data=data)
         self._step += 1
         self._is_validating = False
         self._report("training")
@@ -125,12 +141,16 @@ class ReportingSFTTrainer(SFTTrainer):
         if not self._is_validating:
             self._is_validating = True
             self._report("validating")
-        return self._infer_batch(data)
+        with self._times.measure(VALIDATION):
+            return self._infer_batch(data)
 
     def _save_and_report(self, step: int) -> None:
         self._report("saving")
-        self._save(step)
+        with self._times.measure(SAVING):
+            self._save(step)
+        took = self._times.take(SAVING)
         if self._spool is not None:
+            self._spool.write(MetricsEvent(time=now(), step=step, values=took))
             folder = locate_step(self.config.trainer.default_local_dir, step)
             self._spool.write(describe_checkpoint(folder, step=step))
 
@@ -142,6 +162,14 @@ class ReportingSFTTrainer(SFTTrainer):
         flag = torch.tensor([int(is_asked)])
         torch.distributed.all_reduce(flag, op=torch.distributed.ReduceOp.MAX)
         return bool(flag.item())
+
+    def _report_timeline(self, spans: list[Span]) -> None:
+        """Tell what the step that is over consisted of, where its turn has come."""
+        if self._spool is None or self._step < 1 or not is_due(self._step, self._planned_steps):
+            return
+        event = describe_step(self._step, spans)
+        if event is not None:
+            self._spool.write(event)
 
     def _report(self, phase: Phase) -> None:
         if self._spool is not None:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trellis_train.hooks.metrics import to_scalars
+from trellis_train.hooks.timeline import as_span
+from trellis_train.rollout.response_times import SPAN_KEY
 from trellis_train.rollout.sample_ids import SampleKey, real_keys
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ class StepResponses:
     written: Sequence[int]
     #: What the rewards reported beside the score, numbers only; empty where there is nothing.
     infos: Sequence[Mapping[str, float]]
+    #: Start and end, in seconds since 1970; None where the worker did not note them.
+    spans: Sequence[tuple[float, float] | None] = ()
 
 
 def places_by_group(groups: Sequence[str]) -> list[list[int]]:
@@ -44,23 +48,22 @@ def read_step(batch: Any) -> StepResponses:
     if not keys:
         return StepResponses([], [], [], [], [])
     data = tq.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=FIELDS)
+    extra = _read_extra_fields(data, len(keys))
     return StepResponses(
         groups=[SampleKey.parse(key).uid for key in keys],
         scores=[float(row.sum()) for row in data["rm_scores"].unbind()],
         tokens=list(data["responses"].unbind()),
         written=[int(row.sum()) for row in data["response_mask"].unbind()],
-        infos=_read_infos(data, len(keys)),
+        infos=[to_scalars(fields.get("reward_extra_info") or {}) for fields in extra],
+        spans=[as_span(fields.get(SPAN_KEY)) for fields in extra],
     )
 
 
-def _read_infos(data: Any, count: int) -> list[Mapping[str, float]]:
+def _read_extra_fields(data: Any, count: int) -> list[Mapping[str, Any]]:
     if "extra_fields" not in data:
         return [{}] * count
     column = data["extra_fields"]
-    return [_read_info(each) for each in (column.tolist() if hasattr(column, "tolist") else column)]
-
-
-def _read_info(fields: Any) -> Mapping[str, float]:
-    fields = getattr(fields, "data", fields)
-    info = fields.get("reward_extra_info") if isinstance(fields, dict) else None
-    return to_scalars(info or {})
+    found = [
+        getattr(each, "data", each) for each in (column.tolist() if hasattr(column, "tolist") else column)
+    ]
+    return [each if isinstance(each, dict) else {} for each in found]

@@ -19,8 +19,9 @@ from trellis_train.hooks.live_probes import LiveProbes
 from trellis_train.hooks.reward_errors import check_rewards
 from trellis_train.hooks.rollouts import collect_rollouts
 from trellis_train.hooks.signals import IMPORTANCE_WEIGHT_MEAN, Signals, collect_signals
-from trellis_train.hooks.step_responses import read_step
+from trellis_train.hooks.step_responses import StepResponses, read_step
 from trellis_train.hooks.stop import StoppedByRequest
+from trellis_train.hooks.timeline import Timings, describe_step, is_due, measure_responses
 from trellis_train.hooks.token_traces import TokenTracer, TokenTracing
 from trellis_train.hooks.trained_columns import send_trained_columns
 from trellis_train.hooks.watching import watch
@@ -68,6 +69,7 @@ class _ReportingTrainer:
     _terms: tuple[str, ...] = ()
     _probes: LiveProbes | None = None
     _tracer: TokenTracer | None = None
+    _timings: Timings | None = None
     #: What was planned, once a stop has lowered ``total_training_steps``.
     _planned_steps: int | None = None
 
@@ -91,6 +93,33 @@ class _ReportingTrainer:
         probes = self._probes
         if split == "train" and probes is not None:
             watch("probes of the rewards", lambda: probes.start(event), False)
+
+    @property
+    def timing_raw(self) -> dict[str, float]:
+        """Seconds by phase of the step, where verl's timers put them."""
+        return {} if self._timings is None else self._timings
+
+    @timing_raw.setter
+    def timing_raw(self, values: dict[str, float]) -> None:
+        self._timings = Timings(values)
+
+    def _report_timeline(self, responses: StepResponses) -> dict[str, float]:
+        """Tell what the step consisted of, where its turn has come; metrics of how long responses took."""
+        measured = [
+            (group, *span, int(tokens.numel()))
+            for group, span, tokens in zip(responses.groups, responses.spans, responses.tokens, strict=False)
+            if span is not None
+        ]
+        if self._timings is not None and is_due(self.global_steps, self.total_training_steps):
+            event = describe_step(
+                self.global_steps,
+                self._timings.spans,
+                started_at=self._timings.started_at,
+                responses=measured,
+            )
+            if event is not None:
+                self.spool.write(event)
+        return measure_responses([(start, end) for _, start, end, _ in measured])
 
     # -- where verl calls ------------------------------------------------------------------
 
@@ -182,6 +211,9 @@ class _ReportingTrainer:
                 lambda: measure_hacking(responses, terms=self._terms),
                 dict[str, float](),
             )
+        )
+        metrics.update(
+            watch("the time of a step", lambda: self._report_timeline(responses), dict[str, float]())
         )
         tracer = self._tracer = self._tracer or TokenTracer(self.tokenizer)
         tracing = watch(

@@ -20,6 +20,7 @@ from trellis_train.hooks.checkpoints import describe_checkpoint, locate_step
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.event_spool import Spool, is_stop_requested
 from trellis_train.hooks.metrics import to_scalars
+from trellis_train.hooks.timeline import PhaseTimes, describe_step, is_due
 
 #: In a checkpoint: a model that can be loaded as it is, or an adapter that needs its base.
 MODEL_FOLDER, ADAPTER_FOLDER = "huggingface", "lora_adapter"
@@ -48,6 +49,7 @@ class _Reporting:
     eval_dataset: Any
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.times = PhaseTimes()
         super().__init__(*args, **kwargs)
         self.add_callback(_Watch(self))  # type: ignore[attr-defined]
 
@@ -66,7 +68,22 @@ class _Reporting:
         values = to_scalars(logs)
         if any(name.startswith("eval_") for name in values):
             values.pop("epoch", None)  # the step's own line has it
+        else:
+            values |= self.times.take()
         self.spool.write(MetricsEvent(time=now(), step=self.state.global_step, values=values))
+
+    def report_time_of(self, phase: str) -> None:
+        """Seconds of a phase that is none of the steps'."""
+        took = self.times.take(phase)
+        if self.spool is not None:
+            self.spool.write(MetricsEvent(time=now(), step=self.state.global_step, values=took))
+
+    def report_timeline(self) -> None:
+        """Begin a step; what the one before consisted of is told where its turn has come."""
+        spans, step = self.times.begin_step(), self.state.global_step
+        event = describe_step(step, spans) if step > 0 and is_due(step, self.state.max_steps) else None
+        if event is not None and self.spool is not None:
+            self.spool.write(event)
 
     def is_asked_to_stop(self) -> bool:
         """The same answer on every rank: one of them alone would wait for the others for ever."""
@@ -82,7 +99,10 @@ class _Reporting:
         """As the trainer, but a stop does not wait for the end of it: the run saves and leaves."""
         self.report_progress("validating")
         try:
-            return super().evaluate(*args, **kwargs)  # type: ignore[misc]
+            with self.times.measure("testing"):
+                found = super().evaluate(*args, **kwargs)  # type: ignore[misc]
+            self.report_time_of("testing")
+            return found
         except _MeasuringEnded:
             self.is_stopping = True
             self.control.should_save = self.control.should_training_stop = True
@@ -102,11 +122,13 @@ class _Reporting:
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         self.report_progress("saving")
-        super()._save_checkpoint(model, trial)  # type: ignore[misc]
-        self.accelerator.wait_for_everyone()
-        if self.args.should_save:
-            self._publish()
-        self.accelerator.wait_for_everyone()
+        with self.times.measure("save_checkpoint"):
+            super()._save_checkpoint(model, trial)  # type: ignore[misc]
+            self.accelerator.wait_for_everyone()
+            if self.args.should_save:
+                self._publish()
+            self.accelerator.wait_for_everyone()
+        self.report_time_of("save_checkpoint")
 
     def _publish(self) -> None:
         """Move the checkpoint to its place, complete."""
@@ -160,6 +182,19 @@ class _Watch(TrainerCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._trainer.report_progress("training")
+        self._trainer.times.restart()
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._trainer.report_timeline()
+
+    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._trainer.times.mark("forward_backward")
+
+    def on_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._trainer.times.mark("optimizer")
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._trainer.report_timeline()
 
     def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._trainer.report_metrics(kwargs["logs"])

@@ -23,6 +23,7 @@ from trellis_train.platform.layer import Layer
 from trellis_train.rollout.batched_puts import BatchingQueue, Group, current_group
 from trellis_train.rollout.completion_signals import CompletionSignal, CompletionSignalFrom
 from trellis_train.rollout.requests import batch_requests
+from trellis_train.rollout.response_times import begin_response, end_response
 from trellis_train.rollout.rollout_columns import to_columns
 from trellis_train.rollout.routing import FixedServers, route_in_worker
 from trellis_train.rollout.scoring import SCORE_IN_WORKER, LocalRewardWorker, describe_sample
@@ -66,7 +67,12 @@ class AgentLoopWorker(WorkerTQ):
             sampling_params = seed_session(
                 sampling_params, seed=self._seed, trajectory=trajectory, row=kwargs
             )
+        begin_response()
         return await super()._run_agent_loop(sampling_params, trajectory, **kwargs)
+
+    async def _agent_loop_postprocess(self, output: Any, *args: Any, **kwargs: Any) -> Any:
+        end_response(output)
+        return await super()._agent_loop_postprocess(output, *args, **kwargs)
 
     async def _compute_score(self, outputs: list[Any], kwargs: dict[str, Any]) -> None:
         # Rewards may look at the whole prompt and at the number of tokens; verl hands over neither.

@@ -8,6 +8,7 @@ import jobPipelines from '@/jobPipelines/locales/en'
 import jobs from '@/jobs/locales/en'
 import layout from '@/layout/locales/en'
 import models from '@/models/locales/en'
+import monitoring from '@/monitoring/locales/en'
 import overview from '@/overview/locales/en'
 import pipelines from '@/pipelines/locales/en'
 import playground from '@/playground/locales/en'
@@ -30,6 +31,7 @@ export const messages = {
   jobs,
   layout,
   models,
+  monitoring,
   overview,
   pipelines,
   playground,

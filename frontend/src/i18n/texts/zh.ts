@@ -8,6 +8,7 @@ import jobPipelines from '@/jobPipelines/locales/zh'
 import jobs from '@/jobs/locales/zh'
 import layout from '@/layout/locales/zh'
 import models from '@/models/locales/zh'
+import monitoring from '@/monitoring/locales/zh'
 import overview from '@/overview/locales/zh'
 import pipelines from '@/pipelines/locales/zh'
 import playground from '@/playground/locales/zh'
@@ -36,6 +37,7 @@ export const messages = {
   jobs,
   layout,
   models,
+  monitoring,
   overview,
   pipelines,
   playground,

@@ -8,6 +8,7 @@ import reading from './parts/reading.en'
 import recipes from './parts/recipes.en'
 import revision from './parts/revision.en'
 import sweep from './parts/sweep.en'
+import timing from './parts/timing.en'
 import tokens from './parts/tokens.en'
 import work from './parts/work.en'
 
@@ -15,6 +16,7 @@ export default {
   recipes,
   episodes,
   reading,
+  timing,
   tokens,
   ...agents,
   ...evaluating,
@@ -215,6 +217,8 @@ export default {
     charts: 'Charts',
     logs: 'Logs',
     rollouts: 'Rollouts',
+    time: 'Time',
+    system: 'System',
     checkpoints: 'Checkpoints',
     configuration: 'Configuration',
     manifest: 'Manifest',

@@ -8,6 +8,7 @@ import reading from './parts/reading.zh'
 import recipes from './parts/recipes.zh'
 import revision from './parts/revision.zh'
 import sweep from './parts/sweep.zh'
+import timing from './parts/timing.zh'
 import tokens from './parts/tokens.zh'
 import work from './parts/work.zh'
 
@@ -15,6 +16,7 @@ export default {
   recipes,
   episodes,
   reading,
+  timing,
   tokens,
   ...agents,
   ...evaluating,
@@ -214,6 +216,8 @@ export default {
     charts: '图表',
     logs: '日志',
     rollouts: '采样',
+    time: '耗时',
+    system: '系统',
     checkpoints: '检查点',
     configuration: '配置',
     manifest: '清单',

@@ -58,7 +58,7 @@ const ENTRIES: readonly MetricEntry[] = [
 
 /** Units that the key itself tells. */
 const UNITS: readonly [RegExp, string][] = [
-  [/^timing_s\//, 'seconds'],
+  [/^(timing_s\/|response_time_s\/(median|max)$)/, 'seconds'],
   [/^timing_per_token_ms\//, 'milliseconds'],
   [/^(response|prompt)_length\/(mean|max|min)$/, 'tokens'],
   [/num_tokens$|global_tokens$/, 'tokens'],

@@ -15,7 +15,7 @@ VIEWS = (
     *("models", "rewards", "rewards?tab=files", "environments", "workflows", "reports", "nowhere"),
     *("evaluations", "evaluations/benchmarks", "evaluations/leaderboard", "evaluations/compare"),
 )
-JOB_TABS = ("logs", "rollouts", "checkpoints", "configuration", "manifest")
+JOB_TABS = ("logs", "rollouts", "time", "system", "checkpoints", "configuration", "manifest")
 
 
 def test_the_login_page_and_the_views_of_an_empty_platform_break_no_rule(

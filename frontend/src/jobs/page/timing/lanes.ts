@@ -1,0 +1,67 @@
+/** Geometry of where a step's time goes: stacks over steps, and how many responses were in progress when. */
+import type { components } from '@/api/schema'
+
+type Schemas = components['schemas']
+export type Timing = Schemas['TimingRead']
+export type Timeline = Schemas['TimelineRead']
+export type PhaseColumn = Schemas['PhaseColumn']
+
+/** Groups of phases in the order of their colours: a group has the same one in every run. */
+export const GROUPS = ['generation', 'update', 'log_probs', 'scoring', 'weight_sync', 'data', 'checkpoint', 'validation', 'waiting', 'other'] as const
+
+/** Colour of a phase: that of its group, paler for each further phase of the group. */
+export function phaseColors(phases: readonly Pick<PhaseColumn, 'phase' | 'group'>[], series: readonly string[], plain: string): Map<string, string> {
+  const seen = new Map<string, number>()
+  return new Map(phases.map(({ phase, group }) => {
+    const place = GROUPS.findIndex((one) => one === group)
+    const color = place < 0 || place >= series.length ? plain : (series[place] ?? plain)
+    const nth = seen.get(group) ?? 0
+    seen.set(group, nth + 1)
+    return [phase, nth === 0 ? color : `color-mix(in srgb, ${color} ${Math.max(35, 100 - 25 * nth)}%, var(--surface))`]
+  }))
+}
+
+export interface Block {
+  phase: string
+  column: number
+  /** From the bottom, as shares of the highest column. */
+  from: number
+  to: number
+}
+
+/** Stacks of all phases; the highest one has the height 1. */
+export function stackPhases(phases: readonly PhaseColumn[], columns: number): { blocks: Block[]; highest: number } {
+  const totals = Array.from({ length: columns }, (_, column) => phases.reduce((sum, phase) => sum + (phase.seconds[column] ?? 0), 0))
+  const highest = Math.max(0, ...totals)
+  if (highest === 0) return { blocks: [], highest }
+  const blocks: Block[] = []
+  for (let column = 0; column < columns; column++) {
+    let from = 0
+    for (const { phase, seconds } of phases) {
+      const to = from + (seconds[column] ?? 0) / highest
+      if (to > from) blocks.push({ phase, column, from, to })
+      from = to
+    }
+  }
+  return { blocks, highest }
+}
+
+/** [seconds, responses in progress from then on], in order. */
+export function countInProgress(responses: readonly { start_s: number; end_s: number }[]): [number, number][] {
+  const changes = responses.flatMap(({ start_s, end_s }): [number, number][] => [[start_s, 1], [end_s, -1]])
+  changes.sort((a, b) => a[0] - b[0] || b[1] - a[1])
+  let count = 0
+  const found: [number, number][] = []
+  for (const [at, change] of changes) {
+    count += change
+    const last = found.at(-1)
+    if (last?.[0] === at) last[1] = count
+    else found.push([at, count])
+  }
+  return found
+}
+
+/** Whether a few long responses hold up the others. */
+export function hasLongTail(limit: NonNullable<Timing['bottleneck']>): boolean {
+  return limit.group === 'generation' && ((limit.longest_response ?? 0) >= 3 || (limit.tail_share ?? 0) >= 0.3)
+}

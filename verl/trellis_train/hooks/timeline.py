@@ -1,0 +1,186 @@
+"""What a run's time goes into: spans of the trainer's phases, and the life of sampled responses.
+
+Taken with the clock alone, around what trainers do anyway. Of at most ``MAX_TIMELINES`` steps, spread over
+the run, the spans are told one by one; the durations of all steps are metrics (``timing_s/<phase>``).
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from trellis_contracts.events import (
+    MAX_SPANS,
+    MAX_TIMED_RESPONSES,
+    TimelineEvent,
+    TimelineLane,
+    TimelineResponse,
+    TimelineSpan,
+)
+
+from trellis_train.hooks.clock import now
+
+MAX_TIMELINES = 200
+#: The process that runs the loop.
+TRAINER_LANE = "trainer"
+PREFIX = "timing_s/"
+#: Holds all other phases.
+STEP = "step"
+#: Between two phases: data are loaded, metrics are written.
+BETWEEN = "between"
+#: (phase, start, end), in seconds since 1970.
+Span = tuple[str, float, float]
+
+
+def is_due(step: int, total_steps: int | None) -> bool:
+    """Whether the spans of a step are told."""
+    return step % max(1, -(-(total_steps or 1) // MAX_TIMELINES)) == 0
+
+
+class Timings(dict[str, float]):
+    """Seconds by phase as verl's timers add them up, which also keeps when each phase ran."""
+
+    def __init__(self, values: Mapping[str, float], clock: Callable[[], float] = time.time) -> None:
+        super().__init__(values)
+        self._clock = clock
+        self.started_at = clock()
+        self.spans: list[Span] = []
+
+    def __setitem__(self, phase: str, total_s: float) -> None:
+        took_s = total_s - self.get(phase, 0.0)
+        super().__setitem__(phase, total_s)
+        if took_s > 0 and phase != STEP:
+            end = self._clock()
+            self.spans.append((phase, end - took_s, end))
+
+
+class PhaseTimes:
+    """Times the phases of a trainer that has no timers of its own."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._last_end = clock()
+        self._sums: dict[str, float] = {}
+        self._steps = 0
+        #: Of the step that is under way.
+        self.spans: list[Span] = []
+
+    def restart(self) -> None:
+        """Forget what was before: the loop begins now."""
+        self._last_end = self._clock()
+
+    def begin_step(self) -> list[Span]:
+        """The spans of the step before; what has passed since its last phase belongs to the new one."""
+        spans, self.spans = self.spans, []
+        self._steps += 1
+        self._add(BETWEEN, self._last_end, self._clock())
+        return spans
+
+    @contextmanager
+    def measure(self, phase: str) -> Iterator[None]:
+        """Time a phase, also where it raises."""
+        start = self._clock()
+        try:
+            yield
+        finally:
+            self._add(phase, start, self._clock())
+
+    def mark(self, phase: str) -> None:
+        """End a phase that began where the last one ended."""
+        self._add(phase, self._last_end, self._clock())
+
+    def take(self, *phases: str) -> dict[str, float]:
+        """Metrics of phases that were measured since they were taken last; without names, means of steps."""
+        if phases:
+            return {PREFIX + name: self._sums.pop(name) for name in phases if name in self._sums}
+        if not self._steps:
+            return {}
+        found = {PREFIX + name: total / self._steps for name, total in self._sums.items()}
+        found[PREFIX + STEP] = sum(found.values())
+        self._sums, self._steps = {}, 0
+        return found
+
+    def _add(self, phase: str, start: float, end: float) -> None:
+        self._last_end = end
+        self._sums[phase] = self._sums.get(phase, 0.0) + end - start
+        last = self.spans[-1] if self.spans else None
+        if last is not None and last[0] == phase:  # batch by batch
+            self.spans[-1] = (phase, last[1], end)
+        else:
+            self.spans.append((phase, start, end))
+
+
+def describe_step(
+    step: int,
+    spans: Sequence[Span],
+    *,
+    started_at: float | None = None,
+    responses: Sequence[tuple[str, float, float, int]] = (),
+) -> TimelineEvent | None:
+    """The event of a step whose trainer had ``spans``; None without any.
+
+    ``responses`` are (prompt, start, end, tokens). Of more than can be told the longest are kept, and others
+    evenly between them.
+    """
+    if not spans:
+        return None
+    begin = min(started_at if started_at is not None else spans[0][1], *(start for _, start, _ in spans))
+    end = max(end for _, _, end in spans)
+    lane = [
+        TimelineSpan(phase=phase[:64], start_s=_round(start - begin), end_s=_round(stop - begin))
+        for phase, start, stop in sorted(spans, key=lambda span: span[1])[:MAX_SPANS]
+    ]
+    return TimelineEvent(
+        time=now(),
+        step=step,
+        started_at=datetime.fromtimestamp(begin, UTC),
+        duration_s=_round(end - begin),
+        lanes=[TimelineLane(name=TRAINER_LANE, spans=lane)],
+        responses=[
+            TimelineResponse(
+                group=group[:256], start_s=_round(start - begin), end_s=_round(stop - begin), tokens=tokens
+            )
+            for group, start, stop, tokens in _choose(responses)
+        ],
+        response_count=len(responses),
+    )
+
+
+def _choose(
+    responses: Sequence[tuple[str, float, float, int]],
+) -> Sequence[tuple[str, float, float, int]]:
+    chosen = sorted(responses, key=lambda each: each[1] - each[2])
+    if len(chosen) > MAX_TIMED_RESPONSES:
+        longest, others = chosen[: MAX_TIMED_RESPONSES // 2], chosen[MAX_TIMED_RESPONSES // 2 :]
+        stride = -(-len(others) // (MAX_TIMED_RESPONSES // 2))
+        chosen = [*longest, *others[::stride]]
+    return sorted(chosen, key=lambda each: each[1])
+
+
+def _round(seconds: float) -> float:
+    """To tenths of a millisecond: clocks of machines agree no better."""
+    return round(seconds, 4)
+
+
+def measure_responses(spans: Sequence[tuple[float, float]]) -> dict[str, float]:
+    """Metrics of how long responses took; none where that is not known."""
+    durations = sorted(end - start for start, end in spans)
+    if not durations:
+        return {}
+    median = durations[len(durations) // 2]
+    found = {"response_time_s/median": median, "response_time_s/max": durations[-1]}
+    # Time in which the last tenth of the responses were still being written, and most engines waited.
+    ends = sorted(end for _, end in spans)
+    begun = min(start for start, _ in spans)
+    if ends[-1] > begun:
+        ninth = ends[max(0, -(-len(ends) * 9 // 10) - 1)]
+        found["response_time_s/tail_fraction"] = (ends[-1] - ninth) / (ends[-1] - begun)
+    return found
+
+
+def as_span(value: Any) -> tuple[float, float] | None:
+    """What the rollout worker noted of a response; None where it did not."""
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        return None
+    return float(value[0]), float(value[1])

@@ -86,6 +86,13 @@ class Settings(BaseSettings):
     endpoint_max_requests: int = Field(
         64, ge=1, description="Max concurrent endpoint requests; more get a 429."
     )
+    endpoint_max_adapters: int = Field(
+        4,
+        ge=0,
+        le=64,
+        description="Max adapters of one base model that an engine computes at once; 0 gives each adapter an "
+        "engine of its own, merged into its base.",
+    )
     benchmark_mirror: Path | None = Field(
         None,
         description="Folder with the files of benchmarks, used instead of the hub: gsm8k/test.jsonl, "

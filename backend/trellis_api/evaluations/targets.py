@@ -50,16 +50,22 @@ def find_targets(session: Session, settings: Settings, targets: list[Target]) ->
     return found
 
 
-def find_target(session: Session, settings: Settings, target: Target) -> FoundTarget:
-    """One of them; raises what stands against it."""
+def find_target(
+    session: Session, settings: Settings, target: Target, *, takes_adapters: bool = False
+) -> FoundTarget:
+    """One of them; raises what stands against it. An adapter alone is found as its base model."""
     if isinstance(target, ModelTarget):
-        return _find_model(session, target)
+        return _find_model(session, target, takes_adapters=takes_adapters)
     return _find_checkpoint(session, settings, target)
 
 
-def _find_model(session: Session, target: ModelTarget) -> FoundTarget:
+def _find_model(session: Session, target: ModelTarget, *, takes_adapters: bool) -> FoundTarget:
     model = require_ready(session, model_id=target.model)
     if model.lineage.get("form") == "adapter":
+        base = lock_model(session, model_id=str(model.parent_model_id), is_shared=True)
+        if takes_adapters and base is not None and base.path:
+            _require_writer(base)
+            return FoundTarget(MODEL, model.name, base, base.id)
         raise AdapterNeedsBase(
             f"{model.name} is an adapter and needs its base model. Export it as a merged model first."
         )

@@ -71,7 +71,7 @@ async def complete_text(
 async def create_response(
     body: ResponseRequest, request: Request, engines: EnginesDep, settings: SettingsDep
 ) -> Response:
-    """As OpenAI's, for texts; nothing is kept."""
+    """As OpenAI's, for texts and functions; nothing is stored."""
     return await _answer(request, engines, body, limit=settings.endpoint_max_tokens)
 
 

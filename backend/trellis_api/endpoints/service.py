@@ -71,7 +71,7 @@ def start(
         # Of two who start the same model at once, one sees the other's endpoint.
         lock_model(session, model_id=target.model)
     adapter = find_adapter(session, settings, target)
-    found = find_target(session, settings, target, takes_adapters=True)
+    found = find_target(session, settings, target, for_serving=True)
     _check_window(found, request)
     existing = find_of_target(session, target)
     if existing is not None:

@@ -126,11 +126,11 @@ class Server:
         self.port = find_free_port(self.host)
         self.key = (Path(spec.attempt_dir) / ENGINE_KEY_FILE).read_text()
         command = [
-            sys.executable, "-m", "trellis_train.serve", str(folder), "--tools",
+            sys.executable, "-m", "trellis_train.serve", str(folder),
             f"--name={self._name}", f"--host={self.host}", f"--port={self.port}",
             f"--platform={spec.platform}", f"--tensor-parallel={task.tensor_parallel}",
-            f"--max-model-len={task.max_model_len or -1}", f"--max-tokens={task.max_tokens}",
         ]  # fmt: skip
+        command += _describe_output(task)
         if task.max_lora_rank is not None:
             command += [f"--max-lora-rank={task.max_lora_rank}", f"--max-loras={task.max_loras}"]
         # Its input closes with this process, whatever becomes of it, and then it leaves.
@@ -225,6 +225,14 @@ class Server:
     def _leave_if_asked(self) -> None:
         if is_stop_requested(self._attempt_dir):
             raise StoppedByRequest
+
+
+def _describe_output(task: ServeTask) -> list[str]:
+    """Options of what comes out. How far an encoder reads is in its own files."""
+    if task.is_encoder:
+        window = [] if task.max_model_len is None else [f"--max-model-len={task.max_model_len}"]
+        return ["--embeddings", *window]
+    return ["--tools", f"--max-model-len={task.max_model_len or -1}", f"--max-tokens={task.max_tokens}"]
 
 
 def find_reason(lines: list[str]) -> str | None:

@@ -6,6 +6,7 @@ from trellis_api.endpoints import repository
 from trellis_api.endpoints.adapters import find_source, is_adapter
 from trellis_api.endpoints.errors import EndpointNotFound
 from trellis_api.endpoints.models import Endpoint
+from trellis_api.evaluations.targets import is_encoder
 from trellis_api.jobs import service
 from trellis_api.jobs.errors import CheckpointNotFound
 from trellis_api.jobs.models import Job
@@ -52,12 +53,18 @@ def build_serve_spec(session: Session, settings: Settings, job: Job) -> JobSpec:
             tensor_parallel=max(1, job.gpus),
             max_model_len=row.max_model_len,
             max_tokens=settings.endpoint_max_tokens,
+            is_encoder=_is_encoder(session, row),
             max_lora_rank=row.max_lora_rank,
             max_loras=max(1, settings.endpoint_max_adapters),
         ),
         ingest_url=settings.base_url,
         heartbeat_interval_s=_HEARTBEAT_S,
     )
+
+
+def _is_encoder(session: Session, row: Endpoint) -> bool:
+    model = find_model(session, model_id=row.target_model_id) if row.target_model_id else None
+    return model is not None and is_encoder(model.architecture)
 
 
 def _find_weights(session: Session, settings: Settings, row: Endpoint) -> CheckpointSource | None:

@@ -1,5 +1,7 @@
-"""What the ``model`` of a request names: a model by name or id, a checkpoint as ``job_...:200`` or (the newest)
-``job_...:latest``, an alias or version of a named model as ``support-bot:production`` or ``support-bot:3``.
+"""What the ``model`` of a request names.
+
+A model by name or id, a checkpoint as ``job_...:200`` or the newest as ``job_...:latest``, an alias or
+version of a named model as ``support-bot:production`` or ``support-bot:3``.
 """
 
 import re
@@ -8,10 +10,11 @@ from sqlmodel import Session
 
 from trellis_api.core.ids import ID_LENGTH
 from trellis_api.endpoints.adapters import is_adapter
-from trellis_api.endpoints.errors import ModelUnknown
+from trellis_api.endpoints.errors import ModelUnknown, WrongModelKind
 from trellis_api.endpoints.openai.schemas import ModelCard
 from trellis_api.endpoints.repository import list_states
 from trellis_api.evaluations.schemas import CheckpointTarget, ModelTarget, Target
+from trellis_api.evaluations.targets import is_encoder
 from trellis_api.jobs.repository import find_checkpoint, list_checkpoints
 from trellis_api.models.models import Model
 from trellis_api.models.repository import find_model, find_model_named, list_models
@@ -66,6 +69,22 @@ def _find_registered(session: Session, name: str) -> Model | None:
     if number is not None and number < 2**31:
         version = find_version(session, name=named, number=number)
     return find_model(session, model_id=version.model_id) if version else None
+
+
+def require_kind(session: Session, target: Target, name: str, *, is_embedding: bool) -> None:
+    """``WrongModelKind`` where an encoder shall write, or a model that writes shall embed."""
+    model = find_model(session, model_id=target.model) if isinstance(target, ModelTarget) else None
+    encodes = model is not None and is_encoder(model.architecture)
+    if encodes and not is_embedding:
+        raise WrongModelKind(
+            f"Model '{name}' is an encoder and can't generate text. Use POST /v1/embeddings.",
+            {"param": "model"},
+        )
+    if is_embedding and not encodes:
+        raise WrongModelKind(
+            f"Model '{name}' is not an encoder. Embeddings need one, like all-MiniLM-L6-v2.",
+            {"param": "model"},
+        )
 
 
 def list_cards(session: Session) -> list[ModelCard]:

@@ -3449,6 +3449,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/embeddings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Embed texts
+         * @description As OpenAI's, by a model that is an encoder: 400 for one that writes text.
+         */
+        post: operations["create_embeddings_v1_embeddings_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/files": {
         parameters: {
             query?: never;
@@ -3712,7 +3732,7 @@ export interface paths {
         put?: never;
         /**
          * Answer a text
-         * @description As OpenAI's, for texts; nothing is kept.
+         * @description As OpenAI's, for texts and functions; nothing is stored.
          */
         post: operations["create_response_v1_responses_post"];
         delete?: never;
@@ -3725,6 +3745,40 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * AdapterEvent
+         * @description The engine of an endpoint has loaded an adapter, or can't serve it.
+         */
+        AdapterEvent: {
+            /** Endpoint Id */
+            endpoint_id: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "adapter";
+            /**
+             * Reason
+             * @default null
+             */
+            reason: string | null;
+            /**
+             * Time
+             * Format: date-time
+             */
+            time: string;
+        };
+        /**
+         * AdapterTask
+         * @description An adapter that an engine serves beside its base model.
+         */
+        AdapterTask: {
+            checkpoint: components["schemas"]["trellis_contracts__evaluation__CheckpointSource"];
+            /** Endpoint Id */
+            endpoint_id: string;
+            /** Served Name */
+            served_name: string;
+        };
         /**
          * AlarmCount
          * @description How many unfinished jobs have an alarm.
@@ -4444,7 +4498,7 @@ export interface components {
          * CheckpointSource
          * @description A checkpoint of a job, kept when the job is deleted.
          */
-        CheckpointSource: {
+        "CheckpointSource-Input": {
             /** Job Id */
             job_id: string;
             /**
@@ -5941,6 +5995,26 @@ export interface components {
             reason: components["schemas"]["Text"];
         };
         /**
+         * EmbeddingRequest
+         * @description ``POST /v1/embeddings``.
+         */
+        EmbeddingRequest: {
+            /** Dimensions */
+            dimensions?: number | null;
+            /**
+             * Encoding Format
+             * @default float
+             * @enum {string}
+             */
+            encoding_format: "float" | "base64";
+            /** Input */
+            input: string | string[] | number[] | number[][];
+            /** Model */
+            model: string;
+            /** User */
+            user?: string | null;
+        };
+        /**
          * EndpointRead
          * @description An endpoint as it stands.
          */
@@ -5994,6 +6068,8 @@ export interface components {
              * @description The job that carries it out: its log and event stream.
              */
             run_id: string;
+            /** @description The base model whose engine serves this adapter; null for one with its own engine. */
+            shares_engine_of: components["schemas"]["NamedReference"] | null;
             /**
              * Slots
              * @description 0 on a CPU, where it shares the cores.
@@ -6015,7 +6091,7 @@ export interface components {
             stopped_by: ("idle" | "request") | null;
             /**
              * Stops At
-             * @description When it stops if nobody uses it; null unless ready.
+             * @description When it stops if nobody uses it; null unless ready, and for one that shares an engine.
              */
             stops_at: string | null;
         };
@@ -6964,6 +7040,71 @@ export interface components {
             strict?: boolean | null;
         };
         /**
+         * FunctionCall
+         * @description A call that the model made in an earlier response.
+         */
+        FunctionCall: {
+            /** Arguments */
+            arguments: string;
+            /** Call Id */
+            call_id: string;
+            /** Caller */
+            caller?: unknown;
+            /** Id */
+            id?: string | null;
+            /** Name */
+            name: string;
+            /** Namespace */
+            namespace?: null;
+            /** Status */
+            status?: string | null;
+            /**
+             * Type
+             * @constant
+             */
+            type: "function_call";
+        };
+        /**
+         * FunctionOutput
+         * @description What the client's function returned for a call.
+         */
+        FunctionOutput: {
+            /** Call Id */
+            call_id: string;
+            /** Id */
+            id?: string | null;
+            /** Output */
+            output: string | components["schemas"]["trellis_api__endpoints__openai__responses__InputText"][];
+            /** Status */
+            status?: string | null;
+            /**
+             * Type
+             * @constant
+             */
+            type: "function_call_output";
+        };
+        /**
+         * FunctionTool
+         * @description A function that the model may call.
+         */
+        FunctionTool: {
+            /** Description */
+            description?: string | null;
+            /** Name */
+            name: string;
+            /** Parameters */
+            parameters?: {
+                [key: string]: unknown;
+            } | null;
+            /** Strict */
+            strict?: boolean | null;
+            /**
+             * Type
+             * @constant
+             */
+            type: "function";
+        };
+        /**
          * FunnelBarRead
          * @description Rows that are left after a step; the first bar, without a step, is the input.
          */
@@ -7315,6 +7456,8 @@ export interface components {
          * @description What the platform wants of the run.
          */
         HeartbeatReply: {
+            /** Adapters */
+            adapters?: components["schemas"]["AdapterTask"][];
             /** Stop Requested */
             stop_requested: boolean;
         };
@@ -7397,6 +7540,13 @@ export interface components {
              */
             file?: string | null;
             /**
+             * Hub
+             * @description Which hub: Hugging Face or ModelScope.
+             * @default huggingface
+             * @enum {string}
+             */
+            hub: "huggingface" | "modelscope";
+            /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
@@ -7408,7 +7558,7 @@ export interface components {
             repo_id: string;
             /**
              * Revision
-             * @description Branch, tag or commit.
+             * @description Branch, tag or commit; by default main, on ModelScope master.
              * @default main
              */
             revision: string;
@@ -7612,7 +7762,7 @@ export interface components {
             /** Attempt */
             attempt: number;
             /** Events */
-            events: (components["schemas"]["MetricsEvent"] | components["schemas"]["LogEvent"] | components["schemas"]["RolloutsEvent"] | components["schemas"]["CheckpointEvent"] | components["schemas"]["ProgressEvent"] | components["schemas"]["ManifestEvent"] | components["schemas"]["ServingEvent"] | components["schemas"]["OutcomeEvent"])[];
+            events: (components["schemas"]["MetricsEvent"] | components["schemas"]["LogEvent"] | components["schemas"]["RolloutsEvent"] | components["schemas"]["CheckpointEvent"] | components["schemas"]["ProgressEvent"] | components["schemas"]["ManifestEvent"] | components["schemas"]["ServingEvent"] | components["schemas"]["AdapterEvent"] | components["schemas"]["OutcomeEvent"])[];
             /** Sequence */
             sequence: number;
         };
@@ -9360,7 +9510,7 @@ export interface components {
              */
             name?: string | null;
             /** Source */
-            source: components["schemas"]["CatalogueSource"] | components["schemas"]["LocalSource"] | components["schemas"]["trellis_api__models__schemas__HubSource"] | components["schemas"]["CheckpointSource"];
+            source: components["schemas"]["CatalogueSource"] | components["schemas"]["LocalSource"] | components["schemas"]["trellis_api__models__schemas__HubSource"] | components["schemas"]["CheckpointSource-Input"];
         };
         /**
          * ModelList
@@ -9431,7 +9581,7 @@ export interface components {
             /** Size Bytes */
             size_bytes: number | null;
             /** Source */
-            source: components["schemas"]["CatalogueSource"] | components["schemas"]["LocalSource"] | components["schemas"]["HubSource-Output"] | components["schemas"]["CheckpointSource"] | components["schemas"]["ExportSource"];
+            source: components["schemas"]["CatalogueSource"] | components["schemas"]["LocalSource"] | components["schemas"]["HubSource-Output"] | components["schemas"]["trellis_api__models__schemas__CheckpointSource"] | components["schemas"]["ExportSource"];
             state: components["schemas"]["ModelState"];
             /**
              * State Reason
@@ -9501,6 +9651,19 @@ export interface components {
         NamedFunction: {
             /** Name */
             name: string;
+        };
+        /**
+         * NamedFunctionTool
+         * @description The function that must be called.
+         */
+        NamedFunctionTool: {
+            /** Name */
+            name: string;
+            /**
+             * Type
+             * @constant
+             */
+            type: "function";
         };
         /**
          * NamedModelList
@@ -10586,12 +10749,19 @@ export interface components {
         };
         /**
          * PushCreate
-         * @description Push a model with its card to a repository of a Hugging Face hub.
+         * @description Push a model with its card to a repository of a Hugging Face hub, or of ModelScope.
          *
-         *     The hub is that of the workers' ``HF_ENDPOINT`` and the token that of their ``HF_TOKEN``: neither is
-         *     part of a request, nor kept.
+         *     The address and the token are those of the workers (``HF_ENDPOINT`` and ``HF_TOKEN``, or
+         *     ``MODELSCOPE_ENDPOINT`` and ``MODELSCOPE_API_TOKEN``): neither is part of a request, nor kept.
          */
         PushCreate: {
+            /**
+             * Hub
+             * @description Which hub: Hugging Face or ModelScope.
+             * @default huggingface
+             * @enum {string}
+             */
+            hub: "huggingface" | "modelscope";
             /**
              * Message
              * @description Of the commit; by default it names the model.
@@ -10611,7 +10781,7 @@ export interface components {
             repo_id: string;
             /**
              * Revision
-             * @description Branch; created where there is none.
+             * @description Branch; created where there is none. ModelScope has master alone, its default.
              * @default main
              */
             revision: string;
@@ -10711,6 +10881,27 @@ export interface components {
             problems: {
                 [key: string]: string | null;
             };
+        };
+        /**
+         * ReasoningItem
+         * @description The model's reasoning in an earlier response: accepted, and not sent to the model again.
+         */
+        ReasoningItem: {
+            /** Content */
+            content?: unknown;
+            /** Encrypted Content */
+            encrypted_content?: null;
+            /** Id */
+            id?: string | null;
+            /** Status */
+            status?: string | null;
+            /** Summary */
+            summary?: unknown;
+            /**
+             * Type
+             * @constant
+             */
+            type: "reasoning";
         };
         /**
          * Recipe
@@ -11039,7 +11230,7 @@ export interface components {
          */
         ResponseRequest: {
             /** Input */
-            input: string | components["schemas"]["InputTurn"][];
+            input: string | (components["schemas"]["InputTurn"] | components["schemas"]["FunctionCall"] | components["schemas"]["FunctionOutput"] | components["schemas"]["ReasoningItem"])[];
             /** Instructions */
             instructions?: string | null;
             /** Max Output Tokens */
@@ -11050,6 +11241,8 @@ export interface components {
             } | null;
             /** Model */
             model: string;
+            /** Parallel Tool Calls */
+            parallel_tool_calls?: boolean | null;
             /** Prompt Cache Key */
             prompt_cache_key?: string | null;
             /** Safety Identifier */
@@ -11066,6 +11259,10 @@ export interface components {
             /** Temperature */
             temperature?: number | null;
             text?: components["schemas"]["TextOptions"] | null;
+            /** Tool Choice */
+            tool_choice?: ("none" | "auto" | "required") | components["schemas"]["NamedFunctionTool"] | null;
+            /** Tools */
+            tools?: components["schemas"]["FunctionTool"][] | null;
             /** Top P */
             top_p?: number | null;
             /** User */
@@ -14467,6 +14664,21 @@ export interface components {
             gpus: number;
         };
         /**
+         * CheckpointSource
+         * @description A checkpoint of a job, kept when the job is deleted.
+         */
+        trellis_api__models__schemas__CheckpointSource: {
+            /** Job Id */
+            job_id: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "checkpoint";
+            /** Step */
+            step: number;
+        };
+        /**
          * HubSource
          * @description A repository of a model hub; fetched by a worker.
          */
@@ -14476,6 +14688,13 @@ export interface components {
              * @description A GGUF file of the repository, converted to safetensors. Without it, the repository's safetensors are taken.
              */
             file?: string | null;
+            /**
+             * Hub
+             * @description Which hub: Hugging Face or ModelScope.
+             * @default huggingface
+             * @enum {string}
+             */
+            hub: "huggingface" | "modelscope";
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -14488,7 +14707,7 @@ export interface components {
             repo_id: string;
             /**
              * Revision
-             * @description Branch, tag or commit.
+             * @description Branch, tag or commit; by default main, on ModelScope master.
              * @default main
              */
             revision: string;
@@ -14547,6 +14766,19 @@ export interface components {
              * @default
              */
             under: string;
+        };
+        /**
+         * CheckpointSource
+         * @description A checkpoint that is measured or served: its weights are gathered before the engine starts.
+         */
+        trellis_contracts__evaluation__CheckpointSource: {
+            engine: components["schemas"]["Engine"];
+            /** Job Id */
+            job_id: string;
+            /** Path */
+            path: string;
+            /** Step */
+            step: number;
         };
     };
     responses: never;
@@ -28481,6 +28713,93 @@ export interface operations {
                 content: {
                     "application/json": unknown;
                     "text/event-stream": unknown;
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    create_embeddings_v1_embeddings_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EmbeddingRequest"];
+            };
+        };
+        responses: {
+            /** @description A vector for each input. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
                 };
             };
             /** @description The request has something that is not supported, or is malformed */

@@ -41,7 +41,7 @@ class AdapterLoader:
         self._url, self._key, self._spool = url, key, spool
         #: What was asked for and has been tried, by the endpoint's id: the name, or None where it failed.
         self._handled: dict[str, str | None] = {}
-        self._read_at = 0
+        self._read = ""
         self._thread = threading.Thread(target=self._run, name="adapters", daemon=True)
 
     def start(self) -> None:
@@ -53,19 +53,19 @@ class AdapterLoader:
         """Load and unload once, if the platform has changed its mind since the last call."""
         path = self._attempt_dir / ADAPTERS_FILE
         try:
-            changed_at = path.stat().st_mtime_ns
+            text = path.read_text()
         except FileNotFoundError:
             return
-        if changed_at == self._read_at:
+        if text == self._read:
             return
-        wanted = AdapterList.model_validate_json(path.read_text()).adapters
+        wanted = AdapterList.model_validate_json(text).adapters
         ids = {task.endpoint_id for task in wanted}
         for endpoint_id in [each for each in self._handled if each not in ids]:
             self._unload(endpoint_id)
         for task in wanted:
             if task.endpoint_id not in self._handled:
                 self._load_and_report(task)
-        self._read_at = changed_at
+        self._read = text
 
     def _run(self) -> None:
         pause = threading.Event()

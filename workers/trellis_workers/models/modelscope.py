@@ -159,7 +159,8 @@ class ModelScope:
             answer.raise_for_status()
             is_continued = answer.status_code == httpx.codes.PARTIAL_CONTENT
             with part.open("ab" if is_continued else "wb") as out:
-                for chunk in answer.iter_bytes(_CHUNK_BYTES):
+                # As they come: what is gathered to larger pieces would be lost where the connection breaks.
+                for chunk in answer.iter_bytes():
                     out.write(chunk)
 
     def _create(self, repo_id: str, *, private: bool) -> None:

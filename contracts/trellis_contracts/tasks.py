@@ -55,3 +55,5 @@ SEND_REPORTS = "trellis.fine_tuning.send_reports"
 ADVANCE_SWEEPS = "trellis.jobs.advance_sweeps"
 #: Keep what the nodes measure now. Args: none.
 SAMPLE_MACHINES = "trellis.machines.sample"
+#: Seconds between two samples of a machine.
+SAMPLE_INTERVAL_S = 10.0

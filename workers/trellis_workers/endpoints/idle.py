@@ -8,7 +8,8 @@ import logging
 
 from trellis_api.endpoints import repository, service
 
-from trellis_workers.core.transaction import get_settings, read, write
+from trellis_workers.core.settings import get_settings
+from trellis_workers.core.transaction import read, write
 from trellis_workers.jobs.stop import request_stop
 
 logger = logging.getLogger(__name__)
@@ -25,5 +26,5 @@ def stop_idle_endpoints() -> None:
             # A request may have come between the two looks.
             stopped = service.stop_if_idle(session, endpoint_id=endpoint_id, default_s=default_s)
         if stopped is not None:
-            logger.info("endpoint %s is stopped: nobody has used it", endpoint_id)
+            logger.info("stopping idle endpoint %s", endpoint_id)
             request_stop(stopped)

@@ -30,7 +30,9 @@ def build_serve_spec(session: Session, settings: Settings, job: Job) -> JobSpec:
         raise EndpointNotFound(job.id)
     platform, model = settings.resolved_platform, describe_base(session, settings, job)
     if row.target_model_id is not None and not model.path:
-        raise ModelNotReady(f"The model '{row.name}' is gone.", {"model": row.target_model_id})
+        raise ModelNotReady(
+            f"The model '{row.name}' was deleted or its files are missing.", {"model": row.target_model_id}
+        )
     return JobSpec(
         job_id=job.id,
         attempt=job.attempt,
@@ -77,5 +79,5 @@ def _find_weights(session: Session, settings: Settings, row: Endpoint) -> Checkp
         service.get_usable_checkpoint(session, job_id=row.target_job_id, step=row.target_step)
     source = find_source(session, data_root=settings.data_root, row=row)
     if source is None:
-        raise CheckpointNotFound(f"The files of {row.name} are gone.")
+        raise CheckpointNotFound(f"The files of {row.name} no longer exist.")
     return source

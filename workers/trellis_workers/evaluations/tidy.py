@@ -13,7 +13,8 @@ from trellis_api.evaluations.folder import evaluation_folder
 from trellis_api.reports.folder import report_folder
 
 from trellis_workers.core.lock import try_lock
-from trellis_workers.core.transaction import get_settings, read, write
+from trellis_workers.core.settings import get_settings
+from trellis_workers.core.transaction import read, write
 
 logger = logging.getLogger(__name__)
 _LOCK_FILE = "run/tidy-evaluations.lock"
@@ -35,7 +36,7 @@ def tidy_evaluations() -> None:
 def _remove(leftover_id: str) -> None:
     locate = next((found for prefix, found in _FOLDERS.items() if is_id(leftover_id, prefix=prefix)), None)
     if locate is None:
-        logger.error("asked to remove the files of %r, which is no evaluation or report", leftover_id)
+        logger.error("refusing to remove the files of %r: not an evaluation or report", leftover_id)
         return
     try:
         _remove_folder(locate(get_settings(), leftover_id))

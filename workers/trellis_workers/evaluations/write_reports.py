@@ -17,7 +17,8 @@ from trellis_evaluation.problem import EvaluationProblem
 from trellis_evaluation.reports.document import ReportInput
 
 from trellis_workers.core.lock import try_lock
-from trellis_workers.core.transaction import get_settings, read, write
+from trellis_workers.core.settings import get_settings
+from trellis_workers.core.transaction import read, write
 from trellis_workers.evaluations.report_content import CannotWrite, gather
 
 logger = logging.getLogger(__name__)
@@ -56,7 +57,7 @@ def _write(report_id: str) -> None:
         )
     except Exception:  # the edge of the process: one report must not hold up the others
         logger.exception("report %s could not be written", report_id)
-        _fail(report_id, "The report could not be written; the workers' log tells why.")
+        _fail(report_id, "The report could not be created; see the workers' log for the reason.")
     else:
         with write() as session:
             is_wanted = service.record_files(session, report_id=report_id, sizes=sizes, problems=problems)

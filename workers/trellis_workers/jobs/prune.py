@@ -12,7 +12,8 @@ from trellis_api.jobs import repository, service
 from trellis_api.jobs.models import Checkpoint
 
 from trellis_workers.core.lock import try_lock
-from trellis_workers.core.transaction import get_settings, read, write
+from trellis_workers.core.settings import get_settings
+from trellis_workers.core.transaction import read, write
 
 logger = logging.getLogger(__name__)
 _DOOMED_PREFIX = ".removed-"
@@ -43,7 +44,7 @@ def _prune(row: Checkpoint) -> None:
             shutil.rmtree(doomed)
     except OSError as error:
         logger.warning(
-            "job %s: the checkpoint of step %d cannot be removed yet: %s", row.job_id, row.step, error
+            "job %s: the step-%d checkpoint cannot be removed yet: %s", row.job_id, row.step, error
         )
         return
     with write() as session:
@@ -54,7 +55,7 @@ def _prune(row: Checkpoint) -> None:
         current.removed_at = utc_now()
         session.add(current)
         service.announce(session, job=job)
-    logger.info("job %s: checkpoint of step %d removed", row.job_id, row.step)
+    logger.info("job %s: step-%d checkpoint removed", row.job_id, row.step)
 
 
 def _set_aside(row: Checkpoint, folder: Path, doomed: Path) -> bool:

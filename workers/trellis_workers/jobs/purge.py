@@ -11,7 +11,8 @@ from trellis_api.core.ids import is_id
 from trellis_api.jobs import repository
 
 from trellis_workers.core.lock import try_lock
-from trellis_workers.core.transaction import get_settings, read, write
+from trellis_workers.core.settings import get_settings
+from trellis_workers.core.transaction import read, write
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +31,7 @@ def purge_deleted() -> None:
 
 def _purge(job_id: str) -> None:
     if not is_id(job_id, prefix="job"):
-        logger.error("asked to remove the files of %r, which is no job", job_id)
+        logger.error("refusing to remove the files of %r: not a job", job_id)
         return
     try:
         _remove_folder(get_settings().job_dir(job_id))

@@ -19,7 +19,8 @@ from trellis_recipes.catalogue import get_recipe
 from trellis_recipes.placement import entrypoint_demand
 
 from trellis_workers.core.ray_client import RayJob, RayStatus
-from trellis_workers.core.transaction import get_settings, read, write
+from trellis_workers.core.settings import get_settings
+from trellis_workers.core.transaction import read, write
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ def look_for_shortage(job: Job, attempt: Attempt | None, ray_job: RayJob) -> Non
     try:
         shortage = _find(job, ray_job)
     except RayUnreachableError as error:
-        logger.warning("job %s: what it waits for cannot be asked: %s", job.id, error)
+        logger.warning("job %s: could not query what it is waiting for: %s", job.id, error)
         return
     _note(job, shortage)
 

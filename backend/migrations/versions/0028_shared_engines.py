@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0027_shared_engines"
-down_revision = "0026_machine_samples"
+revision = "0028_shared_engines"
+down_revision = "0027_saved_views"
 branch_labels = None
 depends_on = None
 

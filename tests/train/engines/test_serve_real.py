@@ -1,4 +1,4 @@
-"""vLLM itself behind ``trellis_train.serve``: adapters beside their base, and a sentence encoder, on a CPU."""
+"""vLLM itself behind ``trellis_train.serve``: adapters beside their base, and a sentence encoder (on CPU)."""
 
 import os
 import subprocess

@@ -110,7 +110,12 @@ def register(
     ],
     name: Annotated[str | None, typer.Option(help="Display name; default: the source.")] = None,
     hub: Annotated[bool, typer.Option("--hub", help="SOURCE is a Hub ID.")] = False,
-    revision: Annotated[str, typer.Option(help="Branch, tag or commit of the Hub model.")] = "main",
+    modelscope: Annotated[
+        bool, typer.Option("--modelscope", help="SOURCE is a model on ModelScope.")
+    ] = False,
+    revision: Annotated[
+        str | None, typer.Option(help="Branch, tag or commit; default: main, on ModelScope master.")
+    ] = None,
     file: Annotated[
         str | None, typer.Option(help="GGUF file in the Hub repository, converted to safetensors.")
     ] = None,
@@ -127,8 +132,10 @@ def register(
             "job_id": (found := find_job(client, source)),
             "step": newest_step(list(client.pages(f"/jobs/{found}/checkpoints")), step),
         }
-    elif hub:
-        origin = {"kind": "hub", "repo_id": source, "revision": revision, "file": file}
+    elif hub or modelscope:
+        origin = {"kind": "hub", "repo_id": source, "file": file}
+        origin |= {"hub": "modelscope"} if modelscope else {}
+        origin |= {"revision": revision} if revision else {}
     else:
         origin = {"kind": "local", "path": source}
     model = client.post("/models", {"name": name or source, "source": origin})

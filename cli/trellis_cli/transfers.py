@@ -26,7 +26,12 @@ _UNFINISHED = ("queued", "running")
 def push(
     model: Model,
     repo: Annotated[str, typer.Argument(help="owner/name on the hub; created where there is none.")],
-    revision: Annotated[str, typer.Option(help="Branch; created where there is none.")] = "main",
+    modelscope: Annotated[
+        bool, typer.Option("--modelscope", help="Push to ModelScope instead of the Hugging Face Hub.")
+    ] = False,
+    revision: Annotated[
+        str | None, typer.Option(help="Branch, default main; created where there is none.")
+    ] = None,
     public: Annotated[
         bool, typer.Option("--public", help="A repository that is created is public; default private.")
     ] = False,
@@ -36,10 +41,13 @@ def push(
 ) -> None:
     """Push a model with its card to a hub, e.g. `trellis models push support-bot team/support-bot`.
 
-    The hub and the token are those of the workers: HF_ENDPOINT and HF_TOKEN.
+    The address and the token are those of the workers: HF_ENDPOINT and HF_TOKEN, or MODELSCOPE_ENDPOINT and
+    MODELSCOPE_API_TOKEN.
     """
     client = connect()
-    body = {"repo_id": repo, "revision": revision, "private": not public, "message": message}
+    body: dict[str, Any] = {"repo_id": repo, "private": not public, "message": message}
+    body |= {"hub": "modelscope"} if modelscope else {}
+    body |= {"revision": revision} if revision else {}
     transfer = client.post(f"/models/{find_model(client, model)}/push", body)
     _follow(client, transfer, wait=wait, as_json=as_json)
 

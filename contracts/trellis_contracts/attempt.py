@@ -21,6 +21,10 @@ WORKFLOW_FILE = "workflow.py"
 #: How the sessions of an agent went, a line a batch: ``{"step", "split", "sessions", "failed", "first"}``,
 #: with ``failed`` by kind of error.
 SESSIONS_FILE = "sessions.jsonl"
+#: Of an endpoint: the adapters that its engine shall serve beside its model, as the platform last said.
+ADAPTERS_FILE = "adapters.json"
+#: ... and those adapters in PEFT's format, one folder each, named by the id of their endpoint.
+ADAPTERS_FOLDER = "adapters"
 #: Created to ask the run to checkpoint and leave.
 STOP_FILE = "stop"
 #: Touched by the run before each heartbeat, whether or not the API hears that: it lives.

@@ -253,6 +253,22 @@ class CheckpointSource(Strict):
     path: str
 
 
+class AdapterTask(Strict):
+    """An adapter that an engine serves beside its base model."""
+
+    endpoint_id: str
+    #: By which requests name it.
+    served_name: str
+    #: Its folder: a checkpoint with an adapter, or an adapter in PEFT's format.
+    checkpoint: CheckpointSource
+
+
+class AdapterList(Strict):
+    """All of them, in the order in which they were asked for."""
+
+    adapters: list[AdapterTask]
+
+
 class BenchmarkFiles(Strict):
     """Where the rows of a benchmark lie, and what they are."""
 

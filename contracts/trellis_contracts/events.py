@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, Field, IPvAnyAddress
 
 from trellis_contracts.agents import Trajectory
+from trellis_contracts.evaluation import AdapterTask
 from trellis_contracts.recipe import Strict
 
 #: What a run is doing.
@@ -189,6 +190,16 @@ class ServingEvent(Strict):
     max_model_len: int | None = Field(default=None, ge=1)
 
 
+class AdapterEvent(Strict):
+    """The engine of an endpoint has loaded an adapter, or can't serve it."""
+
+    kind: Literal["adapter"] = "adapter"
+    time: AwareDatetime
+    endpoint_id: str
+    #: Why it can't; None where it is loaded.
+    reason: str | None = None
+
+
 class OutcomeEvent(Strict):
     """The last event of an attempt."""
 
@@ -211,6 +222,7 @@ Event = Annotated[
     | ProgressEvent
     | ManifestEvent
     | ServingEvent
+    | AdapterEvent
     | OutcomeEvent,
     Field(discriminator="kind"),
 ]
@@ -243,3 +255,5 @@ class HeartbeatReply(Strict):
     """What the platform wants of the run."""
 
     stop_requested: bool
+    #: Of an endpoint: what its engine shall serve beside its model.
+    adapters: list[AdapterTask] = Field(default_factory=list)

@@ -77,6 +77,12 @@ class ServeTask(Strict):
     max_model_len: int | None = Field(default=None, ge=1)
     #: Tokens of one answer, at most.
     max_tokens: int = Field(ge=1)
+    #: Adapters up to this rank can be loaded later; None: none can.
+    max_lora_rank: int | None = Field(default=None, ge=1)
+    #: Different adapters in one batch.
+    max_loras: int = Field(default=1, ge=1)
+    #: An encoder: it answers with vectors.
+    is_encoder: bool = False
 
 
 class JobSpec(Strict, Renamed):

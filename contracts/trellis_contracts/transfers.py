@@ -1,5 +1,7 @@
 """What a worker hands to the process that carries out a transfer: files in the transfer's folder."""
 
+from typing import Literal
+
 from pydantic import BaseModel
 
 #: Written by the child, replaced whole: ``{"done_bytes": ..., "total_bytes": ..., "file": ...}``.
@@ -20,6 +22,7 @@ class PushedFile(BaseModel):
 class PushOrder(BaseModel):
     """What is pushed, and where to; the hub and its token come from the environment alone."""
 
+    hub: Literal["huggingface", "modelscope"] = "huggingface"
     repo_id: str
     revision: str
     private: bool

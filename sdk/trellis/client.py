@@ -196,10 +196,19 @@ class Transfers(Resource[TransferRead, TransferRead]):
     path = "/transfers"
 
     def push(
-        self, model: str, repo_id: str, *, revision: str = "main", private: bool = True, message: str = ""
+        self,
+        model: str,
+        repo_id: str,
+        *,
+        revision: str | None = None,
+        private: bool = True,
+        message: str = "",
+        hub: str = "huggingface",
     ) -> TransferRead:
         """Push a model, by its id, with its card; the token is that of the platform's workers."""
-        body = {"repo_id": repo_id, "revision": revision, "private": private, "message": message}
+        body: dict[str, Any] = {"repo_id": repo_id, "private": private, "message": message, "hub": hub}
+        if revision is not None:
+            body["revision"] = revision
         return cast(TransferRead, self._api.request("POST", f"/models/{model}/push", json=body))
 
     def export_gguf(self, model: str, *, type: Literal["f16", "q8_0"] = "q8_0") -> TransferRead:

@@ -209,14 +209,6 @@ class CheckpointSaved(TypedDict):
     step: int
 
 
-class CheckpointSource(TypedDict):
-    """A checkpoint of a job, kept when the job is deleted."""
-
-    job_id: str
-    kind: Literal["checkpoint"]
-    step: int
-
-
 class CheckpointTarget(TypedDict):
     """A checkpoint of a job."""
 
@@ -662,6 +654,7 @@ class EndpointRead(TypedDict):
     phase: str | None
     queue_position: int | None
     run_id: str
+    shares_engine_of: NamedReference | None
     slots: int
     state: EndpointState
     state_since: str
@@ -974,6 +967,7 @@ class HubSource_Output(TypedDict):
     """A repository of a model hub; fetched by a worker."""
 
     file: NotRequired[str | None]
+    hub: Literal["huggingface", "modelscope"]
     kind: Literal["hub"]
     repo_id: str
     revision: str
@@ -1437,7 +1431,13 @@ class ModelRead(TypedDict):
     sha256: str | None
     sha256_kind: Literal["content", "sampled"] | None
     size_bytes: int | None
-    source: CatalogueSource | LocalSource | HubSource_Output | CheckpointSource | ExportSource
+    source: (
+        CatalogueSource
+        | LocalSource
+        | HubSource_Output
+        | trellis_api__models__schemas__CheckpointSource
+        | ExportSource
+    )
     state: ModelState
     state_reason: str | None
     vocabulary_size: int | None
@@ -2613,3 +2613,11 @@ class trellis_api__jobs__schemas__ResourcesRead(TypedDict):
     """What a job occupies while it runs."""
 
     gpus: int
+
+
+class trellis_api__models__schemas__CheckpointSource(TypedDict):
+    """A checkpoint of a job, kept when the job is deleted."""
+
+    job_id: str
+    kind: Literal["checkpoint"]
+    step: int

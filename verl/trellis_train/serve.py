@@ -35,6 +35,9 @@ def main(arguments: list[str]) -> None:
     os.environ["VLLM_API_KEY"] = os.environ.pop(KEY_VARIABLE)
     # Nothing is looked up anywhere: the files are here.
     os.environ.update(HF_HUB_OFFLINE="1", VLLM_NO_USAGE_STATS="1", DO_NOT_TRACK="1")
+    if options.max_lora_rank is not None:
+        # Behind the key, like everything else that the server answers.
+        os.environ["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] = "1"
     command = build_command(options)
     if options.platform == "cpu":
         command += prepare_cpu()
@@ -53,6 +56,9 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--max-tokens", type=int, help="of one answer")
     parser.add_argument("--tensor-parallel", type=int, default=1)
     parser.add_argument("--tools", action="store_true", help="let answers call tools")
+    parser.add_argument("--embeddings", action="store_true", help="an encoder: vectors, no text")
+    parser.add_argument("--max-lora-rank", type=int, help="adapters up to this rank can be loaded")
+    parser.add_argument("--max-loras", type=int, default=1, help="different adapters in one batch")
     return parser.parse_args(arguments)
 
 
@@ -73,6 +79,14 @@ def build_command(options: argparse.Namespace) -> list[str]:
     if options.max_tokens is not None:
         limit = json.dumps({"max_new_tokens": options.max_tokens})
         command.append(f"--override-generation-config={limit}")
+    if options.embeddings:
+        command.append("--runner=pooling")
+    if options.max_lora_rank is not None:
+        command += [
+            "--enable-lora",
+            f"--max-lora-rank={options.max_lora_rank}",
+            f"--max-loras={options.max_loras}",
+        ]
     parser = find_tool_parser(Path(options.folder)) if options.tools else None
     if parser is not None:
         command += ["--enable-auto-tool-choice", f"--tool-call-parser={parser}"]

@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from trellis_contracts.attempt import locate_attempt, locate_checkpoints, locate_job
 from trellis_contracts.endpoints import JudgeEndpoint
@@ -85,6 +85,18 @@ class Settings(BaseSettings):
     endpoint_max_tokens: int = Field(4096, ge=1, description="Max (and default) tokens per response.")
     endpoint_max_requests: int = Field(
         64, ge=1, description="Max concurrent endpoint requests; more get a 429."
+    )
+    endpoint_max_adapters: int = Field(
+        4,
+        ge=0,
+        le=64,
+        description="Max adapters of one base model that an engine computes at once; 0 gives each adapter an "
+        "engine of its own, merged into its base.",
+    )
+    wandb_api_key: SecretStr | None = Field(
+        None,
+        description="Weights & Biases key for fine-tuning jobs with a `wandb` integration, for the API and "
+        "workers. WANDB_BASE_URL names a server of your own.",
     )
     benchmark_mirror: Path | None = Field(
         None,

@@ -1,6 +1,6 @@
 """What can go wrong with endpoints."""
 
-from trellis_api.core.errors import Conflict, DomainError, NotFound
+from trellis_api.core.errors import Conflict, DomainError, InvalidRequest, NotFound
 
 
 class EndpointNotFound(NotFound):
@@ -28,6 +28,13 @@ class ModelUnknown(NotFound):
     """A request names a model that the platform does not have."""
 
     code = "model_not_found"
+
+
+class WrongModelKind(InvalidRequest):
+    """An encoder generates no text, and a model that does gives no vectors."""
+
+    status = 400
+    code = "wrong_model_kind"
 
 
 class EndpointNotReady(DomainError):

@@ -19,7 +19,14 @@ class Endpoint(SQLModel, table=True):
     )
 
     id: str = Field(primary_key=True, max_length=32)
-    job_id: str = Field(foreign_key="jobs.id", ondelete="CASCADE", index=True, unique=True)
+    #: The job that carries it out: its own, or that of the endpoint whose engine it shares.
+    job_id: str = Field(foreign_key="jobs.id", ondelete="CASCADE", index=True)
+    #: The endpoint of the base model, whose engine serves this adapter; None: an engine of its own.
+    engine_id: str | None = Field(default=None, max_length=32, index=True)
+    #: The engine's attempt that shall load the adapter.
+    asked_attempt: int | None = None
+    #: Of one with its own engine: adapters up to this rank can be loaded into it; None: none can.
+    max_lora_rank: int | None = None
     #: By which requests name it: the model's name, or "job_...:200".
     name: str = Field(max_length=200)
     #: The model that is served; None for a checkpoint.

@@ -41,7 +41,8 @@ def present_all(
 ) -> list[EndpointRead]:
     """Many, with a fixed number of queries."""
     read = presentation.present_all(session, jobs=[job for _, job in pairs], has_detail=has_detail)
-    models = map_model_names(session, model_ids={job.model_id for _, job in pairs})
+    wanted = {job.model_id for _, job in pairs} | {row.target_model_id for row, _ in pairs} - {None}
+    models = map_model_names(session, model_ids=[each for each in wanted if each])
     names = map_job_names(session, job_ids={row.target_job_id for row, _ in pairs if row.target_job_id})
     return [
         _present(settings, row, job, each, models, names)
@@ -58,31 +59,35 @@ def _present(
     names: dict[str, str],
 ) -> EndpointRead:
     state, source = service.state_of(row, job), row.target_job_id
-    is_there = source in names if source else job.model_id in models
-    idle_s, since = row.idle_timeout_s or settings.endpoint_idle_s, service.idle_since(row, job)
+    model_id, shares = row.target_model_id or job.model_id, row.engine_id is not None
+    is_there = source in names if source else model_id in models
+    idle_s = row.idle_timeout_s or settings.endpoint_idle_s
+    since = None if shares else service.idle_since(row, job)
+    is_up = state in {EndpointState.STARTING, EndpointState.READY}
     return EndpointRead(
         id=row.id,
         name=row.name,
         kind="checkpoint" if source else "model",
-        model=NamedReference(id=job.model_id, name=models.get(job.model_id)),
+        model=NamedReference(id=model_id, name=models.get(model_id)),
         job=NamedReference(id=source, name=names.get(source)) if source else None,
         step=row.target_step,
         run_id=job.id,
         attempt=job.attempt,
+        shares_engine_of=NamedReference(id=job.model_id, name=models.get(job.model_id)) if shares else None,
         state=state,
         phase=job.phase if state == EndpointState.STARTING else None,
         state_since=_since(row, job, state),
         queue_position=read.queue_position,
-        slots=job.gpus,
+        slots=0 if shares else job.gpus,
         max_model_len=row.context_length if state == EndpointState.READY else row.max_model_len,
         idle_timeout_s=idle_s,
         stops_at=since + timedelta(seconds=idle_s) if since else None,
         last_used_at=row.last_used_at,
         stopped_by=_stopped_by(job, state),
-        failure=read.failure,
+        failure=None if shares and state != EndpointState.FAILED else read.failure,
         created_at=row.created_at,
         can_start=state in _OVER and is_there,
-        can_stop=job.state in STOPPABLE,
+        can_stop=is_up if shares else job.state in STOPPABLE,
     )
 
 

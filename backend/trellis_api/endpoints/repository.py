@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import update
+from sqlalchemy import or_, update
 from sqlmodel import Session, col, select, tuple_
 from trellis_contracts.states import JobState
 
@@ -21,8 +21,8 @@ def find_endpoint(session: Session, *, endpoint_id: str) -> Endpoint | None:
 
 
 def find_by_job(session: Session, *, job_id: str) -> Endpoint | None:
-    """The endpoint that a job carries out."""
-    statement = select(Endpoint).where(Endpoint.job_id == job_id)
+    """The endpoint whose engine a job is; those that share the engine are not meant."""
+    statement = select(Endpoint).where(Endpoint.job_id == job_id, col(Endpoint.engine_id).is_(None))
     return session.exec(statement, execution_options={"populate_existing": True}).first()
 
 
@@ -37,6 +37,17 @@ def find_of_checkpoint(session: Session, *, job_id: str, step: int) -> Endpoint 
     return session.exec(select(Endpoint).where(*of_it)).first()
 
 
+def list_sharing(session: Session, *, job_id: str, attempt: int) -> Sequence[Endpoint]:
+    """Adapters that the engine of a job shall serve in this attempt, in the order of their creation."""
+    wanted = (
+        Endpoint.job_id == job_id,
+        col(Endpoint.engine_id).is_not(None),
+        Endpoint.asked_attempt == attempt,
+    )
+    in_order = (col(Endpoint.created_at), col(Endpoint.id))
+    return session.exec(select(Endpoint).where(*wanted).order_by(*in_order)).all()
+
+
 def list_endpoints(
     session: Session, *, before: tuple[datetime, str] | None, limit: int
 ) -> list[tuple[Endpoint, Job]]:
@@ -49,9 +60,10 @@ def list_endpoints(
 
 
 def list_running(session: Session) -> Sequence[tuple[Endpoint, Job]]:
-    """Those whose run is under way, loaded or not."""
+    """Those with an engine of their own whose run is under way, loaded or not."""
     statement = select(Endpoint, Job).join(Job, col(Job.id) == col(Endpoint.job_id))
-    return session.exec(statement.where(Job.state == JobState.RUNNING)).all()
+    has_engine = col(Endpoint.engine_id).is_(None)
+    return session.exec(statement.where(Job.state == JobState.RUNNING, has_engine)).all()
 
 
 def list_states(session: Session) -> Sequence[tuple[Endpoint, Job]]:
@@ -60,11 +72,13 @@ def list_states(session: Session) -> Sequence[tuple[Endpoint, Job]]:
 
 
 def add_endpoint(session: Session, row: Endpoint) -> None:
-    """Write a new one."""
+    """Write one, new or changed."""
     session.add(row)
     session.flush()
 
 
 def note_use(session: Session, *, endpoint_id: str) -> None:
-    """A request is under way."""
-    session.exec(update(Endpoint).where(col(Endpoint.id) == endpoint_id).values(last_used_at=utc_now()))
+    """A request is under way; where the endpoint shares an engine, that is in use, too."""
+    engine = select(Endpoint.engine_id).where(Endpoint.id == endpoint_id).scalar_subquery()
+    is_used = or_(col(Endpoint.id) == endpoint_id, col(Endpoint.id) == engine)
+    session.exec(update(Endpoint).where(is_used).values(last_used_at=utc_now()))

@@ -90,5 +90,6 @@ def stop_endpoint(
 ) -> EndpointRead:
     """Requests in flight get a few seconds. One that has stopped or failed stays so."""
     row, job = service.stop(session, endpoint_id=endpoint_id)
-    tasks.send_later(background, task_names.STOP, job.id)
+    if row.engine_id is None:
+        tasks.send_later(background, task_names.STOP, job.id)
     return presentation.present(session, settings, (row, job))

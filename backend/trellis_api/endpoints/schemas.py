@@ -51,6 +51,9 @@ class EndpointRead(BaseModel):
     step: int | None
     run_id: str = Field(description="The job that carries it out: its log and event stream.")
     attempt: int
+    shares_engine_of: NamedReference | None = Field(
+        description="The base model whose engine serves this adapter; null for one with its own engine."
+    )
     state: EndpointState
     phase: str | None = Field(description="What a starting one is doing: null while it waits for room.")
     state_since: datetime = Field(description="Since when it starts, is ready, or has ended.")
@@ -58,7 +61,9 @@ class EndpointRead(BaseModel):
     slots: int = Field(description="0 on a CPU, where it shares the cores.")
     max_model_len: int | None = Field(description="Tokens of prompt and answer together, once it is ready.")
     idle_timeout_s: float
-    stops_at: datetime | None = Field(description="When it stops if nobody uses it; null unless ready.")
+    stops_at: datetime | None = Field(
+        description="When it stops if nobody uses it; null unless ready, and for one that shares an engine."
+    )
     last_used_at: datetime | None
     stopped_by: Literal["idle", "request"] | None = Field(description="Why it has stopped, where it has.")
     failure: Failure | None

@@ -4,19 +4,23 @@ start                                         writes or revives the endpoint's j
 → trellis_workers/jobs/launch.py              starts the job when there is room (``jobs/admission.py``)
 → trellis_train/engines/serve.py              loads the model and reports where it answers
 → trellis_workers/endpoints/idle.py           stops it when nobody has used it for long
+
+An adapter needs no engine of its own: that of its base model's endpoint loads it.
 """
 
+import logging
 from datetime import datetime
 from ipaddress import IPv4Address, IPv6Address
 
 from sqlmodel import Session
-from trellis_contracts.events import ServingEvent
-from trellis_contracts.states import ACTIVE, FINISHED, JobState
+from trellis_contracts.events import AdapterEvent, ServingEvent
+from trellis_contracts.states import ACTIVE, JobState
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import new_id
 from trellis_api.core.settings import Settings
 from trellis_api.endpoints import repository
+from trellis_api.endpoints.adapters import Adapter, choose_max_rank, find_adapter
 from trellis_api.endpoints.errors import EndpointNotFound, EndpointStopping, EndpointWindowTooLong
 from trellis_api.endpoints.models import Endpoint
 from trellis_api.endpoints.schemas import EndpointStart, EndpointState
@@ -28,6 +32,8 @@ from trellis_api.jobs.models import SERVE, Job
 from trellis_api.jobs.storage import check_storage
 from trellis_api.models.repository import lock_model
 from trellis_api.models.service import get_model
+
+log = logging.getLogger(__name__)
 
 #: Stands in a job's row where a training has its recipe.
 RECIPE = "serve"
@@ -64,31 +70,40 @@ def start(
         get_model(session, model_id=target.model)
         # Of two who start the same model at once, one sees the other's endpoint.
         lock_model(session, model_id=target.model)
-    found = find_target(session, settings, target)
+    adapter = find_adapter(session, settings, target)
+    found = find_target(session, settings, target, for_serving=True)
     _check_window(found, request)
     existing = find_of_target(session, target)
+    if existing is not None:
+        row, job = existing[0], service.get_locked_job(session, job_id=existing[1].id)
+        state = state_of(row, job)
+        if state == EndpointState.STOPPING:
+            raise EndpointStopping("The endpoint is stopping. Restart it once it has stopped.")
+        if state in {EndpointState.STARTING, EndpointState.READY}:
+            if request.idle_timeout_s is not None:
+                row.idle_timeout_s = request.idle_timeout_s
+                session.add(row)
+            return row, job
+    row = existing[0] if existing else _new_row(found, target)
+    _apply(row, request)
+    row.name = _public_name(found)
+    host = None if adapter is None else _find_host(session, settings, adapter=adapter, request=request)
+    job = share_engine(row, host) if host else _give_engine(session, settings, row=row, found=found)
+    repository.add_endpoint(session, row)
     if existing is None:
-        return _create(session, settings, found=found, request=request)
-    row, job = existing[0], service.get_locked_job(session, job_id=existing[1].id)
-    if job.state == JobState.STOPPING:
-        raise EndpointStopping("The endpoint is stopping. Restart it once it has stopped.")
-    if job.state in FINISHED:
-        _apply(row, request)
-        row.name = _public_name(found)
-        job.gpus, job.name = slots_for(settings), _job_name(row)
-        service.resume(session, job_id=job.id, data_root=settings.data_root)
-    elif request.idle_timeout_s is not None:
-        row.idle_timeout_s = request.idle_timeout_s
-    session.add(row)
-    session.flush()
+        service.announce(session, job=job)
     return row, job
 
 
 def stop(session: Session, *, endpoint_id: str) -> tuple[Endpoint, Job]:
-    """Ask it to leave; one that has stopped or failed stays so."""
+    """Ask it to leave; one that has stopped or failed stays so. An adapter leaves the engine it shares."""
     row, _ = get_endpoint(session, endpoint_id=endpoint_id)
     job = service.get_locked_job(session, job_id=row.job_id)
-    if job.state in service.STOPPABLE:
+    if row.engine_id is not None:
+        row.asked_attempt = None
+        session.add(row)
+        session.flush()
+    elif job.state in service.STOPPABLE:
         service.request_stop(session, job_id=job.id)
     return row, job
 
@@ -121,6 +136,8 @@ def idle_since(row: Endpoint, job: Job) -> datetime | None:
 
 def state_of(row: Endpoint, job: Job) -> EndpointState:
     """What the endpoint's job and its engine make of it."""
+    if row.engine_id is not None and row.asked_attempt != job.attempt:
+        return EndpointState.STOPPED  # unloaded, or the engine was started anew since
     if job.state == JobState.RUNNING and row.ready_attempt == job.attempt:
         return EndpointState.READY
     if job.state == JobState.STOPPING:
@@ -143,6 +160,23 @@ def note_ready(session: Session, *, job: Job, attempt: int, event: ServingEvent)
     service.announce(session, job=job)
 
 
+def note_adapter(session: Session, *, job: Job, attempt: int, event: AdapterEvent) -> None:
+    """The engine has loaded an adapter, or can't: then the adapter is merged for an engine of its own."""
+    row = repository.find_endpoint(session, endpoint_id=event.endpoint_id)
+    host = repository.find_by_job(session, job_id=job.id)
+    if row is None or host is None or row.engine_id != host.id or row.asked_attempt != attempt:
+        return
+    if event.reason is None:
+        row.ready_attempt, row.ready_at = attempt, utc_now()
+        row.host, row.port, row.context_length = host.host, host.port, host.context_length
+    else:
+        log.warning("endpoint %s gets an engine of its own: %s", row.id, event.reason)
+        own = add_own_job(session, row=row, model_id=job.model_id, slots=job.gpus)
+        service.announce(session, job=own)
+    session.add(row)
+    session.flush()
+
+
 def count_by_state(session: Session) -> dict[str, int]:
     """How many endpoints are in each state; 0 where there are none."""
     counts = dict.fromkeys((state.value for state in EndpointState), 0)
@@ -160,30 +194,68 @@ def _is_host(address: IPv4Address | IPv6Address) -> bool:
     return not (address.is_multicast or address.is_unspecified or address.is_link_local)
 
 
-def _create(
-    session: Session, settings: Settings, *, found: FoundTarget, request: EndpointStart
-) -> tuple[Endpoint, Job]:
-    row = Endpoint(
+def _find_host(
+    session: Session, settings: Settings, *, adapter: Adapter, request: EndpointStart
+) -> tuple[Endpoint, Job] | None:
+    """The endpoint of an adapter's base model, started if needed; None where its engine can't serve it."""
+    if settings.endpoint_max_adapters == 0 or not adapter.is_plain:
+        return None
+    base = ModelTarget(model=adapter.base.id)
+    existing = find_of_target(session, base)
+    if existing is not None and state_of(*existing) in {EndpointState.STARTING, EndpointState.READY}:
+        return existing if can_load(existing[0], rank=adapter.rank, request=request) else None
+    if existing is not None and state_of(*existing) == EndpointState.STOPPING:
+        return None
+    host = start(session, settings, target=base, request=request)
+    # An adapter that came from elsewhere may have a higher rank than any that was trained here.
+    host[0].max_lora_rank = choose_max_rank(session, settings, base_id=adapter.base.id, at_least=adapter.rank)
+    session.add(host[0])
+    return host
+
+
+def _give_engine(session: Session, settings: Settings, *, row: Endpoint, found: FoundTarget) -> Job:
+    """Let the row's own job be run, anew where it has run before."""
+    is_base = row.target_model_id == found.model_id
+    row.max_lora_rank = choose_max_rank(session, settings, base_id=found.model_id) if is_base else None
+    own = service.get_job(session, job_id=row.job_id) if row.job_id and row.engine_id is None else None
+    if own is None:
+        return add_own_job(session, row=row, model_id=found.model_id, slots=slots_for(settings))
+    job = service.get_locked_job(session, job_id=own.id)
+    job.gpus, job.name = slots_for(settings), _job_name(row)
+    return service.resume(session, job_id=job.id, data_root=settings.data_root)
+
+
+def add_own_job(session: Session, *, row: Endpoint, model_id: str, slots: int) -> Job:
+    """Write the job of an engine that serves this endpoint alone."""
+    job = Job(id=new_id("job"), name=_job_name(row), kind=SERVE, recipe=RECIPE, model_id=model_id, gpus=slots)
+    jobs.add_job(session, job=job, tags=[])  # before the row names it: the database checks
+    row.job_id, row.engine_id, row.asked_attempt = job.id, None, None
+    return job
+
+
+def share_engine(row: Endpoint, host: tuple[Endpoint, Job]) -> Job:
+    """Let the engine of ``host`` load the row's adapter: the reply to its next heartbeat names it."""
+    engine, job = host
+    row.job_id, row.engine_id, row.asked_attempt = job.id, engine.id, job.attempt
+    row.max_lora_rank = None
+    return job
+
+
+def can_load(host: Endpoint, *, rank: int, request: EndpointStart) -> bool:
+    """Whether a running engine was started with room for an adapter, and with the window that is wanted."""
+    fits = request.max_model_len in {None, host.max_model_len, host.context_length}
+    return fits and host.max_lora_rank is not None and rank <= host.max_lora_rank
+
+
+def _new_row(found: FoundTarget, target: Target) -> Endpoint:
+    return Endpoint(
         id=new_id("ep"),
-        job_id=new_id("job"),
+        job_id="",
         name=_public_name(found),
-        target_model_id=None if found.job_id else found.model_id,
+        target_model_id=target.model if isinstance(target, ModelTarget) else None,
         target_job_id=found.job_id,
         target_step=found.step,
     )
-    _apply(row, request)
-    job = Job(
-        id=row.job_id,
-        name=_job_name(row),
-        kind=SERVE,
-        recipe=RECIPE,
-        model_id=found.model_id,
-        gpus=slots_for(settings),
-    )
-    jobs.add_job(session, job=job, tags=[])
-    repository.add_endpoint(session, row)
-    service.announce(session, job=job)
-    return row, job
 
 
 def _apply(row: Endpoint, request: EndpointStart) -> None:

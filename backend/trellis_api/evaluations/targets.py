@@ -18,6 +18,11 @@ from trellis_api.models.ready import require_ready
 from trellis_api.models.repository import lock_model
 from trellis_api.rewards.resources import CLASSIFIER_SUFFIX
 
+#: Encoders that vLLM serves.
+_ENCODERS = frozenset(
+    f"{name}Model" for name in ("Bert", "Roberta", "XLMRoberta", "ModernBert", "NomicBert", "Gte", "GteNew")
+)
+
 
 @dataclass(frozen=True)
 class FoundTarget:
@@ -30,6 +35,11 @@ class FoundTarget:
     model_id: str
     job_id: str | None = None
     step: int | None = None
+
+    @property
+    def is_encoder(self) -> bool:
+        """Whether it gives vectors and no text."""
+        return self.kind == MODEL and self.model is not None and is_encoder(self.model.architecture)
 
     @property
     def has_chat_template(self) -> bool | None:
@@ -50,20 +60,30 @@ def find_targets(session: Session, settings: Settings, targets: list[Target]) ->
     return found
 
 
-def find_target(session: Session, settings: Settings, target: Target) -> FoundTarget:
-    """One of them; raises what stands against it."""
+def find_target(
+    session: Session, settings: Settings, target: Target, *, for_serving: bool = False
+) -> FoundTarget:
+    """One of them; raises what stands against it.
+
+    ``for_serving`` takes encoders, too, and adapters alone, which are found as their base model.
+    """
     if isinstance(target, ModelTarget):
-        return _find_model(session, target)
+        return _find_model(session, target, for_serving=for_serving)
     return _find_checkpoint(session, settings, target)
 
 
-def _find_model(session: Session, target: ModelTarget) -> FoundTarget:
+def _find_model(session: Session, target: ModelTarget, *, for_serving: bool) -> FoundTarget:
     model = require_ready(session, model_id=target.model)
     if model.lineage.get("form") == "adapter":
+        base = lock_model(session, model_id=str(model.parent_model_id), is_shared=True)
+        if for_serving and base is not None and base.path:
+            _require_writer(base)
+            return FoundTarget(MODEL, model.name, base, base.id)
         raise AdapterNeedsBase(
             f"{model.name} is an adapter and needs its base model. Export it as a merged model first."
         )
-    _require_writer(model)
+    if not (for_serving and is_encoder(model.architecture)):
+        _require_writer(model)
     return FoundTarget(MODEL, model.name, model, model.id)
 
 
@@ -86,8 +106,13 @@ def _find_checkpoint(session: Session, settings: Settings, target: CheckpointTar
     return FoundTarget(CHECKPOINT, name, base, job.model_id, job_id=job.id, step=target.step)
 
 
+def is_encoder(architecture: str | None) -> bool:
+    """Whether models of an architecture give vectors: encoders without a head, by Transformers' names."""
+    return architecture in _ENCODERS
+
+
 def _require_writer(model: Model) -> None:
-    """Reward models give a number for a text, and write none."""
+    """Reward models give a number for a text, encoders a vector; neither writes one."""
     architecture = model.architecture or ""
-    if architecture.endswith(CLASSIFIER_SUFFIX):
+    if architecture.endswith(CLASSIFIER_SUFFIX) or is_encoder(architecture):
         raise TargetUnusable(f"{model.name} is a {architecture}, which can't generate text.")

@@ -16,6 +16,8 @@ from trellis_api.jobs.repository import find_job
 Level = Literal["info", "warn", "error"]
 #: Numbers of what happens before there is a job, and of what happens when it is over.
 _CREATED, _READING, _FIRST, _LAST = 1, 2, 3, 2**53
+#: Between what happens before there is a job and the first event of its stream.
+_REPORTING = _FIRST
 _STATES: dict[str, tuple[Level, str]] = {
     "queued": ("info", "The files are valid; the job waits for room."),
     "running": ("info", "Fine-tuning job started."),
@@ -72,7 +74,9 @@ def _list_beginning(row: FineTuningJob) -> list[tuple[int, EventObject]]:
     reading = f"Validating training file: {row.request['training_file']}"
     if row.request.get("validation_file"):
         reading += f" and validation file: {row.request['validation_file']}"
+    failed = f"Metrics can't be sent to Weights & Biases: {row.report_error}"
     return [
+        *([_tell(row, _REPORTING, row.created_at, "warn", failed)] if row.report_error else []),
         _tell(row, _READING, row.created_at, "info", reading),
         _tell(row, _CREATED, row.created_at, "info", f"Created fine-tuning job: {row.id}"),
     ]

@@ -48,5 +48,11 @@ class FineTuningJob(SQLModel, table=True):
     #: When it ended without a job.
     finished_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
     cancelled_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+    #: The service that its metrics are sent to ("wandb"), up to which step, and when all were.
+    reports_to: str | None = Field(default=None, max_length=16)
+    reported_step: int | None = Field(default=None, sa_type=BigInteger)
+    reported_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+    #: Why they can't be sent now.
+    report_error: str | None = Field(default=None, max_length=500)
     #: Asked to rest: a stop that is no cancelling.
     paused_at: datetime | None = Field(default=None, sa_type=UtcDateTime)

@@ -103,6 +103,7 @@ def _present(session: Session, row: FineTuningJob, job: Job | None) -> JobObject
         training_file=request.training_file,
         validation_file=request.validation_file,
         estimated_finish=_estimate_end(job) if job and status == "running" else None,
+        integrations=[each.model_dump(mode="json", exclude_none=True) for each in request.integrations or []],
         metadata=request.metadata,
         method=method,
         suffix=request.suffix,

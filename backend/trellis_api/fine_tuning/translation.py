@@ -42,16 +42,6 @@ class Rows:
     count: int
 
 
-def refuse_unsupported(request: FineTuningCreate) -> None:
-    """What is part of OpenAI's API and not of this platform. Raises ``FineTuningRefused``."""
-    for place, integration in enumerate(request.integrations or []):
-        raise FineTuningRefused(
-            f"integrations.{place}: '{integration.type}' is not supported: this platform sends no metrics to "
-            "other services; read them from /v1/fine_tuning/jobs/{id}/events or on the job's page.",
-            {"param": f"integrations.{place}.type"},
-        )
-
-
 def name_model(request: FineTuningCreate, model: Model, job_id: str) -> str:
     """``ft:<base>:<suffix>:<id>``; a long name of the base is cut."""
     ending = f":{request.suffix or ''}:{job_id.removeprefix('ftjob-')}"

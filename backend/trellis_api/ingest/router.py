@@ -14,7 +14,7 @@ from trellis_contracts.events import (
     OutcomeEvent,
 )
 
-from trellis_api.core.dependencies import TasksDep, WriteSession
+from trellis_api.core.dependencies import SettingsDep, TasksDep, WriteSession
 from trellis_api.core.errors import ERROR_RESPONSES, ErrorBody
 from trellis_api.ingest import service
 from trellis_api.ingest.body import read_batch_body
@@ -67,6 +67,10 @@ def count_points(batch: IngestBatch) -> int:
 
 
 @router.post("/heartbeat", summary="Sign of life of a run (job token)")
-def heartbeat(job_id: JobId, token: JobToken, body: Heartbeat, session: WriteSession) -> HeartbeatReply:
+def heartbeat(
+    job_id: JobId, token: JobToken, body: Heartbeat, session: WriteSession, settings: SettingsDep
+) -> HeartbeatReply:
     """The answer says whether the run is asked to stop."""
-    return service.record_heartbeat(session, job_id=job_id, token=token, heartbeat=body)
+    return service.record_heartbeat(
+        session, data_root=settings.data_root, job_id=job_id, token=token, heartbeat=body
+    )

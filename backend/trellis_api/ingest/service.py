@@ -6,10 +6,12 @@ and a repeated batch is recognised by its number whoever sends it.
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from sqlmodel import Session
 from trellis_contracts.events import (
+    AdapterEvent,
     CheckpointEvent,
     Event,
     Heartbeat,
@@ -31,6 +33,7 @@ from trellis_api.auth.secrets import hash_secret
 from trellis_api.core.redaction import redact, redact_tree
 from trellis_api.core.texts import storable, storable_tree
 from trellis_api.endpoints import service as endpoints
+from trellis_api.endpoints.adapters import list_adapters
 from trellis_api.ingest.errors import InvalidJobToken, MalformedBatch, SequenceGap, StaleAttempt
 from trellis_api.jobs import checkpoints, events, log_store, metric_store, repository, rollout_store, service
 from trellis_api.jobs.alarms import service as alarms
@@ -92,14 +95,19 @@ def ingest_batch(session: Session, *, job_id: str, batch: IngestBatch) -> Ingest
     return IngestReceipt(accepted=True, expected=attempt.next_sequence)
 
 
-def record_heartbeat(session: Session, *, job_id: str, token: str, heartbeat: Heartbeat) -> HeartbeatReply:
-    """Note a sign of life, and say whether the run shall stop."""
+def record_heartbeat(
+    session: Session, *, data_root: Path, job_id: str, token: str, heartbeat: Heartbeat
+) -> HeartbeatReply:
+    """Note a sign of life; say whether the run shall stop, and which adapters an engine shall serve."""
     if authorise(session, job_id=job_id, token=token).number != heartbeat.attempt:
         raise InvalidJobToken("The token is not that of this attempt.")
     job, attempt = _lock_attempt(session, job_id=job_id, number=heartbeat.attempt)
     service.mark_running(session, job=job, attempt=attempt)
     session.flush()
-    return HeartbeatReply(stop_requested=job.state == JobState.STOPPING)
+    return HeartbeatReply(
+        stop_requested=job.state == JobState.STOPPING,
+        adapters=list_adapters(session, data_root=data_root, job=job),
+    )
 
 
 def _lock_attempt(session: Session, *, job_id: str, number: int) -> tuple[Job, Attempt]:
@@ -250,6 +258,12 @@ def _apply_serving(
     endpoints.note_ready(session, job=job, attempt=attempt.number, event=event)
 
 
+def _apply_adapter(
+    session: Session, job: Job, attempt: Attempt, event: AdapterEvent, _published: Published
+) -> None:
+    endpoints.note_adapter(session, job=job, attempt=attempt.number, event=event)
+
+
 def _apply_outcome(
     session: Session, job: Job, attempt: Attempt, event: OutcomeEvent, _published: Published
 ) -> None:
@@ -275,5 +289,6 @@ _APPLY: dict[str, Callable[[Session, Job, Attempt, Any, Published], None]] = {
     "progress": _apply_progress,
     "manifest": _apply_manifest,
     "serving": _apply_serving,
+    "adapter": _apply_adapter,
     "outcome": _apply_outcome,
 }

@@ -190,9 +190,13 @@ def read_keep_count(job: Job) -> int | None:
 
 def holds_adapter(folder: Path | None) -> bool:
     """Whether a checkpoint's folder holds an adapter on a base model."""
-    if folder is None:
-        return False
-    return any((folder / below / name).is_file() for below in _FOLDERS for name in _ADAPTER_FILES)
+    return folder is not None and find_adapter_file(folder) is not None
+
+
+def find_adapter_file(folder: Path) -> Path | None:
+    """The file in which a trainer describes the adapter of a checkpoint; None for whole weights."""
+    places = (folder / below / name for name in _ADAPTER_FILES for below in _FOLDERS)
+    return next((path for path in places if path.is_file()), None)
 
 
 def _default_keep_count(job: Job) -> object:

@@ -43,12 +43,16 @@ class LocalSource(BaseModel):
     )
 
 
+HubName = Literal["huggingface", "modelscope"]
+
+
 class HubSource(BaseModel):
     """A repository of a model hub; fetched by a worker."""
 
     model_config = ConfigDict(extra="forbid")
 
     kind: Literal["hub"] = "hub"
+    hub: HubName = Field(default="huggingface", description="Which hub: Hugging Face or ModelScope.")
     repo_id: Annotated[
         str,
         StringConstraints(
@@ -56,7 +60,7 @@ class HubSource(BaseModel):
         ),
     ] = Field(description="owner/name.")
     revision: Annotated[str, StringConstraints(max_length=120, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")] = (
-        Field(default="main", description="Branch, tag or commit.")
+        Field(default="main", description="Branch, tag or commit; by default main, on ModelScope master.")
     )
     file: (
         Annotated[
@@ -72,6 +76,12 @@ class HubSource(BaseModel):
         description="A GGUF file of the repository, converted to safetensors. Without it, the repository's "
         "safetensors are taken.",
     )
+
+    @model_validator(mode="after")
+    def _name_default_branch(self) -> Self:
+        if self.hub == "modelscope" and "revision" not in self.model_fields_set:
+            self.revision = "master"
+        return self
 
 
 class CheckpointSource(BaseModel):

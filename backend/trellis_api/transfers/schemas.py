@@ -2,11 +2,12 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from trellis_api.core.texts import NO_NUL
+from trellis_api.models.schemas import HubName
 
 
 class TransferKind(StrEnum):
@@ -37,13 +38,15 @@ class GgufType(StrEnum):
 
 
 class PushCreate(BaseModel):
-    """Push a model with its card to a repository of a Hugging Face hub.
+    """Push a model with its card to a repository of a Hugging Face hub, or of ModelScope.
 
-    The hub is that of the workers' ``HF_ENDPOINT`` and the token that of their ``HF_TOKEN``: neither is
-    part of a request, nor kept.
+    The address and the token are those of the workers (``HF_ENDPOINT`` and ``HF_TOKEN``, or
+    ``MODELSCOPE_ENDPOINT`` and ``MODELSCOPE_API_TOKEN``): neither is part of a request, nor kept.
     """
 
     model_config = ConfigDict(extra="forbid")
+
+    hub: HubName = Field(default="huggingface", description="Which hub: Hugging Face or ModelScope.")
 
     repo_id: Annotated[
         str,
@@ -52,12 +55,23 @@ class PushCreate(BaseModel):
         ),
     ] = Field(description="owner/name; created where there is none.")
     revision: Annotated[str, StringConstraints(max_length=120, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")] = (
-        Field(default="main", description="Branch; created where there is none.")
+        Field(
+            default="main",
+            description="Branch; created where there is none. ModelScope has master alone, its default.",
+        )
     )
     private: bool = Field(default=True, description="Whether a repository that is created is private.")
     message: Annotated[str, StringConstraints(max_length=200, pattern=NO_NUL)] = Field(
         default="", description="Of the commit; by default it names the model."
     )
+
+    @model_validator(mode="after")
+    def _check_branch(self) -> Self:
+        if self.hub == "modelscope":
+            if "revision" in self.model_fields_set and self.revision not in {"main", "master"}:
+                raise ValueError("pushes to ModelScope go to the branch master: leave 'revision' out")
+            self.revision = "master"
+        return self
 
 
 class GgufCreate(BaseModel):

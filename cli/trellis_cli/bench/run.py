@@ -15,6 +15,7 @@ from trellis_cli.bench.memory import measure_memory
 from trellis_cli.bench.real_model import DEFAULT as DEFAULT_MODEL
 from trellis_cli.bench.real_model import measure_real_model
 from trellis_cli.bench.result import Result
+from trellis_cli.bench.serving import measure_serving
 from trellis_cli.bench.tool_search import measure_tool_search
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.output import err, out, print_json
@@ -46,6 +47,8 @@ REAL_MODEL_BENCHMARK = "real_model"
 MEMORY_BENCHMARK = "memory"
 #: Processor time and memory of a platform that nobody uses: three minutes.
 IDLE_BENCHMARK = "idle"
+#: 64 streams at once through the platform, beside the same engine asked directly.
+SERVING_BENCHMARK = "serving"
 #: Run only by their names.
 LONG = (REAL_MODEL_BENCHMARK, MEMORY_BENCHMARK)
 #: One name for all that is promised about evaluations.
@@ -61,6 +64,7 @@ NAMES = (
     EVALUATION_BENCHMARK,
     TOOL_SEARCH_BENCHMARK,
     IDLE_BENCHMARK,
+    SERVING_BENCHMARK,
     *LONG,
 )
 
@@ -118,6 +122,9 @@ def run_benchmarks(
         results.append(tell(measure_tool_search(), as_json=as_json))
     if IDLE_BENCHMARK in wanted:
         results += [tell(result, as_json=as_json) for result in measure_idle()]
+    if SERVING_BENCHMARK in wanted:
+        with light_platform() as platform:
+            results += [tell(result, as_json=as_json) for result in measure_serving(platform)]
     if REAL_MODEL_BENCHMARK in wanted:
         results += [tell(result, as_json=as_json) for result in measure_real_model(model)]
     if MEMORY_BENCHMARK in wanted:

@@ -1949,66 +1949,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/jobs/{job_id}/system": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * What the machines measured while a job ran
-         * @description Processors, memory, disks, network and GPUs of the nodes, with the times of attempts and steps.
-         */
-        get: operations["read_system_api_v1_jobs__job_id__system_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/jobs/{job_id}/timeline": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * One step span by span
-         * @description Spans are kept of up to 200 steps spread over a run: those of the nearest one; null without any.
-         */
-        get: operations["read_timeline_api_v1_jobs__job_id__timeline_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/jobs/{job_id}/timing": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Where the time of the steps went
-         * @description Seconds by phase over all steps, and the phases that limit the run.
-         */
-        get: operations["read_timing_api_v1_jobs__job_id__timing_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/models": {
         parameters: {
             query?: never;
@@ -3557,6 +3497,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/embeddings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Embed texts
+         * @description As OpenAI's, by a model that is an encoder: 400 for one that writes text.
+         */
+        post: operations["create_embeddings_v1_embeddings_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/files": {
         parameters: {
             query?: never;
@@ -3820,7 +3780,7 @@ export interface paths {
         put?: never;
         /**
          * Answer a text
-         * @description As OpenAI's, for texts; nothing is kept.
+         * @description As OpenAI's, for texts and functions; nothing is stored.
          */
         post: operations["create_response_v1_responses_post"];
         delete?: never;
@@ -3833,6 +3793,40 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * AdapterEvent
+         * @description The engine of an endpoint has loaded an adapter, or can't serve it.
+         */
+        AdapterEvent: {
+            /** Endpoint Id */
+            endpoint_id: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "adapter";
+            /**
+             * Reason
+             * @default null
+             */
+            reason: string | null;
+            /**
+             * Time
+             * Format: date-time
+             */
+            time: string;
+        };
+        /**
+         * AdapterTask
+         * @description An adapter that an engine serves beside its base model.
+         */
+        AdapterTask: {
+            checkpoint: components["schemas"]["trellis_contracts__evaluation__CheckpointSource"];
+            /** Endpoint Id */
+            endpoint_id: string;
+            /** Served Name */
+            served_name: string;
+        };
         /**
          * AlarmCount
          * @description How many unfinished jobs have an alarm.
@@ -3926,26 +3920,6 @@ export interface components {
              * @default
              */
             note: string;
-        };
-        /**
-         * AttemptSpan
-         * @description When an attempt ran.
-         */
-        AttemptSpan: {
-            /**
-             * Finished At
-             * @description Null while it runs.
-             */
-            finished_at: string | null;
-            /**
-             * First Step
-             * @description The first step that it reported and that still counts.
-             */
-            first_step: number | null;
-            /** Number */
-            number: number;
-            /** Started At */
-            started_at: string | null;
         };
         /**
          * BenchmarkEstimate
@@ -4165,47 +4139,6 @@ export interface components {
              * @description Null where no checkpoint that is still there has a value.
              */
             step: number | null;
-        };
-        /**
-         * Bottleneck
-         * @description What limits a run, and the figures that say so.
-         */
-        Bottleneck: {
-            /**
-             * Group
-             * @description The group of phases that takes most of the time.
-             */
-            group: string;
-            /**
-             * Longest Response
-             * @description Time of a step's longest response over that of its median one; null where unknown.
-             */
-            longest_response: number | null;
-            /**
-             * Phases
-             * @description The phases of the group, the longest first.
-             */
-            phases: string[];
-            /**
-             * Seconds
-             * @description Of a step, on average.
-             */
-            seconds: number;
-            /**
-             * Share
-             * @description Of the time that was measured, 0 to 1.
-             */
-            share: number;
-            /**
-             * Steps
-             * @description Steps that were measured.
-             */
-            steps: number;
-            /**
-             * Tail Share
-             * @description Of generation, what came after nine tenths of the responses; null where unknown.
-             */
-            tail_share: number | null;
         };
         /**
          * Budget
@@ -4613,7 +4546,7 @@ export interface components {
          * CheckpointSource
          * @description A checkpoint of a job, kept when the job is deleted.
          */
-        CheckpointSource: {
+        "CheckpointSource-Input": {
             /** Job Id */
             job_id: string;
             /**
@@ -6110,6 +6043,26 @@ export interface components {
             reason: components["schemas"]["Text"];
         };
         /**
+         * EmbeddingRequest
+         * @description ``POST /v1/embeddings``.
+         */
+        EmbeddingRequest: {
+            /** Dimensions */
+            dimensions?: number | null;
+            /**
+             * Encoding Format
+             * @default float
+             * @enum {string}
+             */
+            encoding_format: "float" | "base64";
+            /** Input */
+            input: string | string[] | number[] | number[][];
+            /** Model */
+            model: string;
+            /** User */
+            user?: string | null;
+        };
+        /**
          * EndpointRead
          * @description An endpoint as it stands.
          */
@@ -6163,6 +6116,8 @@ export interface components {
              * @description The job that carries it out: its log and event stream.
              */
             run_id: string;
+            /** @description The base model whose engine serves this adapter; null for one with its own engine. */
+            shares_engine_of: components["schemas"]["NamedReference"] | null;
             /**
              * Slots
              * @description 0 on a CPU, where it shares the cores.
@@ -6184,7 +6139,7 @@ export interface components {
             stopped_by: ("idle" | "request") | null;
             /**
              * Stops At
-             * @description When it stops if nobody uses it; null unless ready.
+             * @description When it stops if nobody uses it; null unless ready, and for one that shares an engine.
              */
             stops_at: string | null;
         };
@@ -7145,6 +7100,71 @@ export interface components {
             strict?: boolean | null;
         };
         /**
+         * FunctionCall
+         * @description A call that the model made in an earlier response.
+         */
+        FunctionCall: {
+            /** Arguments */
+            arguments: string;
+            /** Call Id */
+            call_id: string;
+            /** Caller */
+            caller?: unknown;
+            /** Id */
+            id?: string | null;
+            /** Name */
+            name: string;
+            /** Namespace */
+            namespace?: null;
+            /** Status */
+            status?: string | null;
+            /**
+             * Type
+             * @constant
+             */
+            type: "function_call";
+        };
+        /**
+         * FunctionOutput
+         * @description What the client's function returned for a call.
+         */
+        FunctionOutput: {
+            /** Call Id */
+            call_id: string;
+            /** Id */
+            id?: string | null;
+            /** Output */
+            output: string | components["schemas"]["trellis_api__endpoints__openai__responses__InputText"][];
+            /** Status */
+            status?: string | null;
+            /**
+             * Type
+             * @constant
+             */
+            type: "function_call_output";
+        };
+        /**
+         * FunctionTool
+         * @description A function that the model may call.
+         */
+        FunctionTool: {
+            /** Description */
+            description?: string | null;
+            /** Name */
+            name: string;
+            /** Parameters */
+            parameters?: {
+                [key: string]: unknown;
+            } | null;
+            /** Strict */
+            strict?: boolean | null;
+            /**
+             * Type
+             * @constant
+             */
+            type: "function";
+        };
+        /**
          * FunnelBarRead
          * @description Rows that are left after a step; the first bar, without a step, is the input.
          */
@@ -7496,6 +7516,8 @@ export interface components {
          * @description What the platform wants of the run.
          */
         HeartbeatReply: {
+            /** Adapters */
+            adapters?: components["schemas"]["AdapterTask"][];
             /** Stop Requested */
             stop_requested: boolean;
         };
@@ -7578,6 +7600,13 @@ export interface components {
              */
             file?: string | null;
             /**
+             * Hub
+             * @description Which hub: Hugging Face or ModelScope.
+             * @default huggingface
+             * @enum {string}
+             */
+            hub: "huggingface" | "modelscope";
+            /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
@@ -7589,7 +7618,7 @@ export interface components {
             repo_id: string;
             /**
              * Revision
-             * @description Branch, tag or commit.
+             * @description Branch, tag or commit; by default main, on ModelScope master.
              * @default main
              */
             revision: string;
@@ -7793,7 +7822,7 @@ export interface components {
             /** Attempt */
             attempt: number;
             /** Events */
-            events: (components["schemas"]["MetricsEvent"] | components["schemas"]["LogEvent"] | components["schemas"]["RolloutsEvent"] | components["schemas"]["TimelineEvent"] | components["schemas"]["CheckpointEvent"] | components["schemas"]["ProgressEvent"] | components["schemas"]["ManifestEvent"] | components["schemas"]["ServingEvent"] | components["schemas"]["OutcomeEvent"])[];
+            events: (components["schemas"]["MetricsEvent"] | components["schemas"]["LogEvent"] | components["schemas"]["RolloutsEvent"] | components["schemas"]["CheckpointEvent"] | components["schemas"]["ProgressEvent"] | components["schemas"]["ManifestEvent"] | components["schemas"]["ServingEvent"] | components["schemas"]["AdapterEvent"] | components["schemas"]["OutcomeEvent"])[];
             /** Sequence */
             sequence: number;
         };
@@ -8479,33 +8508,6 @@ export interface components {
          * @enum {string}
          */
         JobState: "queued" | "launching" | "running" | "stopping" | "stopped" | "succeeded" | "failed" | "crashed";
-        /**
-         * JobSystemRead
-         * @description What the nodes measured while a job ran.
-         */
-        JobSystemRead: {
-            /** Attempts */
-            attempts: components["schemas"]["AttemptSpan"][];
-            /**
-             * Nodes
-             * @description All nodes of the platform; samples are kept a week.
-             */
-            nodes: components["schemas"]["NodeSamples"][];
-            /**
-             * Since
-             * @description Null before the first attempt has begun.
-             */
-            since: string | null;
-            /** @description Empty where they were not recorded. */
-            step_times: components["schemas"]["StepTimes"];
-            /**
-             * Stretch S
-             * @description Seconds that one entry of the columns stands for.
-             */
-            stretch_s: number | null;
-            /** Until */
-            until: string | null;
-        };
         /**
          * JobUpdate
          * @description What to change of a job; what is not given stays as it is.
@@ -9521,7 +9523,7 @@ export interface components {
              */
             name?: string | null;
             /** Source */
-            source: components["schemas"]["CatalogueSource"] | components["schemas"]["LocalSource"] | components["schemas"]["trellis_api__models__schemas__HubSource"] | components["schemas"]["CheckpointSource"];
+            source: components["schemas"]["CatalogueSource"] | components["schemas"]["LocalSource"] | components["schemas"]["trellis_api__models__schemas__HubSource"] | components["schemas"]["CheckpointSource-Input"];
         };
         /**
          * ModelList
@@ -9592,7 +9594,7 @@ export interface components {
             /** Size Bytes */
             size_bytes: number | null;
             /** Source */
-            source: components["schemas"]["CatalogueSource"] | components["schemas"]["LocalSource"] | components["schemas"]["HubSource-Output"] | components["schemas"]["CheckpointSource"] | components["schemas"]["ExportSource"];
+            source: components["schemas"]["CatalogueSource"] | components["schemas"]["LocalSource"] | components["schemas"]["HubSource-Output"] | components["schemas"]["trellis_api__models__schemas__CheckpointSource"] | components["schemas"]["ExportSource"];
             state: components["schemas"]["ModelState"];
             /**
              * State Reason
@@ -9662,6 +9664,19 @@ export interface components {
         NamedFunction: {
             /** Name */
             name: string;
+        };
+        /**
+         * NamedFunctionTool
+         * @description The function that must be called.
+         */
+        NamedFunctionTool: {
+            /** Name */
+            name: string;
+            /**
+             * Type
+             * @constant
+             */
+            type: "function";
         };
         /**
          * NamedModelList
@@ -10222,42 +10237,6 @@ export interface components {
             path: string;
         };
         /**
-         * PhaseColumn
-         * @description One phase of the steps, over all of them.
-         */
-        PhaseColumn: {
-            /**
-             * Group
-             * @description generation, scoring, log_probs, update, weight_sync, waiting, data, validation, checkpoint or other.
-             */
-            group: string;
-            /**
-             * In Step
-             * @description Whether it is part of a step; validations are not.
-             */
-            in_step: boolean;
-            /**
-             * Phase
-             * @description Under the engine's name: gen, old_log_prob, update_actor …
-             */
-            phase: string;
-            /**
-             * Seconds
-             * @description Mean over the steps of each stretch.
-             */
-            seconds: number[];
-            /**
-             * Share
-             * @description Of the time of all steps and of what is beside them, 0 to 1.
-             */
-            share: number;
-            /**
-             * Total S
-             * @description Of all steps together.
-             */
-            total_s: number;
-        };
-        /**
          * Pipeline
          * @description What is to be done to some rows, in order.
          */
@@ -10595,11 +10574,6 @@ export interface components {
              */
             growth_bytes: number | null;
             /**
-             * Growth Bytes Per H
-             * @description That growth over the time between the two thirds.
-             */
-            growth_bytes_per_h: number | null;
-            /**
              * Is Alive
              * @description Whether it was there in the node's last look at processes.
              */
@@ -10615,13 +10589,8 @@ export interface components {
              */
             job_id: string | null;
             /**
-             * Job Name
-             * @description Null where the job was deleted.
-             */
-            job_name: string | null;
-            /**
              * Memory
-             * @description Resident bytes, once a minute; of a long range every nth look.
+             * @description Resident bytes, once a minute.
              */
             memory: number[];
             /**
@@ -10840,12 +10809,19 @@ export interface components {
         };
         /**
          * PushCreate
-         * @description Push a model with its card to a repository of a Hugging Face hub.
+         * @description Push a model with its card to a repository of a Hugging Face hub, or of ModelScope.
          *
-         *     The hub is that of the workers' ``HF_ENDPOINT`` and the token that of their ``HF_TOKEN``: neither is
-         *     part of a request, nor kept.
+         *     The address and the token are those of the workers (``HF_ENDPOINT`` and ``HF_TOKEN``, or
+         *     ``MODELSCOPE_ENDPOINT`` and ``MODELSCOPE_API_TOKEN``): neither is part of a request, nor kept.
          */
         PushCreate: {
+            /**
+             * Hub
+             * @description Which hub: Hugging Face or ModelScope.
+             * @default huggingface
+             * @enum {string}
+             */
+            hub: "huggingface" | "modelscope";
             /**
              * Message
              * @description Of the commit; by default it names the model.
@@ -10865,7 +10841,7 @@ export interface components {
             repo_id: string;
             /**
              * Revision
-             * @description Branch; created where there is none.
+             * @description Branch; created where there is none. ModelScope has master alone, its default.
              * @default main
              */
             revision: string;
@@ -10965,6 +10941,27 @@ export interface components {
             problems: {
                 [key: string]: string | null;
             };
+        };
+        /**
+         * ReasoningItem
+         * @description The model's reasoning in an earlier response: accepted, and not sent to the model again.
+         */
+        ReasoningItem: {
+            /** Content */
+            content?: unknown;
+            /** Encrypted Content */
+            encrypted_content?: null;
+            /** Id */
+            id?: string | null;
+            /** Status */
+            status?: string | null;
+            /** Summary */
+            summary?: unknown;
+            /**
+             * Type
+             * @constant
+             */
+            type: "reasoning";
         };
         /**
          * Recipe
@@ -11304,7 +11301,7 @@ export interface components {
          */
         ResponseRequest: {
             /** Input */
-            input: string | components["schemas"]["InputTurn"][];
+            input: string | (components["schemas"]["InputTurn"] | components["schemas"]["FunctionCall"] | components["schemas"]["FunctionOutput"] | components["schemas"]["ReasoningItem"])[];
             /** Instructions */
             instructions?: string | null;
             /** Max Output Tokens */
@@ -11315,6 +11312,8 @@ export interface components {
             } | null;
             /** Model */
             model: string;
+            /** Parallel Tool Calls */
+            parallel_tool_calls?: boolean | null;
             /** Prompt Cache Key */
             prompt_cache_key?: string | null;
             /** Safety Identifier */
@@ -11331,6 +11330,10 @@ export interface components {
             /** Temperature */
             temperature?: number | null;
             text?: components["schemas"]["TextOptions"] | null;
+            /** Tool Choice */
+            tool_choice?: ("none" | "auto" | "required") | components["schemas"]["NamedFunctionTool"] | null;
+            /** Tools */
+            tools?: components["schemas"]["FunctionTool"][] | null;
             /** Top P */
             top_p?: number | null;
             /** User */
@@ -12879,21 +12882,6 @@ export interface components {
             seconds: number;
         };
         /**
-         * StepTimes
-         * @description When steps were measured, in columns; of a long run every nth step.
-         */
-        StepTimes: {
-            /** At */
-            at: string[];
-            /**
-             * Attempts
-             * @description The attempt that ran each step.
-             */
-            attempts: number[];
-            /** Steps */
-            steps: number[];
-        };
-        /**
          * StopRule
          * @description Stop runs that are worse than others at the same step.
          */
@@ -13471,140 +13459,6 @@ export interface components {
             slot_hours: number;
             /** Step S */
             step_s: number;
-        };
-        /**
-         * TimelineEvent
-         * @description What the processes of a run did during one step. Told of a bounded number of steps.
-         */
-        TimelineEvent: {
-            /** Duration S */
-            duration_s: number;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "timeline";
-            /** Lanes */
-            lanes: components["schemas"]["TimelineLane"][];
-            /**
-             * Response Count
-             * @default 0
-             */
-            response_count: number;
-            /** Responses */
-            responses?: components["schemas"]["TimelineResponse"][];
-            /**
-             * Started At
-             * Format: date-time
-             */
-            started_at: string;
-            /** Step */
-            step: number;
-            /**
-             * Time
-             * Format: date-time
-             */
-            time: string;
-        };
-        /**
-         * TimelineLane
-         * @description One process of a run during a step.
-         */
-        TimelineLane: {
-            /** Name */
-            name: string;
-            /** Spans */
-            spans: components["schemas"]["TimelineSpan"][];
-        };
-        /**
-         * TimelineRead
-         * @description One step span by span. Seconds count from its beginning.
-         */
-        TimelineRead: {
-            /** Attempt */
-            attempt: number;
-            /** Duration S */
-            duration_s: number;
-            /**
-             * Lanes
-             * @description One a process, in the order of start.
-             */
-            lanes: components["schemas"]["TimelineLane"][];
-            /** Response Count */
-            response_count: number;
-            /**
-             * Responses
-             * @description Of many, the longest and some of the others.
-             */
-            responses: components["schemas"]["TimelineResponse"][];
-            /**
-             * Started At
-             * Format: date-time
-             */
-            started_at: string;
-            /** Step */
-            step: number;
-        };
-        /**
-         * TimelineResponse
-         * @description The life of one sampled response: from its first request to its last token, tools included.
-         */
-        TimelineResponse: {
-            /** End S */
-            end_s: number;
-            /** Group */
-            group: string;
-            /** Start S */
-            start_s: number;
-            /** Tokens */
-            tokens: number;
-        };
-        /**
-         * TimelineSpan
-         * @description What one process did from one moment to another, in seconds since the step began.
-         */
-        TimelineSpan: {
-            /** End S */
-            end_s: number;
-            /** Phase */
-            phase: string;
-            /** Start S */
-            start_s: number;
-        };
-        /**
-         * TimingRead
-         * @description Where the time of a job's steps went.
-         */
-        TimingRead: {
-            /** @description Null where no step was measured. */
-            bottleneck: components["schemas"]["Bottleneck"] | null;
-            /**
-             * First Steps
-             * @description First step of each stretch of the columns.
-             */
-            first_steps: number[];
-            /** Last Steps */
-            last_steps: number[];
-            /**
-             * Phases
-             * @description Parts of a step in the order in which they run.
-             */
-            phases: components["schemas"]["PhaseColumn"][];
-            /**
-             * Step S
-             * @description Whole step, mean over each stretch.
-             */
-            step_s: number[];
-            /**
-             * Steps
-             * @description Steps that were measured.
-             */
-            steps: number;
-            /**
-             * Timeline Steps
-             * @description Steps whose spans were kept, for `/timelines`.
-             */
-            timeline_steps: number[];
         };
         /**
          * ToDataset
@@ -14952,6 +14806,21 @@ export interface components {
             gpus: number;
         };
         /**
+         * CheckpointSource
+         * @description A checkpoint of a job, kept when the job is deleted.
+         */
+        trellis_api__models__schemas__CheckpointSource: {
+            /** Job Id */
+            job_id: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "checkpoint";
+            /** Step */
+            step: number;
+        };
+        /**
          * HubSource
          * @description A repository of a model hub; fetched by a worker.
          */
@@ -14961,6 +14830,13 @@ export interface components {
              * @description A GGUF file of the repository, converted to safetensors. Without it, the repository's safetensors are taken.
              */
             file?: string | null;
+            /**
+             * Hub
+             * @description Which hub: Hugging Face or ModelScope.
+             * @default huggingface
+             * @enum {string}
+             */
+            hub: "huggingface" | "modelscope";
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -14973,7 +14849,7 @@ export interface components {
             repo_id: string;
             /**
              * Revision
-             * @description Branch, tag or commit.
+             * @description Branch, tag or commit; by default main, on ModelScope master.
              * @default main
              */
             revision: string;
@@ -15032,6 +14908,19 @@ export interface components {
              * @default
              */
             under: string;
+        };
+        /**
+         * CheckpointSource
+         * @description A checkpoint that is measured or served: its weights are gathered before the engine starts.
+         */
+        trellis_contracts__evaluation__CheckpointSource: {
+            engine: components["schemas"]["Engine"];
+            /** Job Id */
+            job_id: string;
+            /** Path */
+            path: string;
+            /** Step */
+            step: number;
         };
     };
     responses: never;
@@ -22632,198 +22521,6 @@ export interface operations {
             };
         };
     };
-    read_system_api_v1_jobs__job_id__system_get: {
-        parameters: {
-            query?: {
-                /** @description Default: the start of the run. */
-                since?: string | null;
-                /** @description Default: its end, or now. */
-                until?: string | null;
-                /** @description Stretches to average over. */
-                max_points?: number;
-                /** @description Of this node alone. */
-                node?: string | null;
-            };
-            header?: never;
-            path: {
-                /** @description Id of the job. */
-                job_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["JobSystemRead"];
-                };
-            };
-            /** @description Not logged in */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description A session cookie came without the header that proves where the request is from */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Malformed request */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    read_timeline_api_v1_jobs__job_id__timeline_get: {
-        parameters: {
-            query?: {
-                /** @description Default the newest one. */
-                step?: number | null;
-            };
-            header?: never;
-            path: {
-                /** @description Id of the job. */
-                job_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TimelineRead"] | null;
-                };
-            };
-            /** @description Not logged in */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description A session cookie came without the header that proves where the request is from */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Malformed request */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    read_timing_api_v1_jobs__job_id__timing_get: {
-        parameters: {
-            query?: {
-                /** @description Stretches to average over. */
-                max_stretches?: number;
-            };
-            header?: never;
-            path: {
-                /** @description Id of the job. */
-                job_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TimingRead"];
-                };
-            };
-            /** @description Not logged in */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description A session cookie came without the header that proves where the request is from */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Malformed request */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
     list_models_api_v1_models_get: {
         parameters: {
             query?: {
@@ -23940,8 +23637,6 @@ export interface operations {
                 until?: string | null;
                 /** @description Stretches to average over. */
                 max_points?: number;
-                /** @description Of this node alone. */
-                node?: string | null;
             };
             header?: never;
             path?: never;
@@ -23994,14 +23689,6 @@ export interface operations {
                 since?: string | null;
                 /** @description Default: now. */
                 until?: string | null;
-                /** @description At most so many looks a process. */
-                max_points?: number;
-                /** @description At most so many processes. */
-                limit?: number;
-                /** @description That work for this job. */
-                job_id?: string | null;
-                /** @description Only those that grow, or that do not. */
-                is_growing?: boolean | null;
             };
             header?: never;
             path?: never;
@@ -29449,6 +29136,93 @@ export interface operations {
                 content: {
                     "application/json": unknown;
                     "text/event-stream": unknown;
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    create_embeddings_v1_embeddings_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EmbeddingRequest"];
+            };
+        };
+        responses: {
+            /** @description A vector for each input. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
                 };
             };
             /** @description The request has something that is not supported, or is malformed */

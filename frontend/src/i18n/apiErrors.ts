@@ -211,6 +211,7 @@ export const zhByCode: Readonly<Record<string, string>> = {
   workflow_not_found: '没有这个工作流，可能已被删除。',
   workflow_not_ready: '该工作流的依赖尚未安装好。',
   workflow_not_retryable: '该工作流的依赖没有安装失败，无需重试。',
+  wrong_model_kind: '编码器不能生成文本，生成模型不能给出向量。',
 }
 
 /** More exact than the code: `details.code` of a file or folder that cannot be used. */

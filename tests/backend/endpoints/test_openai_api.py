@@ -116,6 +116,76 @@ def test_a_response_is_streamed_with_the_names_of_its_events(
     assert read_tokens(client.get("/metrics").text) - read_tokens(before) == 2 * 3
 
 
+ADD: dict[str, Any] = {
+    "type": "function",
+    "name": "add",
+    "description": "Adds.",
+    "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]},
+    "strict": True,
+}
+
+
+def test_a_response_calls_a_function_and_the_client_sends_its_output_back(
+    client: TestClient, admin_token: str, ready: dict[str, Any], engine: EngineServer
+) -> None:
+    official = openai.OpenAI(base_url="http://testserver/v1", api_key=admin_token, http_client=client)
+    engine.call = {"name": "add", "arguments": '{"a": 1}'}
+    tools: Any = [ADD]
+
+    first = official.responses.create(
+        model=ready["name"], input="1+1=", tools=tools, tool_choice="required", parallel_tool_calls=False
+    )
+    (call,) = first.output
+    assert call.type == "function_call"
+    engine.call = None
+    turns: Any = [
+        {"role": "user", "content": "1+1="},
+        *first.output,
+        {"type": "function_call_output", "call_id": call.call_id, "output": "2"},
+    ]
+    second = official.responses.create(model=ready["name"], input=turns, tools=tools)
+
+    asked, again = engine.bodies
+    assert asked["tools"] == [ADD]
+    assert (asked["tool_choice"], asked["parallel_tool_calls"]) == ("required", False)
+    assert again["input"][1:] == [
+        {"type": "function_call", "call_id": "call_1", "name": "add", "arguments": '{"a": 1}'},
+        {"type": "function_call_output", "call_id": "call_1", "output": "2"},
+    ]
+    assert second.output_text == "Hello!"
+
+
+def test_the_arguments_of_a_call_are_streamed(
+    client: TestClient, admin_token: str, ready: dict[str, Any], engine: EngineServer
+) -> None:
+    official = openai.OpenAI(base_url="http://testserver/v1", api_key=admin_token, http_client=client)
+    engine.call = {"name": "add", "arguments": '{"a": 1}'}
+    tools: Any = [ADD]
+
+    events = list(official.responses.create(model=ready["name"], input="?", tools=tools, stream=True))
+
+    done = [event for event in events if event.type == "response.function_call_arguments.done"]
+    assert [event.arguments for event in done] == ['{"a": 1}']
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"tool_choice": "required"}, "'tools' is empty"),
+        ({"tool_choice": {"type": "function", "name": "sub"}, "tools": [ADD]}, "'sub'"),
+        ({"input": [{"type": "function_call_output", "call_id": "c9", "output": "2"}]}, "'c9'"),
+    ],
+)
+def test_a_call_that_does_not_fit_together_is_explained(
+    client: TestClient, ready: dict[str, Any], engine: EngineServer, change: dict[str, Any], word: str
+) -> None:
+    answer = client.post("/v1/responses", json={"model": ready["name"], "input": "?", **change})
+
+    assert answer.status_code == 400
+    assert word in answer.json()["error"]["message"]
+    assert engine.bodies == []
+
+
 def read_tokens(metrics: str) -> float:
     """Tokens that engines wrote."""
     mark = 'trellis_endpoint_tokens_total{direction="completion"} '
@@ -127,6 +197,10 @@ def read_tokens(metrics: str) -> float:
     [
         ({"previous_response_id": "resp_1"}, "previous_response_id"),
         ({"tools": [{"type": "web_search"}]}, "tools"),
+        ({"tools": [{"type": "function", "name": "a b"}]}, "tools"),
+        ({"tools": [{"type": "function", "name": "a", "parameters": {"pattern": "(a+)+$"}}]}, "tools"),
+        ({"tool_choice": "sometimes"}, "tool_choice"),
+        ({"input": [{"type": "computer_call", "call_id": "c"}]}, "input"),
         ({"store": True}, "store"),
         ({"background": True}, "background"),
         ({"input": []}, "input"),
@@ -179,6 +253,12 @@ def test_tokens_and_requests_are_counted(client: TestClient, ready: dict[str, An
         {"top_logprobs": 21, "logprobs": True},
         {"max_tokens": 4097},
         {"max_completion_tokens": 4097},
+        {"max_tokens": 10**6},
+        {"tools": [{"type": "function", "function": {"name": "a b"}}]},
+        {"tools": [{"type": "function"}]},
+        {"tools": "add"},
+        {"tools": [{"type": "retrieval"}]},
+        {"tool_choice": {"type": "function"}},
         {"stop": [str(number) for number in range(17)]},
         {
             "messages": [
@@ -250,6 +330,43 @@ def test_a_turn_is_sent_back_as_a_client_of_openai_has_it(
 
     assert ask(client, ready["name"], messages=turns).status_code == 200
     assert engine.bodies[0]["messages"][1] == {"role": "assistant", "tool_calls": [call]}
+
+
+def test_a_prompt_of_a_megabyte_is_answered_by_the_engine_and_kept_apart_from_the_next(
+    client: TestClient, ready: dict[str, Any], engine: EngineServer
+) -> None:
+    engine.refusal = (400, {"message": "too long", "type": "x", "param": "messages", "code": 400})
+    prompt = "x" * 2**20
+
+    refused = ask(client, ready["name"], messages=[{"role": "user", "content": prompt}])
+    engine.refusal = None
+    answered = ask(client, ready["name"])
+
+    assert (refused.status_code, refused.json()["error"]["message"]) == (400, "too long")
+    assert len(refused.content) < 1000, "the prompt is not sent back"
+    assert answered.status_code == 200
+    assert engine.bodies[1]["messages"] == MESSAGES
+
+
+@pytest.mark.parametrize(
+    ("path", "more"),
+    [
+        ("/v1/completions", {"prompt": "?"}),
+        ("/v1/responses", {"input": "?"}),
+        ("/v1/embeddings", {"input": "?"}),
+    ],
+)
+def test_a_wrong_token_and_a_foreign_model_are_refused_on_every_route(
+    client: TestClient, path: str, more: dict[str, Any], ready: dict[str, Any], engine: EngineServer
+) -> None:
+    unknown = client.post(path, json={"model": "somebody/else", **more})
+    wrong = client.post(
+        path, json={"model": ready["name"], **more}, headers={"Authorization": "Bearer wrong"}
+    )
+
+    assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "model_not_found")
+    assert (wrong.status_code, wrong.json()["error"]["type"]) == (401, "authentication_error")
+    assert engine.bodies == []
 
 
 def test_errors_have_the_form_of_openais(client: TestClient, anonymous: TestClient, model: Model) -> None:

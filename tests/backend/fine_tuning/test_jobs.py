@@ -7,6 +7,7 @@ import openai
 import pytest
 from fastapi.testclient import TestClient
 from openai.types.fine_tuning import FineTuningJob
+from pydantic import SecretStr
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.fine_tuning import repository as fine_tuning
@@ -14,6 +15,7 @@ from trellis_api.fine_tuning import service
 from trellis_api.fine_tuning.translation import choose_epochs
 from trellis_api.jobs import repository
 from trellis_api.jobs import service as jobs
+from trellis_api.jobs.models import Job
 from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
 from trellis_testing.data_tasks import finish_data_tasks
@@ -199,8 +201,10 @@ def test_a_file_that_cannot_be_read_is_named(official: openai.OpenAI, upload: Up
         (
             {"integrations": [{"type": "wandb", "wandb": {"project": "p"}}]},
             "integrations.0.type",
-            "'wandb' is not supported",
+            "Set TRELLIS_WANDB_API_KEY",
         ),
+        ({"integrations": [{"type": "mlflow"}]}, "integrations.0.type", "'mlflow' is not supported"),
+        ({"integrations": [{"type": "wandb"}]}, "integrations.0.wandb", "a project is needed"),
         ({"suffix": "a:b"}, "suffix", "pattern"),
         ({"seed": -1}, "seed", "greater"),
         ({"extra_body": {"tier": "fast"}}, "tier", "not permitted"),
@@ -457,3 +461,25 @@ def test_a_job_runs_until_its_model_is_there(
 def test_a_foreign_job_is_not_found(official: openai.OpenAI) -> None:
     with pytest.raises(openai.NotFoundError, match="Fine-tuning job"):
         official.fine_tuning.jobs.retrieve("ftjob-abc")
+
+
+def test_an_integration_with_wandb_is_kept_and_shown_without_its_key(
+    official: openai.OpenAI, upload: Upload, model: Model, settings: Settings, database: Database
+) -> None:
+    settings.wandb_api_key = SecretStr("the key of the account")
+    wanted: Any = [{"type": "wandb", "wandb": {"project": "sums", "tags": ["a"]}}]
+
+    made = official.fine_tuning.jobs.create(
+        model=model.name, training_file=upload(chats()).id, integrations=wanted
+    )
+
+    assert made.integrations is not None
+    assert [(each.type, each.wandb.project, each.wandb.tags) for each in made.integrations] == [
+        ("wandb", "sums", ["a"])
+    ]
+    with database.read() as session:
+        row = fine_tuning.find_job(session, job_id=made.id)
+        assert row is not None
+        assert row.reports_to == "wandb"
+        assert "the key" not in str(row.model_dump())
+        assert "the key" not in str(session.get(Job, row.job_id))

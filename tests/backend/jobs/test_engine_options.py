@@ -96,6 +96,7 @@ def test_every_free_form_object_of_a_request_is_known(client: TestClient) -> Non
         "ToolCallCreate.arguments",
         # JSON schemas within bounds (`endpoints.openai.grammar`), which a served engine is handed as data.
         "Function.parameters",
+        "FunctionTool.parameters",
         "JsonSchema.schema",
         "ResponseSchema.schema",
         # Told by a run about itself.

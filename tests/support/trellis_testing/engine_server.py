@@ -1,7 +1,9 @@
 """A small server that speaks vLLM's part of the protocol: answers, streams, refuses, dies in the middle."""
 
 import json
+import struct
 import threading
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,6 +24,8 @@ class EngineServer:
         #: Pieces of a stream; after ``dies_after`` of them the connection breaks.
         self.pieces = ["Hel", "lo", "!"]
         self.dies_after: int | None = None
+        #: The call of a function that ``/v1/responses`` makes in place of a text: its name and arguments.
+        self.call: dict[str, str] | None = None
         #: Said in the place of the last piece, as vLLM says that its engine has died.
         self.last_words: str | None = None
         #: Set to let go on what waits: a whole answer, or a stream behind its first piece.
@@ -55,6 +59,17 @@ class _Server(ThreadingHTTPServer):
         """A client that has gone is no news here."""
 
 
+def _list_deltas(engine: EngineServer) -> list[dict[str, Any]]:
+    if engine.call is None:
+        return [{"type": "response.output_text.delta", "delta": piece} for piece in engine.pieces]
+    arguments, kind = engine.call["arguments"], "response.function_call_arguments"
+    of_it = {"item_id": "fc_1", "output_index": 0}
+    return [
+        {"type": f"{kind}.delta", "delta": arguments, **of_it},
+        {"type": f"{kind}.done", "arguments": arguments, "name": engine.call["name"], **of_it},
+    ]
+
+
 def _handler_of(engine: EngineServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -71,6 +86,8 @@ def _handler_of(engine: EngineServer) -> type[BaseHTTPRequestHandler]:
                 self._send(status, {"error": error})
             elif self.path.endswith("/responses"):
                 self._respond(body)
+            elif self.path.endswith("/embeddings"):
+                self._embed(body)
             elif body.get("stream"):
                 self._stream(body)
             else:
@@ -88,13 +105,17 @@ def _handler_of(engine: EngineServer) -> type[BaseHTTPRequestHandler]:
             text = "".join(engine.pieces)
             part = {"type": "output_text", "text": text, "annotations": []}
             message = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed"}
+            output: dict[str, Any] = {**message, "content": [part]}
+            if engine.call is not None:
+                call = {"id": "fc_1", "type": "function_call", "call_id": "call_1", "namespace": None}
+                output = {**call, "status": "completed", **engine.call}
             response = {
                 "id": "resp_1",
                 "object": "response",
                 "created_at": 1,
                 "model": body["model"],
                 "status": "completed",
-                "output": [{**message, "content": [part]}],
+                "output": [output],
                 "usage": {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10},
             }
             if not body.get("stream"):
@@ -102,7 +123,7 @@ def _handler_of(engine: EngineServer) -> type[BaseHTTPRequestHandler]:
                 return
             events: list[dict[str, Any]] = [
                 {"type": "response.created", "response": {**response, "output": [], "usage": None}},
-                *({"type": "response.output_text.delta", "delta": piece} for piece in engine.pieces),
+                *_list_deltas(engine),
                 {"type": "response.completed", "response": response},
             ]
             self.send_response(200)
@@ -114,6 +135,21 @@ def _handler_of(engine: EngineServer) -> type[BaseHTTPRequestHandler]:
                 data = json.dumps(event, separators=(",", ":"))
                 self._write(f"event: {event['type']}\ndata: {data}\n\n")
             self.wfile.write(b"0\r\n\r\n")
+
+        def _embed(self, body: dict[str, Any]) -> None:
+            """A vector for each input: its number, twice."""
+            inputs = body["input"]
+            is_one = isinstance(inputs, str) or isinstance(inputs[0], int)
+            count = 1 if is_one else len(inputs)
+            vectors: list[Any] = [[float(number), float(number)] for number in range(count)]
+            if body.get("encoding_format") == "base64":
+                vectors = [b64encode(struct.pack("<2f", *vector)).decode() for vector in vectors]
+            data = [
+                {"object": "embedding", "index": number, "embedding": vector}
+                for number, vector in enumerate(vectors)
+            ]
+            usage = {"prompt_tokens": 7, "completion_tokens": 0, "total_tokens": 7}
+            self._send(200, {"object": "list", "model": body["model"], "data": data, "usage": usage})
 
         def _send(self, status: int, content: dict[str, Any]) -> None:
             sent = json.dumps(content).encode()

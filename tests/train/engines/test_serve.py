@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trellis_train.engines.serve import describe_exit, find_address, find_free_port, find_reason
+from trellis_contracts.spec import ServeTask
+from trellis_train.engines.serve import (
+    _describe_output,
+    describe_exit,
+    find_address,
+    find_free_port,
+    find_reason,
+)
 from trellis_train.serve import build_command, find_tool_parser
 from trellis_train.serve_guard import RequireKey
 
@@ -17,6 +24,7 @@ def options(**changes: Any) -> argparse.Namespace:
     values: dict[str, Any] = {
         "folder": "/models/m", "name": "m", "host": "127.0.0.1", "port": 9, "tensor_parallel": 1,
         "max_model_len": None, "max_tokens": None, "tools": False, "platform": "cpu",
+        "embeddings": False, "max_lora_rank": None, "max_loras": 1,
     }  # fmt: skip
     return argparse.Namespace(**{**values, **changes})
 
@@ -28,6 +36,31 @@ def test_a_name_like_an_option_is_taken_for_a_name() -> None:
     assert "--served-model-name=--trust-remote-code" in command
     assert "--max-model-len=-1" in command
     assert '--override-generation-config={"max_new_tokens": 64}' in command
+
+
+def test_an_engine_with_adapters_has_room_for_them_and_another_pays_nothing() -> None:
+    with_adapters = build_command(options(max_lora_rank=32, max_loras=4))
+
+    assert with_adapters[-3:] == ["--enable-lora", "--max-lora-rank=32", "--max-loras=4"]
+    assert not any("lora" in option for option in build_command(options()))
+
+
+def test_an_encoder_is_served_by_the_pooling_runner() -> None:
+    assert "--runner=pooling" in build_command(options(embeddings=True))
+    assert "--runner=pooling" not in build_command(options())
+
+
+@pytest.mark.parametrize(
+    ("is_encoder", "expected"),
+    [
+        (True, ["--embeddings"]),
+        (False, ["--tools", "--max-model-len=-1", "--max-tokens=64"]),
+    ],
+)
+def test_what_is_asked_of_the_output_suits_the_model(is_encoder: bool, expected: list[str]) -> None:
+    task = ServeTask(endpoint_id="ep_a", served_name="m", max_tokens=64, is_encoder=is_encoder)
+
+    assert _describe_output(task) == expected
 
 
 @pytest.mark.parametrize(

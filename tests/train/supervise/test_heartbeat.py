@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trellis_contracts.attempt import BEAT_FILE
+from trellis_contracts.attempt import ADAPTERS_FILE, BEAT_FILE
+from trellis_contracts.evaluation import AdapterList
 from trellis_testing.waiting import wait_until
 from trellis_train.supervise.heartbeat import HeartbeatSender
 from trellis_train.supervise.platform_client import PlatformClient
@@ -50,3 +51,22 @@ def test_nothing_is_posted_while_the_file_system_hangs(
     wait_until(lambda: platform.heartbeats, 10, "heartbeats when it has recovered")
     sender.stop()
     assert while_it_hangs == 0
+
+
+def test_adapters_that_the_reply_names_are_written_where_the_engine_reads_them(tmp_path: Path) -> None:
+    sender = make_sender("http://127.0.0.1:1", tmp_path)
+    source = {"job_id": "job_b", "engine": "verl_sft", "step": 3, "path": "/checkpoints/3"}
+    adapter = {"endpoint_id": "ep_a", "served_name": "job_b:3", "checkpoint": source}
+    path = tmp_path / ADAPTERS_FILE
+
+    sender._note_adapters([])
+    assert not path.exists(), "an engine without adapters is asked for none"
+    sender._note_adapters([adapter])
+    (named,) = AdapterList.model_validate_json(path.read_text()).adapters
+    sender._note_adapters([{"endpoint_id": "broken"}])
+    kept = AdapterList.model_validate_json(path.read_text()).adapters
+    sender._note_adapters([])
+
+    assert (named.served_name, named.checkpoint.path) == ("job_b:3", "/checkpoints/3")
+    assert kept == [named]
+    assert AdapterList.model_validate_json(path.read_text()).adapters == []

@@ -26,6 +26,7 @@ from trellis_contracts.attempt import ENGINE_KEY_FILE
 from trellis_contracts.events import ProgressEvent, ServingEvent
 from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_STOPPED, JobSpec, ServeTask
 
+from trellis_train.engines.serve_adapters import AdapterLoader
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.event_spool import Spool, is_stop_requested
 from trellis_train.hooks.stop import StoppedByRequest
@@ -109,6 +110,8 @@ def _serve(spec: JobSpec, task: ServeTask) -> NoReturn:
                 )
             )
             spool.write(ProgressEvent(time=now(), phase="serving", step=0))
+            if task.max_lora_rank is not None:
+                AdapterLoader(spec, server.url, server.key, spool).start()
             server.watch()
         finally:
             server.end()
@@ -121,20 +124,22 @@ class Server:
         self.host, self._attempt_dir = find_address(), spec.attempt_dir
         self._name = task.served_name
         self.port = find_free_port(self.host)
-        self._key = (Path(spec.attempt_dir) / ENGINE_KEY_FILE).read_text()
+        self.key = (Path(spec.attempt_dir) / ENGINE_KEY_FILE).read_text()
         command = [
-            sys.executable, "-m", "trellis_train.serve", str(folder), "--tools",
+            sys.executable, "-m", "trellis_train.serve", str(folder),
             f"--name={self._name}", f"--host={self.host}", f"--port={self.port}",
             f"--platform={spec.platform}", f"--tensor-parallel={task.tensor_parallel}",
-            f"--max-model-len={task.max_model_len or -1}", f"--max-tokens={task.max_tokens}",
         ]  # fmt: skip
+        command += _describe_output(task)
+        if task.max_lora_rank is not None:
+            command += [f"--max-lora-rank={task.max_lora_rank}", f"--max-loras={task.max_loras}"]
         # Its input closes with this process, whatever becomes of it, and then it leaves.
         self._process = subprocess.Popen(  # noqa: S603 - our own module
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env={**os.environ, KEY_VARIABLE: self._key},
+            env={**os.environ, KEY_VARIABLE: self.key},
         )
         self._lines: deque[str] = deque(maxlen=_LINES)
         self._reader = threading.Thread(target=self._pass_on, daemon=True)
@@ -175,7 +180,7 @@ class Server:
     def read_window(self) -> int | None:
         """Tokens of prompt and answer together, as the server found them to fit."""
         request = urllib.request.Request(  # noqa: S310 - our own server
-            f"{self._url}/v1/models", headers={"Authorization": f"Bearer {self._key}"}
+            f"{self.url}/v1/models", headers={"Authorization": f"Bearer {self.key}"}
         )
         with urllib.request.urlopen(request, timeout=_LOOK_TIMEOUT_S) as answer:  # noqa: S310
             window = json.load(answer)["data"][0].get("max_model_len")
@@ -194,13 +199,14 @@ class Server:
             self._process.wait()
 
     @property
-    def _url(self) -> str:
+    def url(self) -> str:
+        """Where it answers."""
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     def _look(self) -> int | None:
         """The status of ``/health``; None where nobody answers."""
         try:
-            with urllib.request.urlopen(f"{self._url}/health", timeout=_LOOK_TIMEOUT_S) as answer:  # noqa: S310
+            with urllib.request.urlopen(f"{self.url}/health", timeout=_LOOK_TIMEOUT_S) as answer:  # noqa: S310
                 return int(answer.status)
         except urllib.error.HTTPError as error:
             return error.code
@@ -219,6 +225,14 @@ class Server:
     def _leave_if_asked(self) -> None:
         if is_stop_requested(self._attempt_dir):
             raise StoppedByRequest
+
+
+def _describe_output(task: ServeTask) -> list[str]:
+    """Options of what comes out. How far an encoder reads is in its own files."""
+    if task.is_encoder:
+        window = [] if task.max_model_len is None else [f"--max-model-len={task.max_model_len}"]
+        return ["--embeddings", *window]
+    return ["--tools", f"--max-model-len={task.max_model_len or -1}", f"--max-tokens={task.max_tokens}"]
 
 
 def find_reason(lines: list[str]) -> str | None:

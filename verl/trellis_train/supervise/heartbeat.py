@@ -5,9 +5,12 @@ import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from trellis_contracts.attempt import BEAT_FILE
+from trellis_contracts.attempt import ADAPTERS_FILE, BEAT_FILE
+from trellis_contracts.evaluation import AdapterList
 from trellis_contracts.events import Heartbeat
+from trellis_data.atomic_files import write_atomically
 
 from trellis_train.supervise.platform_client import (
     PlatformAwayError,
@@ -42,6 +45,7 @@ class HeartbeatSender:
         self._interval_s = interval_s
         self._read_step = read_step
         self._on_stop_requested = on_stop_requested
+        self._adapters: list[Any] = []
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
@@ -74,4 +78,17 @@ class HeartbeatSender:
         except (PlatformAwayError, RefusedError, RejectedError) as error:
             logger.debug("heartbeat not delivered: %s", error)
             return False
+        self._note_adapters(answer.body.get("adapters") or [])
         return answer.body.get("stop_requested") is True
+
+    def _note_adapters(self, adapters: list[Any]) -> None:
+        """Write what an engine shall serve beside its model if it changed."""
+        if adapters == self._adapters:
+            return
+        try:
+            wanted = AdapterList.model_validate({"adapters": adapters})
+            write_atomically(self._beat_path.with_name(ADAPTERS_FILE), wanted.model_dump_json())
+        except (OSError, ValueError) as error:  # tried again with the next beat
+            logger.warning("the adapters to serve cannot be written: %s", error)
+            return
+        self._adapters = adapters

@@ -78,6 +78,7 @@ def build_configuration() -> dict[str, Any]:
             tasks.RECONCILE: _every(_CARE_INTERVAL_S, tasks.RECONCILE),
             "sample-machines": _every(tasks.SAMPLE_INTERVAL_S, tasks.SAMPLE_MACHINES),
             "tidy-evaluations": _every(_CARE_INTERVAL_S, tasks.TIDY_EVALUATIONS),
+            "send-reports": _every(_CARE_INTERVAL_S, tasks.SEND_REPORTS),
             "prune": _every(_CARE_INTERVAL_S, tasks.PRUNE),
             "purge": _every(_CARE_INTERVAL_S, tasks.PURGE),
             "fetch-models": _every(_CARE_INTERVAL_S, tasks.FETCH_PENDING_MODELS),

@@ -3,19 +3,24 @@
 from sqlmodel import Session
 from trellis_api.core.settings import Settings
 from trellis_api.endpoints import repository
+from trellis_api.endpoints.adapters import find_source, is_adapter
 from trellis_api.endpoints.errors import EndpointNotFound
 from trellis_api.endpoints.models import Endpoint
+from trellis_api.evaluations.targets import is_encoder
 from trellis_api.jobs import service
 from trellis_api.jobs.errors import CheckpointNotFound
 from trellis_api.jobs.models import Job
 from trellis_api.models.errors import ModelNotReady
+from trellis_api.models.repository import find_model
 from trellis_contracts.evaluation import CheckpointSource
 from trellis_contracts.recipe import Engine
 from trellis_contracts.spec import JobSpec, ServeTask
-from trellis_recipes.catalogue import get_recipe
 from trellis_recipes.platform_defaults import environment
 
 from trellis_workers.jobs.export_spec import describe_base
+
+#: The reply names adapters to load: for those a person waits.
+_HEARTBEAT_S = 2.0
 
 
 def build_serve_spec(session: Session, settings: Settings, job: Job) -> JobSpec:
@@ -46,23 +51,33 @@ def build_serve_spec(session: Session, settings: Settings, job: Job) -> JobSpec:
         serve=ServeTask(
             endpoint_id=row.id,
             served_name=row.name,
-            checkpoint=_find_checkpoint(session, settings, row),
+            checkpoint=_find_weights(session, settings, row),
             tensor_parallel=max(1, job.gpus),
             max_model_len=row.max_model_len,
             max_tokens=settings.endpoint_max_tokens,
+            is_encoder=_is_encoder(session, row),
+            max_lora_rank=row.max_lora_rank,
+            max_loras=max(1, settings.endpoint_max_adapters),
         ),
         ingest_url=settings.base_url,
+        heartbeat_interval_s=_HEARTBEAT_S,
     )
 
 
-def _find_checkpoint(session: Session, settings: Settings, row: Endpoint) -> CheckpointSource | None:
-    if row.target_job_id is None or row.target_step is None:
-        return None
-    checkpoint = service.get_usable_checkpoint(session, job_id=row.target_job_id, step=row.target_step)
-    folder = service.find_folder(checkpoint, checkpoint.path, data_root=settings.data_root)
-    if folder is None:
-        raise CheckpointNotFound(f"The checkpoint files of step {row.target_step} no longer exist.")
-    source = service.get_job(session, job_id=row.target_job_id)
-    return CheckpointSource(
-        job_id=source.id, engine=get_recipe(source.recipe).engine, step=row.target_step, path=str(folder)
-    )
+def _is_encoder(session: Session, row: Endpoint) -> bool:
+    model = find_model(session, model_id=row.target_model_id) if row.target_model_id else None
+    return model is not None and is_encoder(model.architecture)
+
+
+def _find_weights(session: Session, settings: Settings, row: Endpoint) -> CheckpointSource | None:
+    """What is gathered, or merged into the base model, first; None for a model that is served as it is."""
+    if row.target_model_id is not None:
+        model = find_model(session, model_id=row.target_model_id)
+        if model is None or not is_adapter(model):
+            return None
+    elif row.target_job_id is not None and row.target_step is not None:
+        service.get_usable_checkpoint(session, job_id=row.target_job_id, step=row.target_step)
+    source = find_source(session, data_root=settings.data_root, row=row)
+    if source is None:
+        raise CheckpointNotFound(f"The files of {row.name} no longer exist.")
+    return source

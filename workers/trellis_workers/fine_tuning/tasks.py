@@ -3,10 +3,12 @@
 from trellis_contracts import tasks
 
 from trellis_workers.core.app import app
-from trellis_workers.fine_tuning import advance
+from trellis_workers.fine_tuning import advance, wandb_reports
 from trellis_workers.jobs import launch
 
 _TIME_LIMIT_S = 120
+#: Jobs that report are sent one after the other.
+_SEND_LIMIT_S = 600
 
 
 @app.task(name=tasks.ADVANCE_FINE_TUNING, time_limit=_TIME_LIMIT_S)
@@ -14,3 +16,9 @@ def advance_fine_tuning() -> None:
     """Begin jobs whose files have been read; what was queued is launched at once."""
     if advance.advance_fine_tuning():
         launch.launch_queued()
+
+
+@app.task(name=tasks.SEND_REPORTS, time_limit=_SEND_LIMIT_S)
+def send_reports() -> None:
+    """Send new metrics of fine-tuning jobs to the services that they name."""
+    wandb_reports.send_reports()

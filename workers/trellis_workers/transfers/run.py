@@ -137,6 +137,7 @@ def _prepare_push(settings: Settings, database: Database, transfer: Transfer, fo
     files = [PushedFile(name=file.name, path=str(file.path)) for file in listed.files if file.name != _CARD]
     request = transfer.request
     order = PushOrder(
+        hub=request.get("hub", "huggingface"),
         repo_id=request["repo_id"],
         revision=request["revision"],
         private=request["private"],
@@ -146,7 +147,10 @@ def _prepare_push(settings: Settings, database: Database, transfer: Transfer, fo
     )
     (folder / PUSH_ORDER_FILE).write_text(order.model_dump_json(), encoding="utf-8")
     command = [sys.executable, "-m", _PUSH, str(folder)]
-    return _Work(command, {**plain_environment("HF_TOKEN"), "HF_HUB_DISABLE_PROGRESS_BARS": "1"})
+    return _Work(
+        command,
+        {**plain_environment("HF_TOKEN", "MODELSCOPE_API_TOKEN"), "HF_HUB_DISABLE_PROGRESS_BARS": "1"},
+    )
 
 
 def _prepare_export(settings: Settings, database: Database, transfer: Transfer, folder: Path) -> _Work:

@@ -20,7 +20,7 @@ from trellis_api.core.tasks import TaskQueue
 from trellis_api.endpoints import repository, service
 from trellis_api.endpoints.errors import EndpointFailed, EndpointNotReady, TooManyRequests
 from trellis_api.endpoints.models import Endpoint
-from trellis_api.endpoints.openai.names import find_target
+from trellis_api.endpoints.openai.names import find_target, require_kind
 from trellis_api.endpoints.schemas import EndpointStart, EndpointState
 from trellis_api.jobs.models import Job
 
@@ -89,16 +89,17 @@ class Engines:
         """Count a request that has ended."""
         self._open -= 1
 
-    async def find(self, name: str, still_wanted: StillWanted) -> Engine:
+    async def find(self, name: str, still_wanted: StillWanted, *, is_embedding: bool = False) -> Engine:
         """The engine of a model or checkpoint, started where needed.
 
-        Raises ``ModelUnknown``, what stands against serving it, ``EndpointFailed`` with the cause, or, after
+        Raises ``ModelUnknown``, ``WrongModelKind`` for an encoder that shall write or a writer that shall
+        embed, what stands against serving it, ``EndpointFailed`` with the cause, or, after
         ``TRELLIS_ENDPOINT_WAIT_S``, ``EndpointNotReady``.
         """
         deadline = time.monotonic() + self._settings.endpoint_wait_s
         asked_attempt: int | None = None
         while True:
-            row, job = await run_in_threadpool(self._look, name, asked_attempt)
+            row, job = await run_in_threadpool(self._look, name, asked_attempt, is_embedding)
             state = service.state_of(row, job)
             if state is EndpointState.READY:
                 engine = await run_in_threadpool(self._describe, row, job)
@@ -117,10 +118,12 @@ class Engines:
         """Note that a request is under way; whether the engine is still the endpoint's."""
         return await run_in_threadpool(self._check, engine)
 
-    def _look(self, name: str, asked_attempt: int | None) -> tuple[Endpoint, Job]:
+    def _look(self, name: str, asked_attempt: int | None, is_embedding: bool) -> tuple[Endpoint, Job]:
         """The endpoint as it stands; one that is not there or has stopped is started."""
         with self._database.read() as session:
-            pair = service.find_of_target(session, find_target(session, name))
+            target = find_target(session, name)
+            require_kind(session, target, name, is_embedding=is_embedding)
+            pair = service.find_of_target(session, target)
         if pair is not None:
             state = service.state_of(*pair)
             if state is EndpointState.FAILED and (pair[1].attempt == asked_attempt or _is_late(pair[1])):

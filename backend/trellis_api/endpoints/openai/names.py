@@ -1,23 +1,28 @@
-"""What the ``model`` of a request names: a model by name or id, a checkpoint as ``job_...:200``, an alias or
-version of a named model as ``support-bot:production`` or ``support-bot:3``."""
+"""What the ``model`` of a request names.
+
+A model by name or id, a checkpoint as ``job_...:200`` or the newest as ``job_...:latest``, an alias or
+version of a named model as ``support-bot:production`` or ``support-bot:3``.
+"""
 
 import re
 
 from sqlmodel import Session
 
 from trellis_api.core.ids import ID_LENGTH
-from trellis_api.endpoints.errors import ModelUnknown
+from trellis_api.endpoints.adapters import is_adapter
+from trellis_api.endpoints.errors import ModelUnknown, WrongModelKind
 from trellis_api.endpoints.openai.schemas import ModelCard
 from trellis_api.endpoints.repository import list_states
 from trellis_api.evaluations.schemas import CheckpointTarget, ModelTarget, Target
-from trellis_api.jobs.repository import find_checkpoint
+from trellis_api.evaluations.targets import is_encoder
+from trellis_api.jobs.repository import find_checkpoint, list_checkpoints
 from trellis_api.models.models import Model
 from trellis_api.models.repository import find_model, find_model_named, list_models
 from trellis_api.models.schemas import ModelState
 from trellis_api.registry.repository import find_alias, find_version, list_aliases
 from trellis_api.rewards.resources import CLASSIFIER_SUFFIX
 
-_CHECKPOINT = re.compile(rf"(job_[a-z2-7]{{{ID_LENGTH}}}):(\d{{1,15}})")
+_CHECKPOINT = re.compile(rf"(job_[a-z2-7]{{{ID_LENGTH}}}):(\d{{1,15}}|latest)")
 #: More models than a client's list has use for.
 _MAX_LISTED = 1000
 _MAX_NAME = 64
@@ -27,20 +32,29 @@ def find_target(session: Session, name: str) -> Target:
     """What is meant; ``ModelUnknown`` where the platform has nothing of the name."""
     match = _CHECKPOINT.fullmatch(name)
     if match is not None:
-        job_id, step = match.group(1), int(match.group(2))
-        if find_checkpoint(session, job_id=job_id, step=step) is not None:
-            return CheckpointTarget(job=job_id, step=step)
-        raise ModelUnknown(f"Job '{job_id}' has no checkpoint at step {step}.", {"param": "model"})
+        return _find_step(session, match.group(1), match.group(2))
     # An id goes before a name: nobody takes a model's place by calling theirs as its id.
     model = find_model(session, model_id=name) or find_model_named(session, name=name)
     model = model or _find_registered(session, name)
     if model is None:
         raise ModelUnknown(
             f"Model '{name}' not found. Use a model name or ID, a checkpoint as "
-            "job_...:STEP, or a registered model as NAME:ALIAS.",
+            "job_...:STEP or job_...:latest, or a registered model as NAME:ALIAS.",
             {"param": "model"},
         )
     return ModelTarget(model=model.id)
+
+
+def _find_step(session: Session, job_id: str, word: str) -> CheckpointTarget:
+    """A checkpoint by its step, or the newest that has not been given up."""
+    if word == "latest":
+        there = [row for row in list_checkpoints(session, job_id=job_id) if row.pruned_at is None]
+        if not there:
+            raise ModelUnknown(f"Job '{job_id}' has no checkpoint yet.", {"param": "model"})
+        return CheckpointTarget(job=job_id, step=max(row.step for row in there))
+    if find_checkpoint(session, job_id=job_id, step=int(word)) is None:
+        raise ModelUnknown(f"Job '{job_id}' has no checkpoint at step {int(word)}.", {"param": "model"})
+    return CheckpointTarget(job=job_id, step=int(word))
 
 
 def _find_registered(session: Session, name: str) -> Model | None:
@@ -57,13 +71,30 @@ def _find_registered(session: Session, name: str) -> Model | None:
     return find_model(session, model_id=version.model_id) if version else None
 
 
+def require_kind(session: Session, target: Target, name: str, *, is_embedding: bool) -> None:
+    """``WrongModelKind`` where an encoder shall write, or a model that writes shall embed."""
+    model = find_model(session, model_id=target.model) if isinstance(target, ModelTarget) else None
+    encodes = model is not None and is_encoder(model.architecture)
+    if encodes and not is_embedding:
+        raise WrongModelKind(
+            f"Model '{name}' is an encoder and can't generate text. Use POST /v1/embeddings.",
+            {"param": "model"},
+        )
+    if is_embedding and not encodes:
+        raise WrongModelKind(
+            f"Model '{name}' is not an encoder. Embeddings need one, like all-MiniLM-L6-v2.",
+            {"param": "model"},
+        )
+
+
 def list_cards(session: Session) -> list[ModelCard]:
     """Every model that writes texts and is here, newest first; then checkpoints that were served."""
     models = list_models(session, text=None, state=ModelState.READY, after=None, limit=_MAX_LISTED)
+    ids = {model.id for model in models}
     cards = [
         ModelCard(id=model.name, created=int(model.created_at.timestamp()))
         for model in models
-        if model.lineage.get("form") != "adapter"
+        if (not is_adapter(model) or model.parent_model_id in ids)
         and not (model.architecture or "").endswith(CLASSIFIER_SUFFIX)
     ]
     cards += [

@@ -10,6 +10,7 @@ from trellis_api.core.errors import InvalidRequest
 from trellis_api.core.openai_errors import OPENAI_PREFIX, OPENAI_RESPONSES
 from trellis_api.endpoints.errors import EngineLost
 from trellis_api.endpoints.openai.callers import require_model
+from trellis_api.endpoints.openai.embeddings import EmbeddingRequest
 from trellis_api.endpoints.openai.engines import Engines
 from trellis_api.endpoints.openai.forwarding import ClientGone, EventStream, forward, refuse_gone
 from trellis_api.endpoints.openai.names import find_target, list_cards
@@ -26,6 +27,9 @@ _STREAM: dict[int | str, dict[str, Any]] = {
         "description": "The answer, or its events where `stream` is true.",
         "content": {"application/json": {}, "text/event-stream": {}},
     }
+}
+_ANSWER: dict[int | str, dict[str, Any]] = {
+    200: {"description": "A vector for each input.", "content": {"application/json": {}}}
 }
 
 
@@ -71,12 +75,24 @@ async def complete_text(
 async def create_response(
     body: ResponseRequest, request: Request, engines: EnginesDep, settings: SettingsDep
 ) -> Response:
-    """As OpenAI's, for texts; nothing is kept."""
+    """As OpenAI's, for texts and functions; nothing is stored."""
+    return await _answer(request, engines, body, limit=settings.endpoint_max_tokens)
+
+
+@router.post("/embeddings", summary="Embed texts", response_class=Response, responses=_ANSWER)
+async def create_embeddings(
+    body: EmbeddingRequest, request: Request, engines: EnginesDep, settings: SettingsDep
+) -> Response:
+    """As OpenAI's, by a model that is an encoder: 400 for one that writes text."""
     return await _answer(request, engines, body, limit=settings.endpoint_max_tokens)
 
 
 async def _answer(
-    request: Request, engines: Engines, body: Generation | ResponseRequest, *, limit: int
+    request: Request,
+    engines: Engines,
+    body: Generation | ResponseRequest | EmbeddingRequest,
+    *,
+    limit: int,
 ) -> Response:
     require_model(request, body.model)
     if (body.limit() or 0) > limit:
@@ -88,7 +104,8 @@ async def _answer(
     engines.enter()
     is_handed_on = False
     try:
-        engine = await engines.find(body.model, lambda: refuse_gone(request))
+        is_embedding = isinstance(body, EmbeddingRequest)
+        engine = await engines.find(body.model, lambda: refuse_gone(request), is_embedding=is_embedding)
         passed_on = body.for_engine(model=engine.served_name)
         response = await forward(
             request, engines, engine, path=path, body=passed_on, shows_usage=body.shows_usage

@@ -1,0 +1,23 @@
+"""Note how far the metrics of a fine-tuning job were sent to Weights & Biases."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0029_wandb_reports"
+down_revision = "0028_shared_engines"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Add the columns."""
+    op.add_column("fine_tuning_jobs", sa.Column("reports_to", sa.String(16), nullable=True))
+    op.add_column("fine_tuning_jobs", sa.Column("reported_step", sa.BigInteger(), nullable=True))
+    op.add_column("fine_tuning_jobs", sa.Column("reported_at", sa.DateTime(timezone=True), nullable=True))
+    op.add_column("fine_tuning_jobs", sa.Column("report_error", sa.String(500), nullable=True))
+
+
+def downgrade() -> None:
+    """Drop them; what was sent stays there."""
+    for name in ("report_error", "reported_at", "reported_step", "reports_to"):
+        op.drop_column("fine_tuning_jobs", name)

@@ -1,0 +1,304 @@
+"""Adapters of one base share its engine: who shares, what the engine is told, who gets one alone."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from trellis_api.core.columns import utc_now
+from trellis_api.core.database import Database
+from trellis_api.core.settings import Settings
+from trellis_api.endpoints import repository
+from trellis_api.jobs.models import Checkpoint
+from trellis_api.models.models import Model
+from trellis_contracts.states import JobState
+from trellis_testing.endpoint_life import Life
+from trellis_testing.engine_server import EngineServer
+
+MakeCheckpoint = Callable[..., str]
+
+
+@pytest.fixture
+def make_checkpoint(
+    database: Database, settings: Settings, model: Model, make_job: Callable[..., str]
+) -> MakeCheckpoint:
+    """Write checkpoints of a LoRA training of the model; the training's id."""
+
+    def make(*steps: int, rank: int = 8, job_id: str | None = None, **config: Any) -> str:
+        job_id = job_id or make_job(state=JobState.SUCCEEDED, model_id=model.id, params={"lora_rank": rank})
+        for step in steps:
+            folder: Path = settings.checkpoint_dir(job_id) / f"global_step_{step}"
+            (folder / "lora_adapter").mkdir(parents=True)
+            (folder / "lora_adapter" / "adapter_config.json").write_text(
+                json.dumps({"r": rank, "peft_type": "LORA", "bias": "none", **config})
+            )
+            row = Checkpoint(
+                job_id=job_id, step=step, attempt=1, path=str(folder), size_bytes=1, created_at=utc_now()
+            )
+            with database.write() as session:
+                session.add(row)
+        return job_id
+
+    return make
+
+
+def serve(client: TestClient, job_id: str, step: int, **body: Any) -> dict[str, Any]:
+    answer = client.post(f"/api/v1/jobs/{job_id}/checkpoints/{step}/endpoint", json=body)
+    assert answer.status_code == 202, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def list_endpoints(client: TestClient) -> dict[str, dict[str, Any]]:
+    return {each["name"]: each for each in client.get("/api/v1/endpoints").json()["items"]}
+
+
+def beat(client: TestClient, endpoint: dict[str, Any], token: str) -> list[dict[str, Any]]:
+    """The adapters that the engine is told to serve."""
+    answer = client.post(
+        f"/api/v1/ingest/jobs/{endpoint['run_id']}/heartbeat",
+        json={"attempt": endpoint["attempt"], "step": 0},
+        headers={"Authorization": f"Bearer {token}"},
+    )
+    assert answer.status_code == 200, answer.text
+    found: list[dict[str, Any]] = answer.json()["adapters"]
+    return found
+
+
+def report(
+    client: TestClient, endpoint: dict[str, Any], token: str, sequence: int, reason: str | None = None
+) -> None:
+    """The run says that the adapter is loaded, or why it is not."""
+    event = {
+        "kind": "adapter",
+        "time": utc_now().isoformat(),
+        "endpoint_id": endpoint["id"],
+        "reason": reason,
+    }
+    answer = client.post(
+        f"/api/v1/ingest/jobs/{endpoint['run_id']}/batches",
+        json={"attempt": endpoint["attempt"], "sequence": sequence, "events": [event]},
+        headers={"Authorization": f"Bearer {token}"},
+    )
+    assert answer.status_code == 200, answer.text
+
+
+def test_two_adapters_of_a_base_are_served_by_one_engine(
+    client: TestClient,
+    model: Model,
+    life: Life,
+    engine: EngineServer,
+    make_checkpoint: MakeCheckpoint,
+) -> None:
+    first, second = make_checkpoint(3), make_checkpoint(7)
+    one, two = serve(client, first, 3), serve(client, second, 7)
+
+    assert one["run_id"] == two["run_id"]
+    assert one["shares_engine_of"] == {"id": model.id, "name": model.name}
+    host = list_endpoints(client)[model.name]
+    assert (host["run_id"], host["shares_engine_of"]) == (one["run_id"], None)
+    token = life.launch(host)
+    told = beat(client, host, token)
+    assert [each["served_name"] for each in told] == [f"{first}:3", f"{second}:7"]
+    assert told[0]["checkpoint"]["path"].endswith("global_step_3")
+    life.report_ready(client, host, token, engine.port)
+    assert list_endpoints(client)[one["name"]]["state"] == "starting"
+    report(client, one, token, 2)
+    ready = list_endpoints(client)
+    assert [ready[each]["state"] for each in (model.name, one["name"], two["name"])] == [
+        "ready",
+        "ready",
+        "starting",
+    ]
+    assert (ready[one["name"]]["max_model_len"], ready[one["name"]]["slots"]) == (512, 0)
+
+    for name in (one["name"], model.name):
+        body = {"model": name, "messages": [{"role": "user", "content": "1+1="}]}
+        assert client.post("/v1/chat/completions", json=body).status_code == 200
+
+    assert [body["model"] for body in engine.bodies] == [one["name"], model.name]
+
+
+def test_a_request_keeps_the_engine_that_it_shares_from_idling(
+    client: TestClient,
+    model: Model,
+    life: Life,
+    engine: EngineServer,
+    database: Database,
+    make_checkpoint: MakeCheckpoint,
+) -> None:
+    job_id = make_checkpoint(3)
+    one = serve(client, job_id, 3)
+    host = list_endpoints(client)[model.name]
+    token = life.launch(host)
+    life.report_ready(client, host, token, engine.port)
+    report(client, one, token, 2)
+
+    client.post(
+        "/v1/chat/completions", json={"model": one["name"], "messages": [{"role": "user", "content": "?"}]}
+    )
+
+    assert list_endpoints(client)[model.name]["last_used_at"] is not None
+    with database.read() as session:
+        assert [row.id for row, _ in repository.list_running(session)] == [host["id"]]
+
+
+def test_stopping_an_adapter_leaves_the_engine_running(
+    client: TestClient, model: Model, life: Life, engine: EngineServer, make_checkpoint: MakeCheckpoint
+) -> None:
+    job_id = make_checkpoint(3)
+    one = serve(client, job_id, 3)
+    host = list_endpoints(client)[model.name]
+    token = life.launch(host)
+    life.report_ready(client, host, token, engine.port)
+    report(client, one, token, 2)
+
+    stopped = client.delete(f"/api/v1/endpoints/{one['id']}").json()
+
+    assert (stopped["state"], stopped["can_stop"], stopped["can_start"]) == ("stopped", False, True)
+    assert list_endpoints(client)[model.name]["state"] == "ready"
+    assert beat(client, host, token) == []
+    again = serve(client, job_id, 3)
+    assert (again["id"], again["state"], again["run_id"]) == (one["id"], "ready", host["run_id"])
+
+
+def test_an_engine_that_stops_takes_its_adapters_along_and_a_restart_brings_back_those_asked_for(
+    client: TestClient, model: Model, life: Life, engine: EngineServer, make_checkpoint: MakeCheckpoint
+) -> None:
+    job_id = make_checkpoint(3, 4)
+    serve(client, job_id, 3)
+    four = serve(client, job_id, 4)
+    host = list_endpoints(client)[model.name]
+    life.report_ready(client, host, life.launch(host), engine.port)
+    life.end(host, JobState.FAILED, reason="It died.", cause="engine_died")
+    failed = list_endpoints(client)[four["name"]]
+    assert (failed["state"], failed["failure"]["cause"]) == ("failed", "engine_died")
+
+    again = serve(client, job_id, 4)
+
+    assert (again["run_id"], again["attempt"], again["state"]) == (host["run_id"], 2, "starting")
+    listed = list_endpoints(client)
+    assert listed[f"{job_id}:3"]["state"] == "stopped"
+    assert [each["served_name"] for each in beat(client, again, life.launch(again))] == [f"{job_id}:4"]
+
+
+def test_an_adapter_that_the_engine_refuses_gets_an_engine_of_its_own(
+    client: TestClient, model: Model, life: Life, engine: EngineServer, make_checkpoint: MakeCheckpoint
+) -> None:
+    one = serve(client, make_checkpoint(3), 3)
+    host = list_endpoints(client)[model.name]
+    token = life.launch(host)
+    life.report_ready(client, host, token, engine.port)
+
+    report(client, one, token, 2, reason="unsupported target modules")
+
+    own = list_endpoints(client)[one["name"]]
+    assert own["shares_engine_of"] is None
+    assert (own["run_id"] != host["run_id"], own["state"]) == (True, "starting")
+    assert list_endpoints(client)[model.name]["state"] == "ready"
+
+
+@pytest.mark.parametrize(
+    "config", [{"use_dora": True}, {"modules_to_save": ["lm_head"]}, {"bias": "all"}, {"r": 1000}]
+)
+def test_what_vllm_cannot_add_at_run_time_is_merged_for_an_engine_of_its_own(
+    client: TestClient, make_checkpoint: MakeCheckpoint, config: dict[str, Any]
+) -> None:
+    one = serve(client, make_checkpoint(3, **config), 3)
+
+    assert one["shares_engine_of"] is None
+    assert list(list_endpoints(client)) == [one["name"]]
+
+
+def test_an_engine_without_room_for_the_rank_is_not_shared(
+    client: TestClient, model: Model, make_checkpoint: MakeCheckpoint
+) -> None:
+    small = make_checkpoint(3, rank=8)
+    shared = serve(client, small, 3)
+    large = serve(client, make_checkpoint(3, rank=64), 3)
+
+    assert shared["shares_engine_of"]["id"] == model.id
+    assert large["shares_engine_of"] is None
+
+
+def test_a_base_that_was_started_before_any_adapter_was_trained_has_no_room(
+    client: TestClient, model: Model, make_checkpoint: MakeCheckpoint
+) -> None:
+    client.post(f"/api/v1/models/{model.id}/endpoint")
+
+    assert serve(client, make_checkpoint(3), 3)["shares_engine_of"] is None
+
+
+def test_a_window_of_its_own_needs_an_engine_of_its_own(
+    client: TestClient, model: Model, make_checkpoint: MakeCheckpoint
+) -> None:
+    job_id = make_checkpoint(3, 4)
+    serve(client, job_id, 3)
+
+    assert serve(client, job_id, 4, max_model_len=64)["shares_engine_of"] is None
+
+
+def test_the_newest_checkpoint_is_served_without_its_step(
+    client: TestClient,
+    model: Model,
+    life: Life,
+    engine: EngineServer,
+    make_checkpoint: MakeCheckpoint,
+) -> None:
+    job_id = make_checkpoint(3)
+    one = serve(client, job_id, 3)
+    host = list_endpoints(client)[model.name]
+    token = life.launch(host)
+    life.report_ready(client, host, token, engine.port)
+    report(client, one, token, 2)
+    make_checkpoint(9, job_id=job_id)
+    body = {"model": f"{job_id}:latest", "messages": [{"role": "user", "content": "1+1="}]}
+
+    loading = client.post("/v1/chat/completions", json=body)
+    report(client, list_endpoints(client)[f"{job_id}:9"], token, 3)
+    answered = client.post("/v1/chat/completions", json=body)
+
+    assert loading.json()["error"]["code"] == "endpoint_starting"
+    assert (answered.status_code, engine.bodies[-1]["model"]) == (200, f"{job_id}:9")
+    assert list_endpoints(client)[f"{job_id}:9"]["run_id"] == host["run_id"], "the engine was not restarted"
+    unknown = client.post("/v1/chat/completions", json={**body, "model": "job_aaaaaaaaaaaa:latest"})
+    assert (unknown.status_code, unknown.json()["error"]["param"]) == (404, "model")
+
+
+def test_an_exported_adapter_is_served_on_its_base(
+    client: TestClient, database: Database, settings: Settings, model: Model, life: Life
+) -> None:
+    folder = settings.data_root / "models" / "adapter"
+    folder.mkdir(parents=True)
+    (folder / "adapter_config.json").write_text(json.dumps({"r": 8, "peft_type": "LORA", "bias": "none"}))
+    with database.write() as session:
+        session.add(
+            Model(
+                id="mdl_bbbbbbbbbbbb",
+                name="my-adapter",
+                state="ready",
+                source={"kind": "local", "path": "models/adapter"},
+                lineage={"form": "adapter", "model_id": model.id},
+                path="models/adapter",
+                warnings=[],
+            )
+        )
+
+    endpoint = client.post("/api/v1/models/mdl_bbbbbbbbbbbb/endpoint").json()
+
+    assert (endpoint["name"], endpoint["shares_engine_of"]["id"]) == ("my-adapter", model.id)
+    assert endpoint["model"] == {"id": "mdl_bbbbbbbbbbbb", "name": "my-adapter"}
+    host = list_endpoints(client)[model.name]
+    (told,) = beat(client, host, life.launch(host))
+    assert told["checkpoint"]["path"] == str(folder)
+    assert "my-adapter" in [card["id"] for card in client.get("/v1/models").json()["data"]]
+
+
+def test_with_sharing_off_each_adapter_has_its_own_engine(
+    client: TestClient, settings: Settings, make_checkpoint: MakeCheckpoint
+) -> None:
+    settings.endpoint_max_adapters = 0
+
+    assert serve(client, make_checkpoint(3), 3)["shares_engine_of"] is None

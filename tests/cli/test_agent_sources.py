@@ -167,3 +167,32 @@ def test_an_evaluation_takes_a_run_a_named_benchmark_and_short_names_of_metrics(
     assert given[:4] == ["--model", str(model), "--data", str(rows)]
     named = given[given.index("--metrics") + 1]
     assert named == "tool_selection_accuracy,plan_success_rate,step_efficiency"
+
+
+@pytest.mark.parametrize("machine", ["cpu", "cuda"])
+@pytest.mark.parametrize(
+    "command",
+    [["evaluate"], ["pairs", "--output", "pairs.jsonl"], ["train", "dpo", "--num-samples", "2"]],
+    ids=lambda command: command[0],
+)
+def test_models_are_sampled_on_what_the_machine_has(
+    command: list[str], machine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+
+    def sample(module: str, options: list[str]) -> dict[str, Any]:
+        asked.append(options)
+        raise Problem("enough")
+
+    monkeypatch.setenv("TRELLIS_PLATFORM", machine)
+    monkeypatch.setattr(agent_evaluate, "run_module", sample)
+    monkeypatch.setattr(agent_train, "run_module", sample)
+    model = write_model(tmp_path / "model")
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps(RL) + "\n")
+    output = [] if "--output" in command else ["--output", str(tmp_path / "out")]
+
+    RUNNER.invoke(app, ["agent", *command, "--base-model", str(model), "--data", str(rows), *output])
+
+    (given,) = asked
+    assert given[given.index("--platform") + 1] == machine

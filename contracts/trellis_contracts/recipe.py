@@ -116,6 +116,8 @@ class Recipe(Strict):
     #: The form in which the trainer gets its rows, and the formats that can be brought into it.
     trains_on: DataFormat
     data_formats: list[DataFormat]
+    #: One of them whose rows are prompts with references: what is trained on is sampled from the job's model.
+    sampled_from: DataFormat | None = None
     #: Metric keys that the job page charts first.
     headline_metrics: list[str]
     knobs: list[Knob]

@@ -55,6 +55,18 @@ def test_the_model_of_a_run_is_that_of_its_newest_checkpoint(tmp_path: Path) -> 
     assert find_model(found, scratch=tmp_path / "scratch") == found
 
 
+def test_the_model_of_a_run_is_exported_into_an_empty_folder(tmp_path: Path) -> None:
+    write_model(tmp_path / "run/checkpoints/global_step_3/huggingface")
+    arguments = ["agent", "export", str(tmp_path / "run"), "--output", str(tmp_path / "model")]
+
+    done = RUNNER.invoke(app, arguments)
+    again = RUNNER.invoke(app, arguments)
+
+    assert done.exit_code == 0, done.output
+    assert {path.name for path in (tmp_path / "model").iterdir()} == {"config.json", "model.safetensors"}
+    assert isinstance(again.exception, Problem)
+
+
 @pytest.mark.slow
 def test_the_adapter_of_a_run_is_folded_into_its_base(tmp_path: Path) -> None:
     from peft import LoraConfig, get_peft_model

@@ -1704,6 +1704,7 @@ class Recipe(TypedDict):
     knobs: list[Knob]
     paper: NotRequired[Paper | None]
     presets: list[Preset]
+    sampled_from: NotRequired[DataFormat | None]
     title: Text
     trains_on: DataFormat
 

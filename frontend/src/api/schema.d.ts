@@ -10746,6 +10746,7 @@ export interface components {
             paper?: components["schemas"]["Paper"] | null;
             /** Presets */
             presets: components["schemas"]["Preset"][];
+            sampled_from?: components["schemas"]["DataFormat"] | null;
             title: components["schemas"]["Text"];
             trains_on: components["schemas"]["DataFormat"];
         };

@@ -54,3 +54,5 @@ ADVANCE_FINE_TUNING = "trellis.fine_tuning.advance"
 ADVANCE_SWEEPS = "trellis.jobs.advance_sweeps"
 #: Keep what the nodes measure now. Args: none.
 SAMPLE_MACHINES = "trellis.machines.sample"
+#: Seconds between two samples of a machine.
+SAMPLE_INTERVAL_S = 10.0

@@ -129,6 +129,7 @@ class Installation:
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Installation]]:
     """Sets up a data root, a database and the environment; the tasks of this process use them too."""
     from trellis_workers.core import ray_client, transaction
+    from trellis_workers.core import settings as core_settings
 
     databases: list[Database] = []
 
@@ -152,14 +153,14 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
         tables.metadata.create_all(database.engine)
         with database.write() as session:
             add_ingredients(session, settings)
-        for cached in (transaction.get_settings, transaction.get_database, ray_client.get_ray):
+        for cached in (core_settings.get_settings, transaction.get_database, ray_client.get_ray):
             cached.cache_clear()
         return Installation(settings, database, environment)
 
     yield set_up
     for database in databases:
         database.dispose()
-    for cached in (transaction.get_settings, transaction.get_database, ray_client.get_ray):
+    for cached in (core_settings.get_settings, transaction.get_database, ray_client.get_ray):
         cached.cache_clear()
 
 

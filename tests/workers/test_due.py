@@ -23,7 +23,7 @@ from trellis_api.transfers.models import Transfer
 from trellis_api.workflows.models import WorkflowFile
 from trellis_contracts import tasks
 from trellis_contracts.states import JobState
-from trellis_workers.core.app import SWEEPS, build_configuration
+from trellis_workers.core.configuration import SWEEPS, build_configuration
 from trellis_workers.due import tasks as due_tasks
 from trellis_workers.due.find import find_due
 

@@ -22,7 +22,7 @@ from trellis_contracts.attempt import SPEC_FILE, locate_staging
 from trellis_contracts.spec import JobSpec
 from trellis_contracts.states import JobState
 from trellis_testing.model_folders import write_model_folder
-from trellis_workers.core.app import build_configuration
+from trellis_workers.core.configuration import build_configuration
 from trellis_workers.core.ray_client import RayJob, RayJobs, RayStatus
 from trellis_workers.jobs import settle as settle_module
 from trellis_workers.jobs.finish_exports import finish_exports

@@ -8,7 +8,7 @@ import pytest
 from trellis_api.jobs import repository, service
 from trellis_api.jobs.models import Job
 from trellis_contracts import tasks
-from trellis_workers.core.app import build_configuration
+from trellis_workers.core.configuration import build_configuration
 from trellis_workers.core.lock import try_lock
 from trellis_workers.jobs.purge import purge_deleted
 

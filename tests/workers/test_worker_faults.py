@@ -29,8 +29,9 @@ class Processes:
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         log = (self._folder / f"{arguments[0]}.log").open("ab")
+        app = "beat_app" if arguments[0] == "beat" else "app"
         process = subprocess.Popen(
-            [sys.executable, "-m", "celery", "-A", "trellis_workers.core.app", *arguments],
+            [sys.executable, "-m", "celery", "-A", f"trellis_workers.core.{app}", *arguments],
             env=self._environment,
             cwd=self._folder,
             stdout=log,

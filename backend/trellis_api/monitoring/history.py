@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 from sqlmodel import Session
+from trellis_contracts.tasks import SAMPLE_INTERVAL_S
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.errors import InvalidRequest
@@ -15,8 +16,6 @@ from trellis_api.monitoring import repository
 from trellis_api.monitoring.models import MachineSample
 from trellis_api.monitoring.schemas import MachineHistory, NodeSamples, ProcessHistory
 
-#: Between two samples of a node.
-INTERVAL_S = 10.0
 #: Between two looks at processes, which take longer.
 PROCESSES_INTERVAL_S = 60.0
 KEPT = timedelta(days=7)
@@ -74,7 +73,7 @@ def read_history(
 ) -> MachineHistory:
     """Means over at most ``max_points`` stretches of equal length; the default is the last 24 hours."""
     since, until = _resolve_range(since, until)
-    stretch_s = max(INTERVAL_S, (until - since).total_seconds() / max_points)
+    stretch_s = max(SAMPLE_INTERVAL_S, (until - since).total_seconds() / max_points)
     stretches: dict[str, dict[int, dict[str, _Mean]]] = defaultdict(
         lambda: defaultdict(lambda: defaultdict(_Mean))
     )

@@ -44,6 +44,11 @@ MAX_TOKENS = 128
 PROBLEMS = {"gsm8k": 128, "mmlu": 512}
 #: How many processes vLLM takes, by the name of the harness's mode.
 MODES = {"processes": "1", "one_process": "0"}
+#: How the harness measures what `order_benchmarks` orders.
+_HARNESS_TASKS: dict[str, dict[str, Any]] = {
+    "gsm8k": {"kind": "generate", "stop": ["Question:"], "max_tokens": MAX_TOKENS},
+    "mmlu": {"kind": "choices"},
+}
 _FOLDER_VARIABLE = "TRELLIS_BENCHMARK_DIR"
 
 
@@ -96,8 +101,11 @@ def find_data() -> Path:
     return folder
 
 
-def order_benchmarks(data: Path, problems: Mapping[str, int]) -> list[BenchmarkTask]:
-    """GSM8K with its examples, and MMLU without: their prompts fit the starter's context of bytes."""
+def order_benchmarks(data: Path, problems: Mapping[str, int | None]) -> list[BenchmarkTask]:
+    """Order GSM8K with its examples and MMLU without (so that prompts fit the starter's context of bytes).
+
+    ``problems``: how many of each, None for the whole set.
+    """
 
     def files(**parts: str) -> BenchmarkFiles:
         return BenchmarkFiles(
@@ -155,22 +163,28 @@ def run_ours(model: Path, folder: Path, tasks: list[BenchmarkTask]) -> float:
     return time.perf_counter() - started
 
 
-def write_settings(model: Path, folder: Path) -> Path:
-    """The harness's tasks, with the prompts of our samples."""
-    kinds: dict[str, dict[str, Any]] = {
-        "gsm8k": {"kind": "generate", "stop": ["Question:"], "max_tokens": MAX_TOKENS},
-        "mmlu": {"kind": "choices"},
-    }
+def write_settings(model: Path, folder: Path, *, samples: Path | None = None) -> Path:
+    """Write the harness's tasks, with the prompts of the samples that our evaluation left in ``folder``.
+
+    With ``samples``, the harness writes there what it finds for each prompt.
+    """
     tasks = []
-    for label, more in kinds.items():
+    for label, more in _HARNESS_TASKS.items():
+        if not _samples_file(folder, label).exists():
+            continue
         rows = folder / f"{label}.jsonl"
-        with open_store(folder / "evaluation" / SAMPLES_FOLDER / f"{label}.sqlite") as store:
+        with open_store(_samples_file(folder, label)) as store:
             lines = [json.dumps({"prompt": each.prompt, "gold": each.gold}) for each in store.samples()]
         rows.write_text("\n".join(lines))
         tasks.append({"label": label, "rows_path": str(rows), **more})
     file = folder / "settings.json"
-    file.write_text(json.dumps({"model_path": str(model), "max_model_len": CONTEXT, "tasks": tasks}))
+    settings = {"model_path": str(model), "max_model_len": CONTEXT, "tasks": tasks}
+    file.write_text(json.dumps({**settings, "samples_path": str(samples) if samples else None}))
     return file
+
+
+def _samples_file(folder: Path, label: str) -> Path:
+    return folder / "evaluation" / SAMPLES_FOLDER / f"{label}.sqlite"
 
 
 def run_harness(folder: Path, settings: Path, mode: str, flag: str) -> tuple[float, dict[str, Any]]:

@@ -5,7 +5,8 @@ from trellis_contracts.presence import BEAT_KEY
 from trellis_cli.services.platform import python_command
 from trellis_cli.services.presence import find_absence, find_presence
 from trellis_cli.services.service import Service
-from trellis_cli.services.worker import CELERY_APP
+
+_APP = "trellis_workers.core.beat_app"
 
 
 class BeatService(Service):
@@ -15,7 +16,7 @@ class BeatService(Service):
 
     def command(self) -> list[str]:
         return python_command(
-            *("-m", "celery", "-A", CELERY_APP, "beat", "--loglevel", "INFO", "--pidfile="),
+            *("-m", "celery", "-A", _APP, "beat", "--loglevel", "INFO", "--pidfile="),
         )
 
     def probe(self) -> str | None:

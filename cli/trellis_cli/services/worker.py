@@ -6,7 +6,7 @@ from trellis_cli.services.platform import python_command
 from trellis_cli.services.presence import find_absence, find_presence
 from trellis_cli.services.service import Service
 
-CELERY_APP = "trellis_workers.core.app"
+_APP = "trellis_workers.core.app"
 
 
 #: Five may be busy for long at the same time, one with each: a data task, a preview, a dry run of rewards,
@@ -27,7 +27,7 @@ class WorkerService(Service):
 
     def command(self) -> list[str]:
         return python_command(
-            *("-m", "celery", "-A", CELERY_APP, "worker"),
+            *("-m", "celery", "-A", _APP, "worker"),
             *("--hostname", self.node_name, "--concurrency", str(PROCESSES), "--loglevel", "INFO"),
             # One worker, whose presence shows in a key of ours: nobody reads its gossip and heartbeats.
             *("--without-gossip", "--without-mingle", "--without-heartbeat"),

@@ -27,6 +27,8 @@ COMMON: dict[str, Any] = {
 }
 #: Of held-out prompts answered in the form, against a run with learning rate 0.
 LEAST_GAIN = 0.2
+#: Dynamic sampling drops prompts whose responses are all right; after these steps hardly any other is left.
+STEPS_OF = {"dapo": 5}
 RECIPES = [recipe.id for recipe in list_recipes() if recipe.family == "rl"]
 
 
@@ -59,11 +61,12 @@ def runs(
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_the_held_out_reward_rises(recipe: str, runs: Runs) -> None:
-    control, run = runs.control(), runs.get(recipe, recipe)
+    steps = STEPS_OF.get(recipe, STEPS)
+    control, run = runs.control(), runs.get(recipe, recipe, total_steps=steps, validate_every=steps)
 
-    before, after = control.held_out_accuracy(1), run.held_out_accuracy(STEPS)
+    before, after = control.held_out_accuracy(1), run.held_out_accuracy(steps)
     report_proof(recipe, measure="held-out reward", control=before, trained=after, seconds=run.seconds)
-    assert list(run.curve("critic/score/mean")) == list(range(1, STEPS + 1))
+    assert list(run.curve("critic/score/mean")) == list(range(1, steps + 1))
     assert after > before + LEAST_GAIN
 
 

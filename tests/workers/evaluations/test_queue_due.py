@@ -22,7 +22,7 @@ from trellis_contracts import tasks
 from trellis_contracts.attempt import STOP_FILE
 from trellis_contracts.evaluation import BenchmarkResult, Score, VerdictCounts
 from trellis_contracts.states import JobState
-from trellis_workers.core.app import build_configuration
+from trellis_workers.core.configuration import build_configuration
 from trellis_workers.evaluations.queue_due import queue_due
 from trellis_workers.jobs.prune import prune_checkpoints
 from trellis_workers.jobs.settle import settle

@@ -23,7 +23,7 @@ from trellis_contracts.evaluation import Gsm8kOrder
 from trellis_contracts.states import JobState
 from trellis_evaluation.reports.pdf import find_chromium
 from trellis_testing.evaluations import leave_results
-from trellis_workers.core.app import build_configuration
+from trellis_workers.core.configuration import build_configuration
 from trellis_workers.evaluations.tidy import tidy_evaluations
 from trellis_workers.evaluations.write_reports import write_reports
 

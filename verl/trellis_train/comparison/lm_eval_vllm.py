@@ -35,6 +35,20 @@ class Settings(BaseModel):
     model_path: str
     max_model_len: int
     tasks: list[GivenTask]
+    #: Where what became of each prompt is written, one JSON object a line: :class:`MeasuredSample`.
+    samples_path: str | None = None
+
+
+class MeasuredSample(BaseModel):
+    """What the harness found for one prompt."""
+
+    label: str
+    #: Place of the prompt in its file, from 0.
+    position: int
+    #: What was generated; empty for a choice.
+    output: str
+    #: The value of the task's metric: 1 where the answer is right.
+    score: float
 
 
 class Measured(BaseModel):
@@ -73,12 +87,30 @@ def measure(settings: Settings) -> Measured:
     )
     if found is None:
         raise RuntimeError("the harness gave no result")
+    if settings.samples_path is not None:
+        lines = [each.model_dump_json() for task in settings.tasks for each in read_samples(task, found)]
+        Path(settings.samples_path).write_text("\n".join(lines), encoding="utf-8")
     scores = {}
     for task in settings.tasks:
         values = found["results"][task.label]
         scores[task.label] = values["exact_match,strict" if task.kind == "generate" else "acc,none"]
     prompts = {label: len(rows) for label, rows in found["samples"].items()}
     return Measured(scores=scores, prompts=prompts)
+
+
+def read_samples(task: GivenTask, found: dict[str, Any]) -> list[MeasuredSample]:
+    """The harness's samples of a task, in the order of its prompts."""
+    metric = "exact_match" if task.kind == "generate" else "acc"
+    samples = [
+        MeasuredSample(
+            label=task.label,
+            position=each["doc_id"],
+            output=each["resps"][0][0] if task.kind == "generate" else "",
+            score=each[metric],
+        )
+        for each in found["samples"][task.label]
+    ]
+    return sorted(samples, key=lambda each: each.position)
 
 
 def describe_task(task: GivenTask) -> dict[str, Any]:

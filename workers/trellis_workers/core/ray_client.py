@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from trellis_recipes.placement import ResourceDemand
 
-from trellis_workers.core.transaction import get_settings
+from trellis_workers.core.settings import get_settings
 
 if TYPE_CHECKING:
     from ray.job_submission import JobDetails, JobSubmissionClient

@@ -1,17 +1,12 @@
-"""Settings and transactions for tasks, made once per worker process (never before a fork)."""
+"""Transactions for tasks, on a database that is opened once per worker process (never before a fork)."""
 
 from contextlib import AbstractContextManager
 from functools import cache
 
 from sqlmodel import Session
 from trellis_api.core.database import Database
-from trellis_api.core.settings import Settings
 
-
-@cache
-def get_settings() -> Settings:
-    """The platform's settings, read from the environment at first use."""
-    return Settings()
+from trellis_workers.core.settings import get_settings
 
 
 @cache

@@ -2,7 +2,8 @@
 
 from trellis_contracts import tasks
 
-from trellis_workers.core.app import EXPIRES_S, app
+from trellis_workers.core.app import app
+from trellis_workers.core.configuration import EXPIRES_S
 from trellis_workers.core.transaction import read
 from trellis_workers.due.find import find_due
 

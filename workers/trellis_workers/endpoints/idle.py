@@ -8,7 +8,8 @@ import logging
 
 from trellis_api.endpoints import repository, service
 
-from trellis_workers.core.transaction import get_settings, read, write
+from trellis_workers.core.settings import get_settings
+from trellis_workers.core.transaction import read, write
 from trellis_workers.jobs.stop import request_stop
 
 logger = logging.getLogger(__name__)

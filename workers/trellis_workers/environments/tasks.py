@@ -4,7 +4,8 @@ from trellis_contracts import tasks
 
 from trellis_workers.core.app import app
 from trellis_workers.core.lock import try_lock
-from trellis_workers.core.transaction import get_database, get_settings
+from trellis_workers.core.settings import get_settings
+from trellis_workers.core.transaction import get_database
 from trellis_workers.environments import calls, make
 
 _MAKE_LOCK = "run/environments.lock"

@@ -19,7 +19,8 @@ from trellis_api.core.settings import Settings
 from trellis_evaluation.catalogue import CatalogueBenchmark, UnknownBenchmark, get_benchmark
 
 from trellis_workers.core.lock import try_lock
-from trellis_workers.core.transaction import get_settings, read, write
+from trellis_workers.core.settings import get_settings
+from trellis_workers.core.transaction import read, write
 from trellis_workers.evaluations.benchmark_rows import UnfitFile, count_rows, ending_of
 from trellis_workers.models.hub import FetchFailed, Hub
 

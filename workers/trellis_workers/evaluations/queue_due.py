@@ -12,7 +12,8 @@ from sqlalchemy.exc import OperationalError
 from trellis_api.evaluations import training
 from trellis_api.jobs.evaluating import repository
 
-from trellis_workers.core.transaction import get_settings, read, write
+from trellis_workers.core.settings import get_settings
+from trellis_workers.core.transaction import read, write
 from trellis_workers.jobs.stop import request_stop
 
 logger = logging.getLogger(__name__)

@@ -13,7 +13,8 @@ from trellis_api.evaluations.folder import evaluation_folder
 from trellis_api.reports.folder import report_folder
 
 from trellis_workers.core.lock import try_lock
-from trellis_workers.core.transaction import get_settings, read, write
+from trellis_workers.core.settings import get_settings
+from trellis_workers.core.transaction import read, write
 
 logger = logging.getLogger(__name__)
 _LOCK_FILE = "run/tidy-evaluations.lock"

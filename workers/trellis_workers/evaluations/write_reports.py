@@ -17,7 +17,8 @@ from trellis_evaluation.problem import EvaluationProblem
 from trellis_evaluation.reports.document import ReportInput
 
 from trellis_workers.core.lock import try_lock
-from trellis_workers.core.transaction import get_settings, read, write
+from trellis_workers.core.settings import get_settings
+from trellis_workers.core.transaction import read, write
 from trellis_workers.evaluations.report_content import CannotWrite, gather
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,8 @@ import logging
 from trellis_api.core.errors import DomainError
 from trellis_api.fine_tuning import repository, service
 
-from trellis_workers.core.transaction import get_settings, read, write
+from trellis_workers.core.settings import get_settings
+from trellis_workers.core.transaction import read, write
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,8 @@ from sqlalchemy.exc import OperationalError
 from trellis_api.job_pipelines import repository
 from trellis_api.job_pipelines.advance import advance, give_up
 
-from trellis_workers.core.transaction import get_settings, read, write
+from trellis_workers.core.settings import get_settings
+from trellis_workers.core.transaction import read, write
 
 logger = logging.getLogger(__name__)
 _UNEXPECTED = "The stage could not be begun or ended; the workers' log tells why."

@@ -9,7 +9,8 @@ from trellis_api.jobs import repository, service
 
 from trellis_workers.core.lock import try_lock
 from trellis_workers.core.ray_client import OVER, RayAwayError, get_ray
-from trellis_workers.core.transaction import get_settings, read
+from trellis_workers.core.settings import get_settings
+from trellis_workers.core.transaction import read
 from trellis_workers.jobs.reconcile import settle_over
 
 logger = logging.getLogger(__name__)

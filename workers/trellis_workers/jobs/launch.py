@@ -41,7 +41,8 @@ from trellis_recipes.placement import entrypoint_demand
 
 from trellis_workers.core.private_file import write_private
 from trellis_workers.core.ray_client import RayAwayError, RayJobs, get_ray
-from trellis_workers.core.transaction import get_settings, read, write
+from trellis_workers.core.settings import get_settings
+from trellis_workers.core.transaction import read, write
 from trellis_workers.endpoints.spec import build_serve_spec
 from trellis_workers.evaluations.scorers import hand_over_scorers
 from trellis_workers.evaluations.spec import build_evaluation_spec

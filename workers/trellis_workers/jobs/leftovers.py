@@ -15,7 +15,8 @@ from trellis_api.models.service import model_folder, staging_folder
 from trellis_contracts.states import ACTIVE
 
 from trellis_workers.core.lock import try_lock
-from trellis_workers.core.transaction import get_settings, read, write
+from trellis_workers.core.settings import get_settings
+from trellis_workers.core.transaction import read, write
 
 logger = logging.getLogger(__name__)
 _LOCK_FILE = "run/leftovers.lock"

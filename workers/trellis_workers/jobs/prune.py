@@ -12,7 +12,8 @@ from trellis_api.jobs import repository, service
 from trellis_api.jobs.models import Checkpoint
 
 from trellis_workers.core.lock import try_lock
-from trellis_workers.core.transaction import get_settings, read, write
+from trellis_workers.core.settings import get_settings
+from trellis_workers.core.transaction import read, write
 
 logger = logging.getLogger(__name__)
 _DOOMED_PREFIX = ".removed-"

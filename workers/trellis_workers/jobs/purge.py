@@ -11,7 +11,8 @@ from trellis_api.core.ids import is_id
 from trellis_api.jobs import repository
 
 from trellis_workers.core.lock import try_lock
-from trellis_workers.core.transaction import get_settings, read, write
+from trellis_workers.core.settings import get_settings
+from trellis_workers.core.transaction import read, write
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,8 @@ from trellis_api.jobs.models import EXPORT, SERVE, TRAIN, Attempt, Job
 from trellis_contracts.states import JobState
 
 from trellis_workers.core.ray_client import OVER, RayAwayError, RayJob, RayJobs, RayStatus, get_ray
-from trellis_workers.core.transaction import get_settings, read, write
+from trellis_workers.core.settings import get_settings
+from trellis_workers.core.transaction import read, write
 from trellis_workers.jobs import silence
 from trellis_workers.jobs.drain import drain_spool
 from trellis_workers.jobs.launch import METADATA_ROOT

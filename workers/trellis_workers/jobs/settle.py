@@ -23,7 +23,8 @@ from trellis_contracts.attempt import ENGINE_KEY_FILE, REWARD_KEYS_FILE
 from trellis_contracts.evaluation import EvaluationResult
 from trellis_contracts.states import JobState
 
-from trellis_workers.core.transaction import get_settings, read, write
+from trellis_workers.core.settings import get_settings
+from trellis_workers.core.transaction import read, write
 from trellis_workers.jobs.verdict import Settlement
 
 logger = logging.getLogger(__name__)

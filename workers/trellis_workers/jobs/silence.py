@@ -18,7 +18,7 @@ from trellis_contracts.attempt import BEAT_FILE, SILENCE_FILE
 from trellis_contracts.states import JobState
 
 from trellis_workers.core.private_file import write_private
-from trellis_workers.core.transaction import get_settings
+from trellis_workers.core.settings import get_settings
 from trellis_workers.jobs.verdict import Settlement
 
 logger = logging.getLogger(__name__)

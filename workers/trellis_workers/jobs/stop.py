@@ -14,7 +14,8 @@ from trellis_contracts.attempt import STOP_FILE
 from trellis_contracts.states import JobState
 
 from trellis_workers.core.ray_client import RayJobs
-from trellis_workers.core.transaction import get_settings, read
+from trellis_workers.core.settings import get_settings
+from trellis_workers.core.transaction import read
 
 logger = logging.getLogger(__name__)
 

@@ -19,7 +19,8 @@ from trellis_recipes.catalogue import get_recipe
 from trellis_recipes.placement import entrypoint_demand
 
 from trellis_workers.core.ray_client import RayJob, RayStatus
-from trellis_workers.core.transaction import get_settings, read, write
+from trellis_workers.core.settings import get_settings
+from trellis_workers.core.transaction import read, write
 
 logger = logging.getLogger(__name__)
 

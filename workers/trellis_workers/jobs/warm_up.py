@@ -1,29 +1,31 @@
-"""Loads in advance what a worker process needs for its first launch: two seconds that no job waits for."""
+"""Loads what tasks need for their first launch in the worker's first process, before its pool is forked.
 
+No job waits for it then, and the processes of the pool share the memory: seven that each imported Ray's
+client took 0.8 GB more.
+"""
+
+import gc
 import logging
-import threading
 from typing import Any
 
-from celery.signals import worker_process_init
+from celery.signals import worker_init
 
 logger = logging.getLogger(__name__)
 
 
 def install() -> None:
-    """Warm up every worker process that Celery forks from here on."""
+    """Warm up every worker that Celery starts from here on."""
     # A strong reference: Celery would forget the function otherwise.
-    worker_process_init.connect(_begin, weak=False)
+    worker_init.connect(warm_up, weak=False)
 
 
-def _begin(**_signal: Any) -> None:
-    # On a thread: Celery kills a process that takes long to come up.
-    threading.Thread(target=warm_up, name="warm-up", daemon=True).start()
-
-
-def warm_up() -> None:
+def warm_up(**_signal: Any) -> None:
     """Import Ray's client and read the engines' configuration schemas."""
     import ray.job_submission  # noqa: F401
     from trellis_recipes.schemas import load_schemas
 
     load_schemas()
+    # The garbage collector writes to each object that it visits, which copies memory that a fork shares.
+    gc.collect()
+    gc.freeze()
     logger.info("warmed up")

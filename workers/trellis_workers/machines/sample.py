@@ -7,14 +7,16 @@ from typing import Any
 from trellis_api.core.ray_cluster import RayNode, look_at_nodes
 from trellis_api.monitoring import figures, history
 from trellis_api.monitoring.models import MachineSample
+from trellis_contracts.tasks import SAMPLE_INTERVAL_S
 
-from trellis_workers.core.transaction import get_settings, read, write
+from trellis_workers.core.settings import get_settings
+from trellis_workers.core.transaction import read, write
 
 
 def sample_machines() -> None:
     """Keep one sample of each node; a node that cannot be asked leaves a gap."""
     settings = get_settings()
-    at = datetime.fromtimestamp(figures.now_on_the_grid(history.INTERVAL_S), UTC)
+    at = datetime.fromtimestamp(figures.now_on_the_grid(SAMPLE_INTERVAL_S), UTC)
     if settings.resolved_platform == "cuda" and settings.ray_dashboard_url is not None:
         samples = _sample_nodes(look_at_nodes(settings.ray_dashboard_url) or (), at)
     else:
@@ -56,5 +58,5 @@ def _sample_nodes(nodes: Sequence[RayNode], at: datetime) -> list[MachineSample]
 
 def _list_processes(node: str, at: datetime) -> list[dict[str, Any]]:
     """Once a minute, and only of this machine: nobody tells of those of others."""
-    is_due = at.timestamp() % history.PROCESSES_INTERVAL_S < history.INTERVAL_S
+    is_due = at.timestamp() % history.PROCESSES_INTERVAL_S < SAMPLE_INTERVAL_S
     return figures.list_processes() if is_due and node == figures.local_node() else []

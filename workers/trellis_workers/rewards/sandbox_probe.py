@@ -12,7 +12,7 @@ from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.rewards.availability import probe_sandbox, record_probe
 
-from trellis_workers.core.transaction import get_settings
+from trellis_workers.core.settings import get_settings
 
 logger = logging.getLogger(__name__)
 

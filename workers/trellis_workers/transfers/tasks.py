@@ -5,7 +5,8 @@ from trellis_contracts import tasks
 from trellis_workers.core import leaving
 from trellis_workers.core.app import app
 from trellis_workers.core.lock import try_lock
-from trellis_workers.core.transaction import get_database, get_settings
+from trellis_workers.core.settings import get_settings
+from trellis_workers.core.transaction import get_database
 from trellis_workers.transfers import run
 
 _LOCK_FILE = "run/transfers.lock"

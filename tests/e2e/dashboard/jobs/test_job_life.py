@@ -148,18 +148,26 @@ def test_dragging_over_a_chart_zooms_all_of_them(logged_in: Page, dashboard, lau
     job = launch("to be zoomed")
     job.train(30)
     logged_in.goto(f"{dashboard.url}/jobs/{job.id}")
-    box = metric(logged_in, "critic/score/mean").locator("canvas").first.bounding_box()
+    charts = logged_in.locator("figure.chart")
+    metric(logged_in, "critic/score/mean").wait_for()
+    # Charts below change the height of the page as they are drawn.
+    expect(charts.filter(has=logged_in.locator("canvas"))).to_have_count(charts.count())
+    dragged = metric(logged_in, "critic/score/mean").locator("canvas").first
+    box = dragged.bounding_box()
     assert box is not None
     other = metric(logged_in, "actor/entropy").locator("canvas").first
     before = other.screenshot()
 
-    logged_in.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + 60)
-    logged_in.mouse.down()
-    logged_in.mouse.move(box["x"] + box["width"] * 0.7, box["y"] + 90, steps=6)
-    logged_in.mouse.up()
+    # Unlike the mouse's own calls, this waits until the chart stands still.
+    dragged.drag_to(
+        dragged,
+        source_position={"x": box["width"] * 0.4, "y": 60},
+        target_position={"x": box["width"] * 0.7, "y": 90},
+        steps=6,
+    )
 
     resets = logged_in.get_by_role("button", name="Reset zoom")
-    expect(resets).to_have_count(logged_in.locator("figure.chart").count())
+    expect(resets).to_have_count(charts.count())
     assert other.screenshot() != before
     resets.first.click()
     expect(resets).to_have_count(0)

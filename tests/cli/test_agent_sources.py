@@ -119,6 +119,22 @@ def test_a_file_of_settings_may_use_the_names_of_the_design(tmp_path: Path) -> N
         load_settings(file)
 
 
+def test_a_warm_up_may_use_the_names_of_the_design(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text(
+        "warmup: {enabled: true, data_source: agent_sft, samples: 50,"
+        " focus: [tool_format_understanding, basic_planning_structure]}\n"
+    )
+
+    warm_up = load_settings(file).warm_up
+
+    assert warm_up.enabled
+    assert warm_up.knobs() == {"max_samples": 50, "focus_tags": "tool_selection,multi_step_planning"}
+    file.write_text("warm_up: {focus: [cooking]}\n")
+    with pytest.raises(BadSettings, match=r"warm_up\.focus_tags\.0"):
+        load_settings(file)
+
+
 def test_dpo_makes_pairs_of_the_models_own_responses_where_it_is_told_how_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,6 +46,7 @@ READ_ELSEWHERE: dict[str, tuple[str, str]] = {
     "continual_buffer_size": (_ROWS, '["continual_buffer_size"]'),
     "continual_replay_ratio": (_ROWS, '["continual_replay_ratio"]'),
     "num_samples": (_PAIRS, '["num_samples"]'),
+    "max_sample_tokens": (_PAIRS, '["max_sample_tokens"]'),
     "min_margin": (_PAIRS, '["min_margin"]'),
 }
 

@@ -71,7 +71,7 @@ def make_spec(tmp_path: Path, attempt: int = 1, **changes: Any) -> JobSpec:
         "platform": "cpu",
         "gpus": 1,
         "seed": 7,
-        "params": {"validation_rows": 2, "num_samples": 3, "min_margin": 0.2},
+        "params": {"validation_rows": 2, "num_samples": 3, "min_margin": 0.2, "max_sample_tokens": 16},
         "engine_overrides": [],
         "model": ModelSource(model_id="mdl_1", path="/m"),
         "train_data": source,
@@ -95,7 +95,7 @@ def test_the_model_is_sampled_for_pairs_of_both_splits(asked: Path, tmp_path: Pa
     assert questions(found.train_path) == ["Question 0", "Question 1", "Question 2"]
     assert questions(found.validation_path) == ["Question 3", "Question 4"]
     given = json.loads(asked.read_text().splitlines()[0])
-    wanted = {"--model": "/m", "--samples": "3", "--min-margin": "0.2", "--seed": "7", "--platform": "cpu"}
+    wanted = {"--model": "/m", "--samples": "3", "--max-tokens": "16", "--seed": "7", "--platform": "cpu"}
     assert wanted.items() <= given.items()
 
 

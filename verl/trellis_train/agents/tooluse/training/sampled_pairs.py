@@ -60,6 +60,7 @@ def _sample(spec: JobSpec, prompts: Path, pairs: Path, log: Any, is_stopped: Cal
         "--data": prompts,
         "--output": pairs,
         "--samples": spec.params["num_samples"],
+        "--max-tokens": spec.params["max_sample_tokens"],
         "--min-margin": spec.params["min_margin"],
         "--temperature": 1.0,
         "--seed": spec.seed,

@@ -77,6 +77,7 @@ def test_four_different_responses_to_each_prompt_are_sampled_for_pairs(folder: P
     assert (found["prompts"], found["same"], found["close"], found["pairs"]) == (3, 0, 3, 0)
 
 
+@pytest.mark.timeout(900)
 def test_a_job_whose_rows_are_prompts_samples_its_model(folder: Path, tmp_path: Path) -> None:
     # The sampler itself, on the Parquet file that a job prepares; untaught, the model gives no pair.
     with pytest.raises(BadData, match="no prompt has two responses with different rewards"):

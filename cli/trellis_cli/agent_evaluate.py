@@ -10,6 +10,7 @@ import typer
 
 from trellis_cli.agent_sources import TOOLS_FILE, find_data, find_model
 from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.local_job import platform_of_machine
 from trellis_cli.output import Json, err, out, print_json, print_table
 from trellis_cli.services.platform import python_command
 
@@ -43,7 +44,9 @@ Data = Annotated[
 Limit = Annotated[int | None, typer.Option(min=1, help="Only use the first N rows.")]
 MaxTokens = Annotated[int, typer.Option(min=1, help="Max tokens per response.")]
 Seed = Annotated[int, typer.Option(help="Sampling seed.")]
-Platform = Annotated[str, typer.Option(help="cpu or cuda.")]
+Platform = Annotated[
+    str | None, typer.Option(help="cpu or cuda; default: cuda if the machine has an NVIDIA GPU.")
+]
 
 
 def evaluate(
@@ -56,7 +59,7 @@ def evaluate(
     limit: Limit = None,
     max_tokens: MaxTokens = 512,
     seed: Seed = 0,
-    platform: Platform = "cpu",
+    platform: Platform = None,
     as_json: Json = False,
 ) -> None:
     """Evaluate tool use: selection, planning, steps, timing and results."""
@@ -93,7 +96,7 @@ def pairs(
     limit: Limit = None,
     max_tokens: MaxTokens = 512,
     seed: Seed = 0,
-    platform: Platform = "cpu",
+    platform: Platform = None,
     as_json: Json = False,
 ) -> None:
     """Sample responses and pair the best with the worst for each prompt."""
@@ -142,8 +145,8 @@ def locate_rows(data: Path, split: str, scratch: Path) -> Path:
     return found
 
 
-def _options(model: str, rows: Path, **named: Any) -> list[str]:
-    options = ["--model", model, "--data", str(rows)]
+def _options(model: str, rows: Path, *, platform: str | None, **named: Any) -> list[str]:
+    options = ["--model", model, "--data", str(rows), "--platform", platform or platform_of_machine()]
     for name, value in named.items():
         options += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
     return options

@@ -1,5 +1,6 @@
 """`trellis agent pipeline`: from warm-up to evaluation, as jobs of the platform that need each other."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +11,7 @@ from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.job_pipelines import follow_and_tell
 from trellis_cli.output import Json
-from trellis_cli.resolve_by_name import find_environment, find_model
+from trellis_cli.resolve_by_name import find_dataset, find_environment, find_model
 
 #: The platform's template and the kind of environment whose rows it trains on.
 TEMPLATE, ENVIRONMENT_KIND = "agent", "toolbox"
@@ -19,6 +20,26 @@ WARM_UP, SFT, RETRIEVAL, RL = "warm-up", "sft", "retrieval", "rl"
 _DATASETS = {WARM_UP: "sft", SFT: "sft", RETRIEVAL: "retrieval", "dpo": "preference", "ppo": "", "grpo": ""}
 _PROMPTS = ""
 TRAIN_SPLIT, DEV_SPLIT, TEST_SPLIT = "train", "eval", "test"
+#: Rows that --dataset names, as the datasets of an environment are called.
+_OWN_ROWS = {"dialogs": "sft", "prompts": _PROMPTS, "pairs": "preference", "queries": "retrieval"}
+#: Splits by what they are for, the likeliest first.
+_SPLITS = {
+    TRAIN_SPLIT: ("train",),
+    DEV_SPLIT: ("eval", "validation", "dev"),
+    TEST_SPLIT: ("test", "eval", "validation", "dev"),
+}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A dataset that stages read, and the splits that it has."""
+
+    dataset: str
+    splits: frozenset[str] = frozenset(_SPLITS)
+
+    def find_split(self, purpose: str) -> str | None:
+        """The split for the purpose; None where it has none."""
+        return next((name for name in _SPLITS[purpose] if name in self.splits), None)
 
 
 def register(app: typer.Typer) -> None:
@@ -28,7 +49,17 @@ def register(app: typer.Typer) -> None:
 
 def pipeline(
     model: Annotated[str, typer.Option(help="ID or name of the base model.")],
-    environment: Annotated[str, typer.Option(help="ID or name of a toolbox environment.")],
+    environment: Annotated[
+        str | None, typer.Option(help="ID or name of a toolbox environment whose rows are used.")
+    ] = None,
+    own_rows: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--dataset",
+            help="Your own rows as dialogs=NAME, prompts=NAME, pairs=NAME or queries=NAME; repeatable. "
+            "They replace those of the environment.",
+        ),
+    ] = None,
     preset: Annotated[
         str | None,
         typer.Option(help=("Preset for all training stages: development, production, or a machine preset.")),
@@ -46,6 +77,14 @@ def pipeline(
         list[str] | None,
         typer.Option("--set", help="Stage parameter as STAGE.NAME=VALUE (rl.total_steps=2); repeatable."),
     ] = None,
+    num_samples: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            help="For dpo: sample this many responses per prompt from the SFT model, train on the best and "
+            "worst instead of given pairs.",
+        ),
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Number of evaluation rows.")] = None,
     gpus: Annotated[int, typer.Option(min=1, help="GPUs per training stage.")] = 1,
     name: Annotated[str, typer.Option(help="Workflow name.")] = "agent",
@@ -61,11 +100,15 @@ def pipeline(
             _read_template(client),
             read,
             base=find_model(client, model),
-            datasets=_read_datasets(client, environment),
+            datasets={
+                **(_read_datasets(client, environment) if environment else {}),
+                **_find_own(client, own_rows or []),
+            },
             preset=preset or read.preset,
             own=_read_parameters(settings or []),
             limit=limit,
             gpus=gpus,
+            num_samples=num_samples,
         ),
     }
     made = client.post("/job-pipelines", document)
@@ -77,14 +120,20 @@ def plan_stages(
     settings: ToolUseSettings,
     *,
     base: str,
-    datasets: dict[str, str],
+    datasets: dict[str, Rows],
     preset: str | None,
     own: dict[str, dict[str, Any]],
     limit: int | None,
     gpus: int,
+    num_samples: int | None = None,
 ) -> list[dict[str, Any]]:
     """The stages to submit: the template's, with rows, algorithm and parameters; ``own`` is by stage."""
-    wanted = [stage for stage in template if stage["id"] != WARM_UP or settings.warm_up.enabled]
+    if num_samples is not None and settings.rl.algorithm != "dpo":
+        raise Problem(f"--num-samples is of dpo, not of {settings.rl.algorithm}", exit_code=ExitCode.USAGE)
+    left_out = set() if settings.warm_up.enabled else {WARM_UP}
+    # Finding tools is a training of its own, which nothing else builds on.
+    left_out |= set() if _DATASETS[RETRIEVAL] in datasets else {RETRIEVAL}
+    wanted = [stage for stage in template if stage["id"] not in left_out]
     kept = {stage["id"] for stage in wanted}
     if unknown := sorted(set(own) - kept):
         raise Problem(
@@ -102,11 +151,13 @@ def plan_stages(
             "model": {"stage": source} if source else {"base": base},
         }
         if stage["kind"] == "evaluate":
-            rows = {"dataset": _dataset(datasets, _PROMPTS), "split": TEST_SPLIT}
-            chosen = {**rows, "limit": limit} if limit else rows
+            rows = _rows(datasets, _PROMPTS)
+            measured = rows.find_split(TEST_SPLIT)
+            chosen = {"dataset": rows.dataset, "limit": limit, "split": measured}
+            chosen = {name: value for name, value in chosen.items() if value is not None}
             made["benchmarks"] = [{**order, **chosen} for order in stage["benchmarks"]]
         else:
-            made |= _training(stage, settings, datasets, preset)
+            made |= _training(stage, settings, datasets, preset, num_samples)
             made["params"] |= own.get(stage["id"], {})
             made["resources"] = {"gpus": gpus}
         stages.append(made)
@@ -114,7 +165,11 @@ def plan_stages(
 
 
 def _training(
-    stage: dict[str, Any], settings: ToolUseSettings, datasets: dict[str, str], preset: str | None
+    stage: dict[str, Any],
+    settings: ToolUseSettings,
+    datasets: dict[str, Rows],
+    preset: str | None,
+    num_samples: int | None,
 ) -> dict[str, Any]:
     """What is trained, on which rows, with which parameters."""
     name, algorithm = stage["id"], settings.rl.algorithm
@@ -126,25 +181,48 @@ def _training(
     if name == RL:
         recipe, kind = f"agent_{algorithm}", algorithm
         params |= settings.rl.parameters(given_only=True)
-    dataset = _dataset(datasets, _DATASETS[kind])
+    wanted = _DATASETS[kind]
+    if name == RL and num_samples is not None:
+        # Of prompts the job samples its pairs.
+        wanted, params = _PROMPTS, {**params, "num_samples": num_samples}
+    rows = _rows(datasets, wanted)
     made = {
         "recipe": recipe,
-        "dataset": dataset,
-        "dataset_split": TRAIN_SPLIT,
-        "validation_dataset": dataset,
-        "validation_split": DEV_SPLIT,
+        "dataset": rows.dataset,
         "params": params,
         "exports": stage["exports"],
     }
+    if trained := rows.find_split(TRAIN_SPLIT):
+        made["dataset_split"] = trained
+    if measured := rows.find_split(DEV_SPLIT):
+        made |= {"validation_dataset": rows.dataset, "validation_split": measured}
     # The retriever is an encoder: presets for sizes of language models are not its own.
     is_of_machine = preset is None or preset not in ("development", "production")
     return {**made, "preset": preset} if preset and (name != RETRIEVAL or is_of_machine) else made
 
 
-def _dataset(datasets: dict[str, str], name: str) -> str:
+def _rows(datasets: dict[str, Rows], name: str) -> Rows:
     if name in datasets:
         return datasets[name]
-    raise Problem(f"the environment has no rows '{name or 'train'}'", exit_code=ExitCode.REFUSED)
+    called = next(own for own, theirs in _OWN_ROWS.items() if theirs == name)
+    raise Problem(
+        f"no rows '{name or 'train'}'",
+        hint=f"choose a toolbox with --environment, or name your own with --dataset {called}=NAME",
+        exit_code=ExitCode.REFUSED,
+    )
+
+
+def _find_own(client: ApiClient, given: list[str]) -> dict[str, Rows]:
+    found = {}
+    for each in given:
+        kind, is_named, called = each.partition("=")
+        if kind not in _OWN_ROWS or not is_named:
+            raise Problem(
+                f"--dataset {each}: write KIND=NAME with {', '.join(_OWN_ROWS)}", exit_code=ExitCode.USAGE
+            )
+        dataset = client.get(f"/datasets/{find_dataset(client, called)}")
+        found[_OWN_ROWS[kind]] = Rows(dataset["id"], frozenset(dataset["splits"]))
+    return found
 
 
 def _read_settings(config: Path | None, algorithm: str | None, *, warm_up: bool | None) -> ToolUseSettings:
@@ -186,8 +264,8 @@ def _read_template(client: ApiClient) -> list[dict[str, Any]]:
     return stages
 
 
-def _read_datasets(client: ApiClient, environment: str) -> dict[str, str]:
-    """Ids of the environment's datasets by name."""
+def _read_datasets(client: ApiClient, environment: str) -> dict[str, Rows]:
+    """The environment's datasets by name."""
     found = client.get(f"/environments/{find_environment(client, environment)}")
     if found["kind"] != ENVIRONMENT_KIND:
         raise Problem(
@@ -197,4 +275,4 @@ def _read_datasets(client: ApiClient, environment: str) -> dict[str, str]:
         )
     if found["state"] != "ready":
         raise Problem(f"'{found['name']}' is {found['state']}", exit_code=ExitCode.REFUSED)
-    return {each["name"]: each["dataset"]["id"] for each in found["datasets"]}
+    return {each["name"]: Rows(each["dataset"]["id"]) for each in found["datasets"]}

@@ -11,7 +11,7 @@ from trellis_contracts.recipe import DataFormat
 from trellis_cli.agent_evaluate import PAIR_MAKER, locate_rows, run_module
 from trellis_cli.agent_sources import TOOLS_FILE, NamedData, find_data, find_model
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.local_job import LocalJob, LocalRows, write_spec
+from trellis_cli.local_job import LocalJob, LocalRows, platform_of_machine, write_spec
 from trellis_cli.local_run import LocalOutcome, require_success, run_local
 from trellis_cli.output import Json, err, out, print_json, print_table
 from trellis_cli.services.platform import python_command
@@ -201,6 +201,7 @@ def _sample_pairs(data: NamedData, model: str, output: Path, samples: int, seed:
     err.print(f"sampling {samples} responses to each prompt", markup=False)
     rows, pairs = locate_rows(data.path, data.split or "train", output / ROWS_FOLDER), output / PAIRS_FILE
     options = ["--model", model, "--data", str(rows), "--samples", str(samples), "--seed", str(seed)]
+    options += ["--platform", platform_of_machine()]
     found = run_module(PAIR_MAKER, [*options, "--output", str(pairs), "--temperature", "1.0"])
     if not found["pairs"]:
         raise Problem(

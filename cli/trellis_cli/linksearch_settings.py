@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
-from trellis_recipes.quantized_keys import refuse_bits
+from trellis_recipes.quantized_keys import check_weights_name, refuse_bits
 
 from trellis_cli.errors import ExitCode, Problem
 
@@ -56,6 +56,14 @@ class LinkSearchSettings(BaseModel):
     output_dir: Path = Field(Path("outputs/linksearch"), description="Folder of the run.")
     preset: str | None = Field(None, description="Preset of the recipe; default by this machine.")
     params: dict[str, Any] = Field(default_factory=dict, description="Further parameters of the recipe.")
+
+    @field_validator("model_name")
+    @classmethod
+    def _check_weights(cls, value: str) -> str:
+        """A folder is judged by its own config.json, when it is read."""
+        if not Path(value).is_dir():
+            check_weights_name(value)
+        return value
 
     @field_validator("params", mode="before")
     @classmethod

@@ -80,7 +80,7 @@ def write_spec(job: LocalJob) -> JobSpec:
     attempt = _next_attempt(folder)
     attempt_dir = folder / f"{_ATTEMPT}{attempt}"
     prepared = attempt_dir / PREPARED_FOLDER
-    platform = job.platform or _platform_of_machine()
+    platform = job.platform or platform_of_machine()
     train = _as_source(job.train, attempt_dir / "rows")
     validation = _as_source(job.validation, attempt_dir / "rows") if job.validation else None
     composition = compose(
@@ -169,7 +169,8 @@ def _next_attempt(folder: Path) -> int:
     return max((int(number) for number in numbers if number.isdigit()), default=0) + 1
 
 
-def _platform_of_machine() -> str:
+def platform_of_machine() -> str:
+    """``cuda`` or ``cpu``: what ``TRELLIS_PLATFORM`` says, else what there is."""
     from trellis_api.core.settings import Settings
 
     return Settings().resolved_platform

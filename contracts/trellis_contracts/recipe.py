@@ -120,6 +120,8 @@ class Recipe(Strict, Renamed):
     #: The form in which the trainer gets its rows, and the formats that can be brought into it.
     row_format: DataFormat
     data_formats: list[DataFormat]
+    #: One of them whose rows are prompts with references: what is trained on is sampled from the job's model.
+    sampled_from: DataFormat | None = None
     #: Metric keys that the job page charts first.
     headline_metrics: list[str]
     parameters: list[Parameter]

@@ -1,5 +1,6 @@
-"""``load_in_4bit`` and ``load_in_8bit``: taken where the engine can, refused with the reason elsewhere."""
+"""Base models in fewer bits, by keys or by name: taken where the engine can, else refused with the reason."""
 
+import re
 from typing import Any
 
 BITS = {"load_in_4bit": "4bit", "load_in_8bit": "8bit"}
@@ -7,6 +8,24 @@ NO_BITS = (
     "verl trains and samples with the base model in 16 or 32 bits and has no way to hold it in fewer;"
     " lora_rank takes most of the memory away, and agent_sft and agent_dpo can hold the base in 4 or 8 bits"
 )
+
+#: Repositories with the weights of another one in fewer bits, as unsloth, Qwen and others name them.
+_QUANTIZED_NAME = re.compile(
+    r"(?P<whole>[^/]+/.+?)-(?:unsloth-)?(?P<kind>bnb-4bit|bnb-8bit|4bit|8bit|GGUF|AWQ|GPTQ|GPTQ-Int[48])",
+    re.I,
+)
+
+
+def check_weights_name(name: str) -> None:
+    """Raise ``ValueError`` with the alternative for a hub id whose weights verl cannot train.
+
+    >>> check_weights_name("unsloth/Qwen3-32B")
+    """
+    if found := _QUANTIZED_NAME.fullmatch(name):
+        raise ValueError(
+            f"{name} holds its weights as {found['kind']}, which verl cannot train; {found['whole']} is the"
+            " same model in 16 bits, and lora_rank takes most of the memory away"
+        )
 
 
 def read_bits(given: dict[Any, Any]) -> dict[Any, Any]:

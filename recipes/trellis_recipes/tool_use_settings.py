@@ -50,6 +50,13 @@ def _default_weights() -> dict[TaskName, float]:
 TASK_NAMES = {"planning": "multi_step_planning", "timing": "timing_decision", "retrieval": "tool_retrieval"}
 _SFT_NAMES = {"num_epochs": "epochs", "lr_scheduler": "lr_schedule"}
 _LORA_PREFIX = "lora_"
+_WARM_UP_NAMES = {"data_source": "data", "focus": "focus_tags"}
+#: What a warm-up may be asked to focus on beside kinds of tasks.
+_FOCUS_NAMES = {
+    **TASK_NAMES,
+    "tool_format_understanding": "tool_selection",
+    "basic_planning_structure": "multi_step_planning",
+}
 
 
 class SFTSettings(Strict):
@@ -210,6 +217,19 @@ class WarmUpSettings(Strict):
     samples: int = Field(default=1000, ge=1)
     focus_tags: list[TaskName] = Field(default_factory=list)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _read_other_names(cls, given: Any) -> Any:
+        """``data_source``, ``focus`` and the names of what to focus on."""
+        if not isinstance(given, dict):
+            return given
+        found = _rename(given, _WARM_UP_NAMES)
+        if isinstance(tags := found.get("focus_tags"), list):
+            found["focus_tags"] = [
+                _FOCUS_NAMES.get(tag, tag) if isinstance(tag, str) else tag for tag in tags
+            ]
+        return found
+
     def parameters(self) -> dict[str, Any]:
         """What they change of the supervised training's parameters."""
         return {"max_samples": self.samples, "focus_tags": ",".join(self.focus_tags)}
@@ -222,6 +242,12 @@ class ToolUseSettings(Strict):
     sft: SFTSettings = Field(default_factory=SFTSettings)
     rl: RLSettings = Field(default_factory=RLSettings)
     warm_up: WarmUpSettings = Field(default_factory=WarmUpSettings)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_other_names(cls, given: Any) -> Any:
+        """``warmup``."""
+        return _rename(given, {"warmup": "warm_up"}) if isinstance(given, dict) else given
 
     def base_model(self, preset: str | None = None) -> str:
         """The weights to begin with: those that were set, else the preset's, else the default."""

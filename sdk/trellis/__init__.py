@@ -2,7 +2,7 @@
 
 >>> import trellis
 >>> sorted(trellis.__all__)[:3]
-['AgentRLTrainer', 'AgentRewardConfig', 'AgentRewardModel']
+['AgentLoRATrainer', 'AgentRLTrainer', 'AgentRewardConfig']
 """
 
 from trellis_contracts.workflows import (
@@ -16,6 +16,7 @@ from trellis_contracts.workflows import (
 )
 
 from trellis.agent_trainers import (
+    AgentLoRATrainer,
     AgentRLTrainer,
     AgentSFTTrainer,
     AgentTrainingEvaluator,
@@ -26,6 +27,7 @@ from trellis.agent_training import (
     AgentRewardConfig,
     AgentRewardModel,
     AgentSFTConfig,
+    AgentSFTFormatter,
     CoresetSelector,
     OnlineContinualLearner,
     RLTrainingConfig,
@@ -36,10 +38,12 @@ from trellis.searching import SearchResult, tune_search
 from trellis.tuning import TuneFailed, TuneResult, tune
 
 __all__ = [
+    "AgentLoRATrainer",
     "AgentRLTrainer",
     "AgentRewardConfig",
     "AgentRewardModel",
     "AgentSFTConfig",
+    "AgentSFTFormatter",
     "AgentSFTTrainer",
     "AgentTrainResult",
     "AgentTrainingEvaluator",

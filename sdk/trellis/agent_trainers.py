@@ -5,11 +5,11 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from json import loads
+from json import dumps, loads
 from pathlib import Path
 from typing import Any
 
-from trellis.agent_training import AgentSFTConfig, RLTrainingConfig, write_settings
+from trellis.agent_training import AgentRewardModel, AgentSFTConfig, RLTrainingConfig, write_settings
 
 
 class AgentTrainingFailed(RuntimeError):
@@ -30,7 +30,18 @@ class AgentTrainResult:
     checkpoint: str | None = None
 
 
-class AgentSFTTrainer:
+class _Trainer:
+    """A stage with a folder of its own."""
+
+    output_dir: Path
+
+    def save_model(self, folder: Path | str) -> Path:
+        """Write what was trained as whole weights into an empty folder; ``AgentTrainingFailed``."""
+        _run(["export", str(self.output_dir), "--output", str(folder)])
+        return Path(folder)
+
+
+class AgentSFTTrainer(_Trainer):
     """Supervised training on dialogs (``agent_sft``)."""
 
     def __init__(self, config: AgentSFTConfig | None = None, output_dir: Path | str = "agent-sft") -> None:
@@ -57,7 +68,11 @@ class AgentSFTTrainer:
         return _train("sft", self.output_dir, options, parameters, sft=self.config)
 
 
-class AgentRLTrainer:
+#: The trainer by its other name: an adapter is what it trains, unless ``lora_r`` is 0.
+AgentLoRATrainer = AgentSFTTrainer
+
+
+class AgentRLTrainer(_Trainer):
     """What follows: preferences (``agent_dpo``) or reinforcement (``agent_ppo``, ``agent_grpo``)."""
 
     def __init__(
@@ -65,10 +80,19 @@ class AgentRLTrainer:
         config: RLTrainingConfig | None = None,
         sft_model: Path | str | None = None,
         output_dir: Path | str = "agent-rl",
+        *,
+        sft_model_path: Path | str | None = None,
+        base_model_path: Path | str | None = None,
+        reward_model: AgentRewardModel | None = None,
     ) -> None:
-        """``sft_model`` is a folder of weights, or that of a run."""
+        """``sft_model`` (or ``sft_model_path``) is a folder of weights or of a run, else the base model.
+
+        A run knows its base, so ``base_model_path`` counts only where no SFT model is named.
+        """
         self.config, self.output_dir = config or RLTrainingConfig(), Path(output_dir)
-        self.sft_model = None if sft_model is None else str(sft_model)
+        chosen = sft_model or sft_model_path or base_model_path
+        self.sft_model = None if chosen is None else str(chosen)
+        self.reward_model = reward_model
 
     def train(
         self,
@@ -80,13 +104,53 @@ class AgentRLTrainer:
         """Train to the end, in the foreground; ``AgentTrainingFailed``.
 
         ``num_samples`` of dpo samples so many responses of the model to each prompt, of which pairs are
-        made; without it the rows of dpo are pairs already.
+        made; without it the rows of dpo are pairs already. A reward model's weights and penalties are what
+        ppo and grpo train with, and what ``generate_preference_pairs`` scores with.
         """
+        if self.reward_model is not None and num_samples is not None:
+            raise ValueError("pairs by another reward: generate_preference_pairs, then train on its file")
+        options = ["--data", str(train_data), "--sft-model", self._require_model()]
+        options += ["--num-samples", str(num_samples)] if num_samples is not None else []
+        if self.reward_model is not None and self.config.algorithm != "dpo":
+            parameters = {"rewards": [_as_term(self.reward_model)], **parameters}
+        return _train(self.config.algorithm, self.output_dir, options, parameters, rl=self.config)
+
+    def generate_preference_pairs(
+        self,
+        prompts: Path | str = "agent_benchmark:train",
+        num_samples: int = 4,
+        *,
+        output: Path | str | None = None,
+        limit: int | None = None,
+        seed: int = 0,
+    ) -> list[dict[str, Any]]:
+        """Sample responses of the model to prompts with references, and pair the best with the worst.
+
+        Gives ``{prompt, chosen, rejected, chosen_score, rejected_score, margin, sample_id}``, and writes
+        them to ``output``, which ``train`` takes. ``AgentTrainingFailed``.
+        """
+        with tempfile.TemporaryDirectory(prefix="trellis-") as folder:
+            target = Path(output) if output is not None else Path(folder) / "pairs.jsonl"
+            options = ["--model", self._require_model(), "--data", str(prompts), "--output", str(target)]
+            options += ["--num-samples", str(num_samples), "--seed", str(seed)]
+            options += ["--limit", str(limit)] if limit is not None else []
+            if self.reward_model is not None:
+                options += ["--reward-weights", dumps(self.reward_model.weights)]
+                options += ["--reward-penalties", dumps(self.reward_model.penalties)]
+            _run(["pairs", *options])
+            return [loads(line) for line in target.read_text(encoding="utf-8").splitlines()]
+
+    def _require_model(self) -> str:
         if self.sft_model is None:
             raise ValueError("sft_model is missing: the weights to begin with")
-        options = ["--data", str(train_data), "--sft-model", self.sft_model]
-        options += ["--num-samples", str(num_samples)] if num_samples is not None else []
-        return _train(self.config.algorithm, self.output_dir, options, parameters, rl=self.config)
+        return self.sft_model
+
+
+def _as_term(model: AgentRewardModel) -> dict[str, Any]:
+    """The reward as a recipe's ``rewards`` hold it."""
+    options = {f"weight_{name}": value for name, value in model.weights.items()}
+    options |= {f"penalty_{name}": value for name, value in model.penalties.items()}
+    return {"name": "tool_use", "options": options}
 
 
 class AgentTrainingEvaluator:
@@ -126,8 +190,6 @@ def _train(
     sft: AgentSFTConfig | None = None,
     rl: RLTrainingConfig | None = None,
 ) -> AgentTrainResult:
-    from json import dumps
-
     chosen = [part for name, value in parameters.items() for part in ("--set", f"{name}={dumps(value)}")]
     with tempfile.TemporaryDirectory(prefix="trellis-") as folder:
         settings = write_settings(Path(folder) / "settings.yaml", sft=sft, rl=rl)

@@ -135,6 +135,16 @@ class AgentRewardModel:
         config = config or AgentRewardConfig()
         self._settings = RewardSettings.parse(config.weights, config.penalties)
 
+    @property
+    def weights(self) -> dict[str, float]:
+        """The weights by the names of the reward's parts, as the commands and the recipes take them."""
+        return dict(self._settings.weights)
+
+    @property
+    def penalties(self) -> dict[str, float]:
+        """The penalties by their names, 0 or below."""
+        return dict(self._settings.penalties)
+
     def compute_reward(
         self,
         query: str,  # noqa: ARG002 - of the design's signature
@@ -171,6 +181,23 @@ class AgentRewardModel:
             "penalties": dict(reward.penalties),
             "feedback": reward.feedback(),
         }
+
+
+class AgentSFTFormatter:
+    """Brings dialogs of ``agent_sft`` into rows to train on."""
+
+    def __init__(self, tools: Sequence[Row]) -> None:
+        """``tools`` are rows of ``agent_tools``: name, description, parameters."""
+        self._tools = {str(tool["name"]): tool for tool in tools}
+
+    def format_dialog(self, dialog: Row) -> dict[str, Any]:
+        """Give ``{id, input, output, task_type, metadata, messages}``; trainers read ``messages``.
+
+        Raises ``ValueError`` for a dialog that names a tool that there is not, or has no assistant.
+        """
+        from trellis_train.agents.tooluse.formatting.formatter import format_dialog
+
+        return format_dialog(dialog, self._tools)
 
 
 class CoresetSelector:

@@ -5,13 +5,14 @@ from typing import Any
 import pytest
 from trellis_api.job_pipelines.schemas import StageCreate
 from trellis_api.job_pipelines.templates import list_templates
-from trellis_cli.agent_pipeline import plan_stages
+from trellis_cli.agent_pipeline import Rows, plan_stages
 from trellis_cli.errors import Problem
 from trellis_recipes.catalogue import get_recipe
 from trellis_recipes.recipe_parameters import resolve_parameters
 from trellis_recipes.tool_use_settings import ToolUseSettings
 
-DATASETS = {"": "ds_rl", "sft": "ds_sft", "preference": "ds_pairs", "retrieval": "ds_queries"}
+IDS = {"": "ds_rl", "sft": "ds_sft", "preference": "ds_pairs", "retrieval": "ds_queries"}
+DATASETS = {name: Rows(dataset) for name, dataset in IDS.items()}
 
 
 def plan(settings: ToolUseSettings | None = None, **choices: Any) -> dict[str, dict[str, Any]]:
@@ -88,5 +89,34 @@ def test_settings_and_the_line_reach_the_stages() -> None:
 def test_what_does_not_fit_is_told() -> None:
     with pytest.raises(Problem, match="unknown stage 'reward'"):
         plan(own={"reward": {"total_steps": 2}})
-    with pytest.raises(Problem, match="no rows 'preference'"):
-        plan(datasets={"": "a", "sft": "b", "retrieval": "c"})
+    with pytest.raises(Problem, match="no rows 'preference'") as missing:
+        plan(datasets={"": Rows("a"), "sft": Rows("b"), "retrieval": Rows("c")})
+    assert "--dataset pairs=NAME" in (missing.value.hint or "")
+    with pytest.raises(Problem, match="--num-samples is of dpo, not of grpo"):
+        plan(ToolUseSettings.model_validate({"rl": {"algorithm": "grpo"}}), num_samples=4)
+
+
+def test_pairs_are_sampled_from_the_sft_model_where_that_is_asked_for() -> None:
+    without_pairs = {name: rows for name, rows in DATASETS.items() if name != "preference"}
+    stage = plan(num_samples=6, datasets=without_pairs)["rl"]
+
+    assert (stage["recipe"], stage["dataset"], stage["model"]) == ("agent_dpo", "ds_rl", {"stage": "sft"})
+    assert stage["params"] == {"num_samples": 6}
+    assert resolve_parameters(get_recipe("agent_dpo"), None, stage["params"])[1] == []
+
+
+def test_rows_of_ones_own_need_no_splits_and_no_queries() -> None:
+    own = {
+        "sft": Rows("ds_dialogs", frozenset({"train"})),
+        "": Rows("ds_prompts", frozenset({"train", "validation"})),
+    }
+
+    stages = plan(ToolUseSettings.model_validate({"rl": {"algorithm": "grpo"}}), datasets=own)
+
+    assert list(stages) == ["sft", "rl", "evaluation"]
+    assert stages["evaluation"]["needs"] == ["rl"]
+    assert "validation_dataset" not in stages["sft"]
+    assert (stages["rl"]["dataset_split"], stages["rl"]["validation_split"]) == ("train", "validation")
+    assert stages["evaluation"]["benchmarks"][0]["split"] == "validation"
+    for stage in stages.values():
+        StageCreate.model_validate(stage)

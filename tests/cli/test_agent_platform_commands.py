@@ -129,6 +129,40 @@ def test_a_pipeline_is_submitted_by_names_followed_stopped_and_run_again(
     assert trellis(platform, "job-pipelines", "delete", made["id"]).returncode == 0
 
 
+def test_the_tool_use_pipeline_trains_on_rows_of_ones_own(platform: LightPlatform, tmp_path: Path) -> None:
+    calls = '<tool_call>{"name": "price_of", "arguments": {"item": "apple"}}</tool_call>'
+    asked = {"role": "user", "content": "What is an apple?"}
+    truth = json.dumps({"steps": [{"name": "price_of", "arguments": {"item": "apple"}}]})
+    tool = {"type": "function", "function": {"name": "price_of", "parameters": {"type": "object"}}}
+    rows = {
+        "our dialogs": {"messages": [asked, {"role": "assistant", "content": calls}]},
+        "our prompts": {
+            "data_source": "ours",
+            "prompt": [asked],
+            "reward_model": {"style": "rule", "ground_truth": truth},
+            "tools": json.dumps([tool]),
+        },
+    }
+    for name, row in rows.items():
+        file = tmp_path / f"{name}.jsonl"
+        file.write_text(f"{json.dumps(row)}\n" * 64)
+        assert trellis(platform, "datasets", "upload", str(file), "--name", name, "--no-wait").returncode == 0
+    finish_data_tasks(platform.settings, Database(platform.settings))
+    model = platform.client.get(f"/models/{platform.model}")["name"]
+    named = ["--dataset", "dialogs=our dialogs", "--dataset", "prompts=our prompts"]
+
+    made = read(
+        platform, "agent", "pipeline", "--model", model, *named,
+        "--num-samples", "2", "--preset", "cpu-tiny", "--name", "ours",
+    )  # fmt: skip
+
+    assert [stage["id"] for stage in made["stages"]] == ["sft", "rl", "evaluation"]
+    assert made["stages"][1]["recipe"] == "agent_dpo"
+    wrong = trellis(platform, "agent", "pipeline", "--model", model, "--dataset", "tools=our prompts")
+    assert (wrong.returncode, "dialogs, prompts, pairs, queries" in wrong.stderr) == (2, True)
+    assert trellis(platform, "job-pipelines", "stop", made["id"]).returncode == 0
+
+
 def test_a_failed_pipeline_ends_the_command_with_the_reason(
     platform: LightPlatform, rig: PipelineRig, tmp_path: Path
 ) -> None:

@@ -55,6 +55,18 @@ def test_the_model_of_a_run_is_that_of_its_newest_checkpoint(tmp_path: Path) -> 
     assert find_model(found, scratch=tmp_path / "scratch") == found
 
 
+def test_the_model_of_a_run_is_exported_into_an_empty_folder(tmp_path: Path) -> None:
+    write_model(tmp_path / "run/checkpoints/global_step_3/huggingface")
+    arguments = ["agent", "export", str(tmp_path / "run"), "--output", str(tmp_path / "model")]
+
+    done = RUNNER.invoke(app, arguments)
+    again = RUNNER.invoke(app, arguments)
+
+    assert done.exit_code == 0, done.output
+    assert {path.name for path in (tmp_path / "model").iterdir()} == {"config.json", "model.safetensors"}
+    assert isinstance(again.exception, Problem)
+
+
 @pytest.mark.slow
 def test_the_adapter_of_a_run_is_folded_into_its_base(tmp_path: Path) -> None:
     from peft import LoraConfig, get_peft_model
@@ -105,6 +117,22 @@ def test_a_file_of_settings_may_use_the_names_of_the_design(tmp_path: Path) -> N
     assert settings.rl.parameters(given_only=True) == {"group_size": 8}
     file.write_text("sft: {num_epochs: 2, epochs: 3}\n")
     with pytest.raises(BadSettings, match="epochs is set twice"):
+        load_settings(file)
+
+
+def test_a_warm_up_may_use_the_names_of_the_design(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text(
+        "warmup: {enabled: true, data_source: agent_sft, samples: 50,"
+        " focus: [tool_format_understanding, basic_planning_structure]}\n"
+    )
+
+    warm_up = load_settings(file).warm_up
+
+    assert warm_up.enabled
+    assert warm_up.parameters() == {"max_samples": 50, "focus_tags": "tool_selection,multi_step_planning"}
+    file.write_text("warm_up: {focus: [cooking]}\n")
+    with pytest.raises(BadSettings, match=r"warm_up\.focus_tags\.0"):
         load_settings(file)
 
 
@@ -168,3 +196,32 @@ def test_an_evaluation_takes_a_run_a_named_benchmark_and_short_names_of_metrics(
     assert given[:4] == ["--model", str(model), "--data", str(rows)]
     named = given[given.index("--metrics") + 1]
     assert named == "tool_selection_accuracy,plan_success_rate,step_efficiency"
+
+
+@pytest.mark.parametrize("machine", ["cpu", "cuda"])
+@pytest.mark.parametrize(
+    "command",
+    [["evaluate"], ["pairs", "--output", "pairs.jsonl"], ["train", "dpo", "--num-samples", "2"]],
+    ids=lambda command: command[0],
+)
+def test_models_are_sampled_on_what_the_machine_has(
+    command: list[str], machine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+
+    def sample(module: str, options: list[str]) -> dict[str, Any]:
+        asked.append(options)
+        raise Problem("enough")
+
+    monkeypatch.setenv("TRELLIS_PLATFORM", machine)
+    monkeypatch.setattr(agent_evaluate, "run_module", sample)
+    monkeypatch.setattr(agent_train, "run_module", sample)
+    model = write_model(tmp_path / "model")
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps(RL) + "\n")
+    output = [] if "--output" in command else ["--output", str(tmp_path / "out")]
+
+    RUNNER.invoke(app, ["agent", *command, "--base-model", str(model), "--data", str(rows), *output])
+
+    (given,) = asked
+    assert given[given.index("--platform") + 1] == machine

@@ -163,3 +163,19 @@ def test_bits_of_the_base_are_refused_with_the_reason(tmp_path: Path) -> None:
     config.write_text("load_in_8bit: true\n")
     with pytest.raises(Problem, match=r"load_in_8bit: verl .* no way to hold it in fewer"):
         read_settings({}, config=config, environment={})
+
+
+@pytest.mark.parametrize("suffix", ["bnb-4bit", "unsloth-bnb-4bit", "GGUF", "AWQ", "GPTQ-Int4"])
+def test_names_of_quantized_weights_are_refused_with_the_alternative(suffix: str) -> None:
+    with pytest.raises(Problem, match=r"MODEL_NAME.*unsloth/Qwen3-32B is the same model in 16 bits"):
+        read_settings({"model_name": f"unsloth/Qwen3-32B-{suffix}"}, environment={})
+
+
+def test_a_mirror_with_whole_weights_and_a_folder_of_any_name_are_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ours" / "small-AWQ").mkdir(parents=True)
+
+    for name in ("unsloth/Qwen3-32B", "ours/small-AWQ"):
+        assert read_settings({"model_name": name}, environment={}).model_name == name

@@ -23,6 +23,7 @@ SETTINGS_THAT_A_PARAMETER_NEEDS: dict[str, dict[str, Any]] = {
     "quantization": {"lora_rank": 8},
 }
 _ROWS = "verl/trellis_train/agents/tooluse/training/row_selection.py"
+_PAIRS = "verl/trellis_train/agents/tooluse/training/sampled_pairs.py"
 #: Parameters that reach no engine: the platform reads them in these files, by these words.
 READ_ELSEWHERE: dict[str, tuple[str, str]] = {
     "keep_checkpoints": ("backend/trellis_api/jobs/checkpoints.py", '"keep_checkpoints"'),
@@ -44,6 +45,9 @@ READ_ELSEWHERE: dict[str, tuple[str, str]] = {
     "continual_buffer": (_ROWS, '["continual_buffer"]'),
     "continual_buffer_size": (_ROWS, '["continual_buffer_size"]'),
     "continual_replay_ratio": (_ROWS, '["continual_replay_ratio"]'),
+    "num_samples": (_PAIRS, '["num_samples"]'),
+    "max_sample_tokens": (_PAIRS, '["max_sample_tokens"]'),
+    "min_margin": (_PAIRS, '["min_margin"]'),
 }
 
 

@@ -1,10 +1,13 @@
 """The tool-use pipeline under the names of its design: the settings and the reward are those that train."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trellis
+from trellis_recipes.catalogue import get_recipe
+from trellis_recipes.recipe_parameters import resolve_parameters
 from trellis_recipes.tool_use_settings import RLSettings, SFTSettings, load_settings
 from trellis_train.agents.episode.tool_calls import render_tool_call
 
@@ -91,6 +94,8 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     def run(arguments: list[str]) -> Any:
         settings = arguments[arguments.index("--config") + 1] if "--config" in arguments else None
         seen.append([*arguments, *([Path(settings).read_text()] if settings else [])])
+        if arguments[0] == "pairs":
+            Path(arguments[arguments.index("--output") + 1]).write_text('{"margin": 0.5}\n')
         if arguments[0] == "evaluate":
             return {"overall": {"mean": 0.5, "std": 0.1, "count": 3}}
         return {"outcome": "succeeded", "folder": "out", "step": 2, "metrics": {"loss": 1.0}, "seconds": 3}
@@ -117,6 +122,53 @@ def test_the_trainers_are_the_commands_with_their_settings(commands: list[list[s
     assert second[-5:-1] == ["--sft-model", "out", "--num-samples", "4"]
     assert third[:5] == ["evaluate", "--model", "better", "--data", "agent_benchmark:test"]
     assert found["overall"]["count"] == 3
+
+
+def test_pairs_and_reinforcement_use_the_weights_of_the_reward_model(commands: list[list[str]]) -> None:
+    reward = trellis.AgentRewardModel(trellis.AgentRewardConfig(weights={"tool_accuracy": 1.0}))
+    rl = trellis.AgentRLTrainer(
+        trellis.RLTrainingConfig(algorithm="grpo"), sft_model_path="out", reward_model=reward
+    )
+
+    pairs = rl.generate_preference_pairs("prompts.jsonl", num_samples=3, limit=5)
+    rl.train("prompts.jsonl")
+
+    assert pairs == [{"margin": 0.5}]
+    sampled, trained = commands
+    given = dict(zip(sampled[1::2], sampled[2::2], strict=True))
+    assert (given["--model"], given["--num-samples"], given["--limit"]) == ("out", "3", "5")
+    assert json.loads(given["--reward-weights"]) == reward.weights
+    (term,) = json.loads(next(each for each in trained if each.startswith("rewards=")).partition("=")[2])
+    assert check_rewards_of(term) == []
+
+
+def check_rewards_of(term: dict[str, Any]) -> list[str]:
+    """What the recipe has against a reward."""
+    _, problems = resolve_parameters(get_recipe("agent_grpo"), None, {"rewards": [term]})
+    return [str(problem) for problem in problems]
+
+
+def test_dialogs_are_formatted_as_for_the_training() -> None:
+    tool = {"name": "find", "description": "Finds.", "parameters": {"type": "object", "properties": {}}}
+    turns = [
+        {"role": "user", "content": "Find it."},
+        {"role": "assistant", "content": "", "calls": [{"name": "find", "arguments": {}}]},
+    ]
+    formatter = trellis.AgentSFTFormatter([tool])
+
+    row = formatter.format_dialog({"id": "d1", "tools": ["find"], "turns": turns})
+
+    assert (row["input"], row["task_type"]) == ("Find it.", "tool_retrieval")
+    assert '"name": "find"' in row["output"]
+    with pytest.raises(ValueError, match="book"):
+        formatter.format_dialog({"id": "d2", "tools": ["book"], "turns": turns})
+
+
+def test_what_was_trained_is_saved_by_the_command(commands: list[list[str]]) -> None:
+    trainer = trellis.AgentLoRATrainer(trellis.AgentSFTConfig(base_model="base"), "out")
+
+    assert trainer.save_model("better") == Path("better")
+    assert commands == [["export", "out", "--output", "better"]]
 
 
 def test_reinforcement_needs_a_model_to_begin_with(commands: list[list[str]]) -> None:

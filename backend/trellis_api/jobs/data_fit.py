@@ -60,8 +60,11 @@ def fit(recipe: Recipe, dataset: DatasetView, choice: Choice) -> DataFit:
     types = _types_of(dataset)
     reading = _choose_reading(recipe, dataset, choice, types)
     form = recipe.row_format
-    can_be_read = reading.format in CONVERSIONS[form] and not reading.missing
-    sample = _make_sample(reading, form, dataset.paths) if can_be_read else None
+    is_sampled = reading.format is recipe.sampled_from
+    can_be_read = (is_sampled or reading.format in CONVERSIONS[form]) and not reading.missing
+    # What the model will say to a prompt is not known yet: the sample is the prompt.
+    shown_as = reading.format if is_sampled else form
+    sample = _make_sample(reading, shown_as, dataset.paths) if can_be_read else None
     conversion = None
     if can_be_read and reading.format is not form:
         conversion = DataConversion(

@@ -23,6 +23,11 @@ _HOW: dict[tuple[DataFormat, DataFormat], Text] = {
         "answer the reference.",
         zh="助手最后一次回复之前的对话作为提示，该回复中的答案作为参考答案。",
     ),
+    (DataFormat.PREFERENCE, DataFormat.VERL_RL): Text(
+        en="The model answers each prompt several times before training; the best and the worst response "
+        "by the tool-use reward become a pair.",
+        zh="训练前由模型对每个提示作答多次；按工具使用奖励，最好与最差的回答组成一个偏好对。",
+    ),
     (DataFormat.UNPAIRED_PREFERENCE, DataFormat.PREFERENCE): Text(
         en="Each pair becomes two rows: one desirable and one undesirable response.",
         zh="每个偏好对变成两行：被选中的回答为期望，被拒绝的回答为不期望。",

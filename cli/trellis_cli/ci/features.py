@@ -44,8 +44,22 @@ def verify_features(wanted: list[str], path: Path = FEATURE_LIST, cwd: Path = RE
     for feature in selected:
         feature["passes"] = judge(feature, cases)
         feature["verified"] = verified
+        feature["notes"] = _describe(feature, cases)
     path.write_text(json.dumps(features, ensure_ascii=False, indent=2) + "\n")
     return all(feature["passes"] for feature in selected)
+
+
+def _describe(feature: dict[str, Any], cases: list[Case]) -> str:
+    """What was verified, when and how."""
+    found = [case for test in feature["tests"] for case in find_cases(test, cases)]
+    passed = sum(case.has_passed for case in found)
+    bad = [test for test in feature["tests"] if not _is_shown(find_cases(test, cases))]
+    verified = feature["verified"]
+    failing = f"; not shown: {', '.join(bad)}" if bad else ""
+    return (
+        f"{passed} of {len(found)} tests passed on {verified['date']} ({verified['commit']}) with"
+        f" ./init.sh verify {feature['id']}{failing}"
+    )
 
 
 def find_refuted(cases: Iterable[Case], path: Path = FEATURE_LIST, root: Path = REPOSITORY_ROOT) -> list[str]:

@@ -103,6 +103,22 @@ def test_a_pair_teaches_its_chosen_side(upload: Upload, preview: Preview) -> Non
     assert fit["sample"]["after"] == [{"messages": CHAT}]
 
 
+def test_prompts_are_taken_where_the_model_is_sampled_for_its_pairs(upload: Upload, preview: Preview) -> None:
+    truth = {"style": "rule", "ground_truth": "{}"}
+    dataset = upload({"data_source": "tools", "prompt": CHAT[:1], "reward_model": truth})
+
+    fit = preview(dataset, recipe="agent_dpo")
+
+    assert (fit["fits"], fit["conversion"]["from"], fit["conversion"]["to"]) == (
+        True,
+        "verl-rl",
+        "preference",
+    )
+    assert fit["sample"]["after"][0]["prompt"] == CHAT[:1]
+    # Another recipe for pairs samples nothing.
+    assert not preview(dataset, recipe="dpo")["fits"]
+
+
 def test_a_missing_column_is_named_and_another_offered(upload: Upload, preview: Preview) -> None:
     dataset = upload({"question": "1+1?", "reply": "2", "score": 1.5})
 

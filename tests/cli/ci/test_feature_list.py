@@ -49,10 +49,15 @@ def write(tmp_path: Path, *features: dict[str, Any]) -> Path:
     return path
 
 
-def test_the_list_holds_the_22_features() -> None:
+#: What is promised beside the 22 features of the beginning.
+FURTHER = {"AGENT-001", "AGENT-002", "AGENT-003", "FLOW-001", "SDK-001", "MODEL-001"}
+
+
+def test_the_list_holds_the_22_features_and_what_came_after() -> None:
     listed = features.read_features()
 
-    assert len(listed) == 22
+    assert len({each["id"] for each in listed} - FURTHER) == 22
+    assert {each["id"] for each in listed} >= FURTHER
     assert {each["priority"] for each in listed} == {"critical", "high", "medium", "low"}
 
 
@@ -128,6 +133,10 @@ def test_verify_writes_what_the_tests_show(tmp_path: Path) -> None:
     written = json.loads(path.read_text())
     assert [each["id"] for each in written if "verified" in each] == ["A", "B", "D"]
     assert written[0]["verified"]["date"] >= "2026-11-25"
+    assert written[0]["notes"].startswith("1 of 1 tests passed on 20")
+    assert written[0]["notes"].endswith("with ./init.sh verify A")
+    assert written[1]["notes"].endswith("verify B; not shown: tests/broken/test_x.py::test_it")
+    assert written[2]["notes"] == ""
     assert {each["id"]: each["passes"] for each in written} == {
         "A": True,
         "B": False,

@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trellis_contracts.recipe import DataFormat
+from trellis_testing.engine_runs import Rows, compose_job
 from trellis_train.agents.tooluse.evaluator.metrics import METRICS
+from trellis_train.data.prepare import BadData
 from trellis_train.starter.__main__ import main as make_starter
 
 pytestmark = [pytest.mark.training, pytest.mark.timeout(300)]
@@ -33,6 +36,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for day in range(3)
     ]
     (place / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (place / "verl.jsonl").write_text(
+        "".join(json.dumps({"data_source": "tools", **row}) + "\n" for row in rows)
+    )
     manifest = {"kind": "toolbox", "datasets": {"test": "rows.jsonl", "train": "rows.jsonl"}}
     (place / "environment.json").write_text(json.dumps(manifest))
     return place
@@ -69,6 +75,22 @@ def test_four_different_responses_to_each_prompt_are_sampled_for_pairs(folder: P
     found = json.loads(done.stdout)
     # Untaught, it calls nothing: its responses differ as texts, and not in what they are worth.
     assert (found["prompts"], found["same"], found["close"], found["pairs"]) == (3, 0, 3, 0)
+
+
+@pytest.mark.timeout(900)
+def test_a_job_whose_rows_are_prompts_samples_its_model(folder: Path, tmp_path: Path) -> None:
+    # The sampler itself, on the Parquet file that a job prepares; untaught, the model gives no pair.
+    with pytest.raises(BadData, match="no prompt has two responses with different rewards"):
+        compose_job(
+            tmp_path / "job",
+            recipe="agent_dpo",
+            model=str(folder / "model"),
+            rows=Rows.from_json_lines(folder / "verl.jsonl", DataFormat.VERL_RL),
+            params={"validation_rows": 0, "batch_size": 1, "num_samples": 2},
+        )
+
+    (left,) = (tmp_path / "job").parent.glob("**/sampled-pairs/train.log")
+    assert json.loads(left.read_text().splitlines()[-1])["prompts"] == 3
 
 
 @pytest.mark.parametrize(

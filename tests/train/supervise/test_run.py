@@ -25,7 +25,7 @@ PARENT = """
 import sys, types
 from pathlib import Path
 prepare = types.ModuleType("trellis_train.data.prepare")
-def fail_or_pass(spec):
+def fail_or_pass(spec, *, is_stopped):
     if {preparation_error!r}:
         raise ValueError({preparation_error!r})
 prepare.prepare = fail_or_pass

@@ -5,7 +5,7 @@ Rows are read and written in batches, so that a dataset may be larger than memor
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,8 @@ from trellis_train.agents.tooluse.training.row_selection import (
     describe_row,
 )
 from trellis_train.agents.tooluse.training.row_selection import RECIPE as CHOOSING_RECIPE
+from trellis_train.agents.tooluse.training.sampled_pairs import RECIPE as SAMPLING_RECIPE
+from trellis_train.agents.tooluse.training.sampled_pairs import BadSampling, sample_pairs
 from trellis_train.data.message_weights import WEIGHED_MESSAGES
 from trellis_train.data.sources import list_groups, read_rows, unite_schemas
 
@@ -71,12 +73,15 @@ class PreparedData:
     validation_rows: int
 
 
-def prepare(spec: JobSpec, out_dir: str | Path | None = None) -> PreparedData:
+def prepare(
+    spec: JobSpec, out_dir: str | Path | None = None, *, is_stopped: Callable[[], bool] = lambda: False
+) -> PreparedData:
     """Write training and validation files into ``out_dir`` (default: the attempt's ``prepared`` folder).
 
     Without a validation dataset the last ``validation_rows`` rows (a parameter) are held out; they are rows
     of the dataset, so that what one of them becomes lies on one side. Counts are of rows written.
-    Prompts that are too long are left to verl, which knows the tokenizer. Raises ``BadData``.
+    Prompts that are too long are left to verl, which knows the tokenizer. Raises ``BadData``, and
+    ``SamplingStopped`` where ``is_stopped`` holds while the model is sampled for its pairs.
     """
     if spec.train_data is None or spec.row_format is None:
         raise BadData("The job has no training data.")
@@ -89,16 +94,22 @@ def prepare(spec: JobSpec, out_dir: str | Path | None = None) -> PreparedData:
         raise BadData(f"Cannot hold out {held_out} rows for validation: the dataset only has {total}.")
     train_path, validation_path = folder / TRAIN_FILE, folder / VALIDATION_FILE
     kept = total - held_out
+
+    def write(source: DataSource, target: Path, split: str, start: int, stop: int) -> int:
+        if spec.recipe == SAMPLING_RECIPE and source.format is DataFormat.VERL_RL:
+            return _convert_sampled(spec, source, target, split, range(start, stop), is_stopped)
+        return _convert(form, source, target, split, start, stop)
+
     if spec.recipe == CHOOSING_RECIPE:
         train_rows = _convert_chosen(spec, spec.train_data, train_path, kept)
     else:
-        train_rows = _convert(form, spec.train_data, train_path, "train", 0, kept)
+        train_rows = write(spec.train_data, train_path, "train", 0, kept)
     validation_rows = 0
     if spec.validation_data is not None:
         count = _count_rows(spec.validation_data)
-        validation_rows = _convert(form, spec.validation_data, validation_path, "validation", 0, count)
+        validation_rows = write(spec.validation_data, validation_path, "validation", 0, count)
     elif held_out:
-        validation_rows = _convert(form, spec.train_data, validation_path, "validation", kept, total)
+        validation_rows = write(spec.train_data, validation_path, "validation", kept, total)
     return PreparedData(train_path, train_rows, validation_path if validation_rows else None, validation_rows)
 
 
@@ -119,13 +130,33 @@ def _convert_chosen(spec: JobSpec, source: DataSource, target: Path, stop: int) 
         raise BadData(f"Cannot select rows of dataset {source.dataset_id}: {error}.") from error
     mix = {"rows": len(chosen), "task_types": count_kinds(chosen)}
     target.with_name(MIX_FILE).write_text(json.dumps(mix))
-    table = pa.Table.from_pylist(
-        [{"messages": row["messages"]} for row in chosen], SCHEMAS[DataFormat.MESSAGES]
-    )
+    return _write_rows([{"messages": row["messages"]} for row in chosen], DataFormat.MESSAGES, target)
+
+
+def _convert_sampled(
+    spec: JobSpec,
+    source: DataSource,
+    target: Path,
+    split: str,
+    rows: range,
+    is_stopped: Callable[[], bool],
+) -> int:
+    """Pairs of the model's own responses to the prompts in ``rows``."""
+    prompts = target.with_name(f"{split}-prompts.parquet")
+    _convert(DataFormat.VERL_RL, source, prompts, split, rows.start, rows.stop)
+    try:
+        pairs = sample_pairs(spec, prompts, split, is_stopped)
+    except BadSampling as error:
+        raise BadData(f"Prompts of dataset {source.dataset_id}: {error}.") from error
+    return _write_rows(pairs, DataFormat.PREFERENCE, target)
+
+
+def _write_rows(rows: list[dict[str, Any]], form: DataFormat, target: Path) -> int:
+    """Rows that are in memory; how many they are."""
     draft = target.with_suffix(".tmp")
-    pq.write_table(table, draft)
+    pq.write_table(pa.Table.from_pylist(rows, SCHEMAS[form]), draft)
     os.replace(draft, target)
-    return len(chosen)
+    return len(rows)
 
 
 def _choose_conversion(form: DataFormat, source: DataSource) -> Convert:

@@ -117,7 +117,7 @@ class SupervisedRun:
             self._prepare()
         except Exception as error:  # noqa: BLE001 - the edge of the process: reported as the reason
             return 1, self._explain_preparation(error)
-        if is_stop_requested(self._attempt_dir) or self._ending.is_terminated:
+        if self._is_ending():
             return EXIT_STOPPED, Verdict("stopped", "The run was stopped before it started.")
         return self._run_engine()
 
@@ -126,13 +126,20 @@ class SupervisedRun:
         if self._spec.train_data is None:
             return  # exports and evaluations train on nothing
         from trellis_train.agents.preflight import check_agent, check_first_sessions
+        from trellis_train.agents.tooluse.training.sampled_pairs import SamplingStopped
         from trellis_train.data.prepare import prepare
         from trellis_train.rewards.preflight import check_rewards
 
         check_agent(self._spec)
-        prepare(self._spec)
+        try:
+            prepare(self._spec, is_stopped=self._is_ending)
+        except SamplingStopped:
+            return
         check_first_sessions(self._spec)
         check_rewards(self._spec)
+
+    def _is_ending(self) -> bool:
+        return is_stop_requested(self._attempt_dir) or self._ending.is_terminated
 
     def _explain_preparation(self, error: Exception) -> Verdict:
         reason = self._redactor.mask(f"{error}" or type(error).__name__)

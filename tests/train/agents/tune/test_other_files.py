@@ -186,6 +186,16 @@ def test_ids_that_are_nowhere_are_told_with_their_keys(hub: Hub, tmp_path: Path)
     assert "doesn't exist on the Hub" in str(faults[1])
 
 
+def test_a_name_of_quantized_weights_is_refused_with_the_alternative(hub: Hub, tmp_path: Path) -> None:
+    job = read(write(tmp_path, {"model.model_path": "unsloth/Qwen3-8B-unsloth-bnb-4bit"}))
+
+    _, faults = bring(job, has_weights=False)
+
+    assert [(fault.code, fault.param) for fault in faults] == [("NO_MODEL", "model.model_path")]
+    assert "unsloth/Qwen3-8B is the same model in 16 bits" in str(faults[0])
+    assert all(asked[0] != "unsloth/Qwen3-8B-unsloth-bnb-4bit" for asked in hub.asked)
+
+
 def test_thinking_needs_a_template_that_knows_it(hub: Hub, tmp_path: Path) -> None:
     job, _ = bring(read(write(tmp_path)), has_weights=False)
     (fault,) = find_place_faults(job)[0]

@@ -9,6 +9,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from trellis_recipes.quantized_keys import check_weights_name
+
 from trellis_train.agents.tune.mapping import MappedJob, MappedRows
 from trellis_train.agents.tune.signature import Fault
 
@@ -40,6 +42,10 @@ def _bring_model(name: str, *, has_weights: bool) -> tuple[str, list[Fault]]:
         return name, []
     if Path(name).exists() or not _HUB_ID.fullmatch(name):
         return name, [Fault("NO_MODEL", MODEL_KEY, "a folder with a model (config.json)", name)]
+    try:
+        check_weights_name(name)
+    except ValueError as error:
+        return name, [Fault("NO_MODEL", MODEL_KEY, "weights in 16 or 32 bits", str(error))]
     from huggingface_hub import hf_hub_download, snapshot_download
 
     token = os.environ.get("HF_TOKEN") or None

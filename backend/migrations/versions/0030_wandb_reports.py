@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0029_wandb_reports"
-down_revision = "0028_shared_engines"
+revision = "0030_wandb_reports"
+down_revision = "0029_shared_engines"
 branch_labels = None
 depends_on = None
 

@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0028_shared_engines"
-down_revision = "0027_saved_views"
+revision = "0029_shared_engines"
+down_revision = "0028_step_times"
 branch_labels = None
 depends_on = None
 

@@ -1,0 +1,45 @@
+"""The ReAct agent of AgentScope that calculates: a package that brings AgentScope 1.
+
+agentscope/
+    workflow.py
+    requirements.txt    what the sandbox has beside Python
+"""
+
+from typing import Any
+
+from agentscope.agent import ReActAgent
+from agentscope.formatter import OpenAIChatFormatter
+from agentscope.message import Msg, TextBlock
+from agentscope.model import OpenAIChatModel
+from agentscope.tool import Toolkit, ToolResponse
+from trellis import TunableChatModel
+
+
+async def add(a: float, b: float) -> ToolResponse:
+    """Add two numbers.
+
+    Args:
+        a (float): The first number.
+        b (float): The second number.
+    """
+    return ToolResponse([TextBlock(type="text", text=f"{a + b:g}")])
+
+
+async def workflow(task: dict[str, Any], model: TunableChatModel) -> float:
+    """Give 1 where the agent's last words hold the answer."""
+    policy = OpenAIChatModel("policy", api_key="none", stream=False)
+    policy.client = model.client
+    toolkit = Toolkit()
+    toolkit.register_tool_function(add)
+    agent = ReActAgent(
+        name="calculator",
+        sys_prompt="Calculate with the tool.",
+        model=policy,
+        formatter=OpenAIChatFormatter(),
+        toolkit=toolkit,
+        max_iters=4,
+    )
+    # What it says would be printed as well.
+    agent.set_console_output_enabled(False)
+    found = await agent(Msg("user", task["question"], "user"))
+    return float(str(task["answer"]) in (found.get_text_content() or ""))

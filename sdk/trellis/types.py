@@ -1708,6 +1708,7 @@ class Recipe(TypedDict):
     parameters: list[Parameter]
     presets: list[Preset]
     row_format: DataFormat
+    sampled_from: NotRequired[DataFormat | None]
     title: Text
     trains_on: NotRequired[DataFormat]
 

@@ -1949,6 +1949,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/{job_id}/system": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What the machines measured while a job ran
+         * @description Processors, memory, disks, network and GPUs of the nodes, with the times of attempts and steps.
+         */
+        get: operations["read_system_api_v1_jobs__job_id__system_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{job_id}/timeline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One step span by span
+         * @description Spans are kept of up to 200 steps spread over a run: those of the nearest one; null without any.
+         */
+        get: operations["read_timeline_api_v1_jobs__job_id__timeline_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{job_id}/timing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Where the time of the steps went
+         * @description Seconds by phase over all steps, and the phases that limit the run.
+         */
+        get: operations["read_timing_api_v1_jobs__job_id__timing_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/models": {
         parameters: {
             query?: never;
@@ -3922,6 +3982,26 @@ export interface components {
             note: string;
         };
         /**
+         * AttemptSpan
+         * @description When an attempt ran.
+         */
+        AttemptSpan: {
+            /**
+             * Finished At
+             * @description Null while it runs.
+             */
+            finished_at: string | null;
+            /**
+             * First Step
+             * @description The first step that it reported and that still counts.
+             */
+            first_step: number | null;
+            /** Number */
+            number: number;
+            /** Started At */
+            started_at: string | null;
+        };
+        /**
          * BenchmarkEstimate
          * @description What one benchmark is expected to take for one target.
          */
@@ -4139,6 +4219,47 @@ export interface components {
              * @description Null where no checkpoint that is still there has a value.
              */
             step: number | null;
+        };
+        /**
+         * Bottleneck
+         * @description What limits a run, and the figures that say so.
+         */
+        Bottleneck: {
+            /**
+             * Group
+             * @description The group of phases that takes most of the time.
+             */
+            group: string;
+            /**
+             * Longest Response
+             * @description Time of a step's longest response over that of its median one; null where unknown.
+             */
+            longest_response: number | null;
+            /**
+             * Phases
+             * @description The phases of the group, the longest first.
+             */
+            phases: string[];
+            /**
+             * Seconds
+             * @description Of a step, on average.
+             */
+            seconds: number;
+            /**
+             * Share
+             * @description Of the time that was measured, 0 to 1.
+             */
+            share: number;
+            /**
+             * Steps
+             * @description Steps that were measured.
+             */
+            steps: number;
+            /**
+             * Tail Share
+             * @description Of generation, what came after nine tenths of the responses; null where unknown.
+             */
+            tail_share: number | null;
         };
         /**
          * Budget
@@ -7822,7 +7943,7 @@ export interface components {
             /** Attempt */
             attempt: number;
             /** Events */
-            events: (components["schemas"]["MetricsEvent"] | components["schemas"]["LogEvent"] | components["schemas"]["RolloutsEvent"] | components["schemas"]["CheckpointEvent"] | components["schemas"]["ProgressEvent"] | components["schemas"]["ManifestEvent"] | components["schemas"]["ServingEvent"] | components["schemas"]["AdapterEvent"] | components["schemas"]["OutcomeEvent"])[];
+            events: (components["schemas"]["MetricsEvent"] | components["schemas"]["LogEvent"] | components["schemas"]["RolloutsEvent"] | components["schemas"]["TimelineEvent"] | components["schemas"]["CheckpointEvent"] | components["schemas"]["ProgressEvent"] | components["schemas"]["ManifestEvent"] | components["schemas"]["ServingEvent"] | components["schemas"]["AdapterEvent"] | components["schemas"]["OutcomeEvent"])[];
             /** Sequence */
             sequence: number;
         };
@@ -8508,6 +8629,33 @@ export interface components {
          * @enum {string}
          */
         JobState: "queued" | "launching" | "running" | "stopping" | "stopped" | "succeeded" | "failed" | "crashed";
+        /**
+         * JobSystemRead
+         * @description What the nodes measured while a job ran.
+         */
+        JobSystemRead: {
+            /** Attempts */
+            attempts: components["schemas"]["AttemptSpan"][];
+            /**
+             * Nodes
+             * @description All nodes of the platform; samples are kept a week.
+             */
+            nodes: components["schemas"]["NodeSamples"][];
+            /**
+             * Since
+             * @description Null before the first attempt has begun.
+             */
+            since: string | null;
+            /** @description Empty where they were not recorded. */
+            step_times: components["schemas"]["StepTimes"];
+            /**
+             * Stretch S
+             * @description Seconds that one entry of the columns stands for.
+             */
+            stretch_s: number | null;
+            /** Until */
+            until: string | null;
+        };
         /**
          * JobUpdate
          * @description What to change of a job; what is not given stays as it is.
@@ -10237,6 +10385,42 @@ export interface components {
             path: string;
         };
         /**
+         * PhaseColumn
+         * @description One phase of the steps, over all of them.
+         */
+        PhaseColumn: {
+            /**
+             * Group
+             * @description generation, scoring, log_probs, update, weight_sync, waiting, data, validation, checkpoint or other.
+             */
+            group: string;
+            /**
+             * In Step
+             * @description Whether it is part of a step; validations are not.
+             */
+            in_step: boolean;
+            /**
+             * Phase
+             * @description Under the engine's name: gen, old_log_prob, update_actor …
+             */
+            phase: string;
+            /**
+             * Seconds
+             * @description Mean over the steps of each stretch.
+             */
+            seconds: number[];
+            /**
+             * Share
+             * @description Of the time of all steps and of what is beside them, 0 to 1.
+             */
+            share: number;
+            /**
+             * Total S
+             * @description Of all steps together.
+             */
+            total_s: number;
+        };
+        /**
          * Pipeline
          * @description What is to be done to some rows, in order.
          */
@@ -10574,6 +10758,11 @@ export interface components {
              */
             growth_bytes: number | null;
             /**
+             * Growth Bytes Per H
+             * @description That growth over the time between the two thirds.
+             */
+            growth_bytes_per_h: number | null;
+            /**
              * Is Alive
              * @description Whether it was there in the node's last look at processes.
              */
@@ -10589,8 +10778,13 @@ export interface components {
              */
             job_id: string | null;
             /**
+             * Job Name
+             * @description Null where the job was deleted.
+             */
+            job_name: string | null;
+            /**
              * Memory
-             * @description Resident bytes, once a minute.
+             * @description Resident bytes, once a minute; of a long range every nth look.
              */
             memory: number[];
             /**
@@ -11004,6 +11198,7 @@ export interface components {
             /** Presets */
             presets: components["schemas"]["Preset"][];
             row_format: components["schemas"]["DataFormat"];
+            sampled_from?: components["schemas"]["DataFormat"] | null;
             title: components["schemas"]["Text"];
             /**
              * @deprecated
@@ -12882,6 +13077,21 @@ export interface components {
             seconds: number;
         };
         /**
+         * StepTimes
+         * @description When steps were measured, in columns; of a long run every nth step.
+         */
+        StepTimes: {
+            /** At */
+            at: string[];
+            /**
+             * Attempts
+             * @description The attempt that ran each step.
+             */
+            attempts: number[];
+            /** Steps */
+            steps: number[];
+        };
+        /**
          * StopRule
          * @description Stop runs that are worse than others at the same step.
          */
@@ -13459,6 +13669,140 @@ export interface components {
             slot_hours: number;
             /** Step S */
             step_s: number;
+        };
+        /**
+         * TimelineEvent
+         * @description What the processes of a run did during one step. Told of a bounded number of steps.
+         */
+        TimelineEvent: {
+            /** Duration S */
+            duration_s: number;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "timeline";
+            /** Lanes */
+            lanes: components["schemas"]["TimelineLane"][];
+            /**
+             * Response Count
+             * @default 0
+             */
+            response_count: number;
+            /** Responses */
+            responses?: components["schemas"]["TimelineResponse"][];
+            /**
+             * Started At
+             * Format: date-time
+             */
+            started_at: string;
+            /** Step */
+            step: number;
+            /**
+             * Time
+             * Format: date-time
+             */
+            time: string;
+        };
+        /**
+         * TimelineLane
+         * @description One process of a run during a step.
+         */
+        TimelineLane: {
+            /** Name */
+            name: string;
+            /** Spans */
+            spans: components["schemas"]["TimelineSpan"][];
+        };
+        /**
+         * TimelineRead
+         * @description One step span by span. Seconds count from its beginning.
+         */
+        TimelineRead: {
+            /** Attempt */
+            attempt: number;
+            /** Duration S */
+            duration_s: number;
+            /**
+             * Lanes
+             * @description One a process, in the order of start.
+             */
+            lanes: components["schemas"]["TimelineLane"][];
+            /** Response Count */
+            response_count: number;
+            /**
+             * Responses
+             * @description Of many, the longest and some of the others.
+             */
+            responses: components["schemas"]["TimelineResponse"][];
+            /**
+             * Started At
+             * Format: date-time
+             */
+            started_at: string;
+            /** Step */
+            step: number;
+        };
+        /**
+         * TimelineResponse
+         * @description The life of one sampled response: from its first request to its last token, tools included.
+         */
+        TimelineResponse: {
+            /** End S */
+            end_s: number;
+            /** Group */
+            group: string;
+            /** Start S */
+            start_s: number;
+            /** Tokens */
+            tokens: number;
+        };
+        /**
+         * TimelineSpan
+         * @description What one process did from one moment to another, in seconds since the step began.
+         */
+        TimelineSpan: {
+            /** End S */
+            end_s: number;
+            /** Phase */
+            phase: string;
+            /** Start S */
+            start_s: number;
+        };
+        /**
+         * TimingRead
+         * @description Where the time of a job's steps went.
+         */
+        TimingRead: {
+            /** @description Null where no step was measured. */
+            bottleneck: components["schemas"]["Bottleneck"] | null;
+            /**
+             * First Steps
+             * @description First step of each stretch of the columns.
+             */
+            first_steps: number[];
+            /** Last Steps */
+            last_steps: number[];
+            /**
+             * Phases
+             * @description Parts of a step in the order in which they run.
+             */
+            phases: components["schemas"]["PhaseColumn"][];
+            /**
+             * Step S
+             * @description Whole step, mean over each stretch.
+             */
+            step_s: number[];
+            /**
+             * Steps
+             * @description Steps that were measured.
+             */
+            steps: number;
+            /**
+             * Timeline Steps
+             * @description Steps whose spans were kept, for `/timelines`.
+             */
+            timeline_steps: number[];
         };
         /**
          * ToDataset
@@ -22521,6 +22865,198 @@ export interface operations {
             };
         };
     };
+    read_system_api_v1_jobs__job_id__system_get: {
+        parameters: {
+            query?: {
+                /** @description Default: the start of the run. */
+                since?: string | null;
+                /** @description Default: its end, or now. */
+                until?: string | null;
+                /** @description Stretches to average over. */
+                max_points?: number;
+                /** @description Of this node alone. */
+                node?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobSystemRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_timeline_api_v1_jobs__job_id__timeline_get: {
+        parameters: {
+            query?: {
+                /** @description Default the newest one. */
+                step?: number | null;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TimelineRead"] | null;
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_timing_api_v1_jobs__job_id__timing_get: {
+        parameters: {
+            query?: {
+                /** @description Stretches to average over. */
+                max_stretches?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TimingRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     list_models_api_v1_models_get: {
         parameters: {
             query?: {
@@ -23637,6 +24173,8 @@ export interface operations {
                 until?: string | null;
                 /** @description Stretches to average over. */
                 max_points?: number;
+                /** @description Of this node alone. */
+                node?: string | null;
             };
             header?: never;
             path?: never;
@@ -23689,6 +24227,14 @@ export interface operations {
                 since?: string | null;
                 /** @description Default: now. */
                 until?: string | null;
+                /** @description At most so many looks a process. */
+                max_points?: number;
+                /** @description At most so many processes. */
+                limit?: number;
+                /** @description That work for this job. */
+                job_id?: string | null;
+                /** @description Only those that grow, or that do not. */
+                is_growing?: boolean | null;
             };
             header?: never;
             path?: never;

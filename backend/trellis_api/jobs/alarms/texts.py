@@ -151,8 +151,8 @@ TEXTS: dict[str, AlarmTexts] = {
         title=Text(en="Not enough cluster resources for the job", zh="集群没有可容纳该任务的资源"),
         advice=Text(
             en="The job's log lists what it needs and what each node has free. Wait for other runs to "
-            "finish, request fewer GPUs, or grow the cluster: add nodes with ray start --address, or declare more "
-            "logical CPUs with ray start --num-cpus. You can also stop the waiting job.",
+            "finish, request fewer GPUs, or grow the cluster: add nodes with ray start --address, "
+            "or declare more logical CPUs with ray start --num-cpus. You can also stop the waiting job.",
             zh="任务日志列出了所需资源以及各节点的空闲资源。请等待其他任务结束、减少申请的 GPU 数量，"
             "或扩充集群：用 ray start --address 加入新节点，或用 ray start --num-cpus 声明更多逻辑 CPU。"
             "无法启动的任务可以直接停止。",

@@ -32,7 +32,7 @@ class MetricsEvent(Strict):
 
 
 class LogEvent(Strict):
-    """Lines as the process printed them, without their line ends."""
+    """Lines as printed by the process, without line endings."""
 
     kind: Literal["log"] = "log"
     time: AwareDatetime
@@ -117,7 +117,7 @@ class CheckpointEvent(Strict):
 
 
 class ProgressEvent(Strict):
-    """How far the run is; ``phase`` is shown until the first step."""
+    """Progress of the run; ``phase`` is shown until the first step."""
 
     kind: Literal["progress"] = "progress"
     time: AwareDatetime
@@ -127,7 +127,7 @@ class ProgressEvent(Strict):
 
 
 class ManifestEvent(Strict):
-    """All that is needed to run this again: resolved configuration, versions, hashes, command."""
+    """Everything needed to reproduce the run: resolved configuration, versions, hashes, command."""
 
     kind: Literal["manifest"] = "manifest"
     time: AwareDatetime
@@ -196,6 +196,6 @@ class Heartbeat(Strict):
 
 
 class HeartbeatReply(Strict):
-    """What the platform wants of the run."""
+    """Requests of the platform to the run."""
 
     stop_requested: bool

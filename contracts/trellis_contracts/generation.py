@@ -15,7 +15,7 @@ _INSTRUCTION_TEMPLATE = (
 
 
 class Sampling(Strict):
-    """How the model draws what it says."""
+    """Sampling settings."""
 
     temperature: float = Field(default=0.7, ge=0, le=2)
     top_p: float = Field(default=1.0, gt=0, le=1)
@@ -24,7 +24,7 @@ class Sampling(Strict):
 
 
 class SelfInstruct(Strict):
-    """New instructions in the manner of the seed rows, each with an answer."""
+    """New instructions in the style of the seed rows, each with an answer."""
 
     kind: Literal["self-instruct"] = "self-instruct"
     #: Rows that are wanted.
@@ -53,7 +53,7 @@ class SelfInstruct(Strict):
 
 
 class MatchCheck(Strict):
-    """An answer passes where it agrees with the seed row's own."""
+    """An answer passes if it agrees with the seed row's answer."""
 
     #: ``exact``: the same text; ``contains``: holds it; ``numeric``: its last number is the reference's last.
     kind: Literal["exact", "contains", "numeric"]

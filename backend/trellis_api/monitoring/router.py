@@ -27,12 +27,12 @@ def read_dashboard(session: ReadSession, settings: SettingsDep, probes: ProbesDe
     return service.read_dashboard(session, settings, probes)
 
 
-@router.get("/machines", summary="What the nodes measured over time")
+@router.get("/machines", summary="Node metrics over time")
 def read_machines(
     session: ReadSession,
     since: Since = None,
     until: Until = None,
-    max_points: Annotated[int, Query(ge=10, le=2000, description="Stretches to average over.")] = 288,
+    max_points: Annotated[int, Query(ge=10, le=2000, description="Number of buckets to average over.")] = 288,
 ) -> MachineHistory:
     """Processors, memory, disks, network and GPUs of every node, measured every ten seconds, kept a week."""
     return history.read_history(session, since=since, until=until, max_points=max_points)
@@ -40,7 +40,7 @@ def read_machines(
 
 @router.get("/processes", summary="Memory of large processes over time")
 def read_processes(session: ReadSession, since: Since = None, until: Until = None) -> list[ProcessHistory]:
-    """The largest of the machine that the workers run on, looked at once a minute; growing ones first."""
+    """The largest processes on the workers' machine, sampled once a minute; growing ones first."""
     return history.read_processes(session, since=since, until=until)
 
 
@@ -50,7 +50,7 @@ def read_processes(session: ReadSession, since: Since = None, until: Until = Non
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Figures"}},
 )
 def read_metrics(database: DatabaseDep, probes: ProbesDep) -> Response:
-    """Figures in the text format of Prometheus."""
+    """Metrics in Prometheus text format."""
 
     def count_jobs() -> dict[JobState, int]:
         with database.read() as session:

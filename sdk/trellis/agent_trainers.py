@@ -40,12 +40,12 @@ class AgentSFTTrainer:
         self,
         train_data: Path | str | None = None,
         dev_data: Path | str | None = None,
-        **knobs: Any,
+        **parameters: Any,
     ) -> AgentTrainResult:
         """Train to the end, in the foreground; ``AgentTrainingFailed``.
 
         ``train_data`` is a file of rows, generated data, or a name such as ``agent_sft:train``; what is not
-        named comes from the configuration. ``knobs`` are further ones of the recipe (``total_steps=10``).
+        named comes from the configuration. ``parameters`` are others of the recipe (``total_steps=10``).
         """
         options = [
             "--data",
@@ -54,7 +54,7 @@ class AgentSFTTrainer:
             self.config.base_model,
         ]
         options += ["--dev-data", str(dev_data)] if dev_data is not None else []
-        return _train("sft", self.output_dir, options, knobs, sft=self.config)
+        return _train("sft", self.output_dir, options, parameters, sft=self.config)
 
 
 class AgentRLTrainer:
@@ -75,7 +75,7 @@ class AgentRLTrainer:
         train_data: Path | str = "agent_benchmark:train",
         *,
         num_samples: int | None = None,
-        **knobs: Any,
+        **parameters: Any,
     ) -> AgentTrainResult:
         """Train to the end, in the foreground; ``AgentTrainingFailed``.
 
@@ -86,7 +86,7 @@ class AgentRLTrainer:
             raise ValueError("sft_model is missing: the weights to begin with")
         options = ["--data", str(train_data), "--sft-model", self.sft_model]
         options += ["--num-samples", str(num_samples)] if num_samples is not None else []
-        return _train(self.config.algorithm, self.output_dir, options, knobs, rl=self.config)
+        return _train(self.config.algorithm, self.output_dir, options, parameters, rl=self.config)
 
 
 class AgentTrainingEvaluator:
@@ -121,14 +121,14 @@ def _train(
     stage: str,
     output: Path,
     options: list[str],
-    knobs: Mapping[str, Any],
+    parameters: Mapping[str, Any],
     *,
     sft: AgentSFTConfig | None = None,
     rl: RLTrainingConfig | None = None,
 ) -> AgentTrainResult:
     from json import dumps
 
-    chosen = [part for name, value in knobs.items() for part in ("--set", f"{name}={dumps(value)}")]
+    chosen = [part for name, value in parameters.items() for part in ("--set", f"{name}={dumps(value)}")]
     with tempfile.TemporaryDirectory(prefix="trellis-") as folder:
         settings = write_settings(Path(folder) / "settings.yaml", sft=sft, rl=rl)
         command = ["train", stage, "--output", str(output), "--config", str(settings), *options, *chosen]

@@ -79,7 +79,7 @@ class AlarmRead(TypedDict):
 
 
 class BenchmarkEstimate(TypedDict):
-    """Estimate for one benchmark and target."""
+    """What one benchmark is expected to take for one target."""
 
     judge_cost: float | None
     label: str
@@ -141,14 +141,14 @@ class BenchmarkSource(TypedDict):
 
 
 class BestBy(TypedDict):
-    """The metric that selects the best checkpoint."""
+    """The metric that tells which checkpoint is the best."""
 
     metric: str
     mode: NotRequired[Literal["max", "min"] | None]
 
 
 class BestByBenchmark(TypedDict):
-    """The score that selects the best checkpoint."""
+    """The score that tells which checkpoint is the best."""
 
     label: str
     metric: NotRequired[str | None]
@@ -156,7 +156,7 @@ class BestByBenchmark(TypedDict):
 
 
 class Budget(TypedDict):
-    """When no more runs are started."""
+    """When no more runs begin."""
 
     hours: NotRequired[float | None]
     runs: NotRequired[int | None]
@@ -171,7 +171,7 @@ class CatalogueSource(TypedDict):
 
 
 class CheckpointEvaluation(TypedDict):
-    """State of a checkpoint evaluation requested by its job."""
+    """Where the measuring of a checkpoint is that its job has asked for."""
 
     id: str | None
     is_final: bool
@@ -226,7 +226,7 @@ class CheckpointTarget(TypedDict):
 
 
 class ChoiceScorer(TypedDict):
-    """The letter in the answer is that of the correct choice."""
+    """The letter that the answer gives is that of the right choice."""
 
     choices_column: str
     kind: Literal["choice"]
@@ -267,7 +267,7 @@ class CodeScorer(TypedDict):
 
 
 class ColumnChangeRead(TypedDict):
-    """A column whose type changed; null if there is no such column."""
+    """A column whose type is another; null where there is no such column."""
 
     after: str | None
     before: str | None
@@ -358,7 +358,7 @@ class ComparisonRead(TypedDict):
 
 
 class ContainsScorer(TypedDict):
-    """The answer contains the reference as a separate word."""
+    """The answer holds the reference as a word of its own."""
 
     ignore_case: bool
     kind: Literal["contains"]
@@ -405,7 +405,7 @@ class CustomOrder(TypedDict):
 
 
 class CutValue(TypedDict):
-    """A value that is truncated on a page; read the row alone or download it for the full value."""
+    """A value of which a page shows only the beginning; asked for alone or downloaded, its row has more."""
 
     column: str
     row: int
@@ -417,7 +417,7 @@ DataConversion = TypedDict(
 
 
 class DataFit(TypedDict):
-    """Whether the dataset fits the recipe, and how to fix it if not."""
+    """Whether the dataset suits the recipe, and what can be done where it does not."""
 
     columns: dict[str, str]
     conversion: DataConversion | None
@@ -431,7 +431,7 @@ class DataFit(TypedDict):
 
 
 class DataOffer(TypedDict):
-    """Another way to read the dataset; send both values with the job to use it."""
+    """Another way to read the dataset; send both values with the job to take it."""
 
     columns: dict[str, str]
     format: DataFormat
@@ -439,7 +439,7 @@ class DataOffer(TypedDict):
 
 
 class DataSample(TypedDict):
-    """The first row of the dataset and its converted form. Long texts are truncated."""
+    """The first row of the dataset, and what the trainer gets of it. Long texts are cut."""
 
     after: list[dict[str, Any]]
     before: dict[str, Any]
@@ -447,7 +447,7 @@ class DataSample(TypedDict):
 
 
 class DataTaskProgress(TypedDict):
-    """Progress of a task; unknown values are null."""
+    """How far a task is; what is not known is None."""
 
     counts: NotRequired[dict[str, float]]
     eta_s: NotRequired[float | None]
@@ -461,7 +461,7 @@ class DataTaskProgress(TypedDict):
 
 
 class DataTaskRead(TypedDict):
-    """A long-running dataset task with its progress and result."""
+    """Long work on a dataset: how far it is, and what became of it."""
 
     attempt: int
     can_cancel: bool
@@ -497,7 +497,7 @@ class DatasetOrigin(TypedDict):
 
 
 class DatasetRead(TypedDict):
-    """A dataset. Row facts are those of the tip of its branch main; empty without rows."""
+    """A dataset. What it says of rows is that of the tip of its branch main; without rows it is empty."""
 
     columns: list[ColumnRead]
     created_at: str
@@ -531,7 +531,7 @@ class DatasetRows(TypedDict):
 
 
 class DatasetWarning(TypedDict):
-    """A warning that does not prevent training."""
+    """Something that does not stop training but is worth a look."""
 
     code: str
     column: NotRequired[str | None]
@@ -540,7 +540,7 @@ class DatasetWarning(TypedDict):
 
 
 class Decoding(TypedDict):
-    """How answers are generated; greedy by default."""
+    """How answers are generated; greedy unless said otherwise."""
 
     max_tokens: NotRequired[int | None]
     temperature: float
@@ -548,7 +548,7 @@ class Decoding(TypedDict):
 
 
 class DiffRead(TypedDict):
-    """The difference between two versions, once computed."""
+    """The difference of two versions, once it was computed."""
 
     after: str
     before: str
@@ -570,14 +570,14 @@ class DiskForecast(TypedDict):
 
 
 class DryRunProgress(TypedDict):
-    """Progress of the scoring."""
+    """How far the scoring is."""
 
     done: int
     total: int
 
 
 class DryRunRead(TypedDict):
-    """A dry run."""
+    """A dry run as it stands."""
 
     can_cancel: bool
     cause: str | None
@@ -601,7 +601,7 @@ class DryRunRead(TypedDict):
 
 
 class DryRunResult(TypedDict):
-    """Results of the rewards on real rows."""
+    """What the rewards did on real rows."""
 
     cost: float
     edges: list[float]
@@ -614,7 +614,7 @@ class DryRunResult(TypedDict):
 
 
 class DryRunWarning(TypedDict):
-    """A problem in the scores that will hurt training."""
+    """Something in the scores that will hurt a training run."""
 
     code: str
     message: Text
@@ -688,7 +688,7 @@ class EnvironmentDataset(TypedDict):
 
 
 class EnvironmentRead(TypedDict):
-    """An environment."""
+    """An environment as it stands."""
 
     attempt: int
     can_call: bool
@@ -714,7 +714,7 @@ class EnvironmentRead(TypedDict):
 
 
 class EvaluateRead(TypedDict):
-    """The request, and whether it stopped the training early."""
+    """What was asked for, and whether it has ended the training."""
 
     at_end: bool
     benchmarks: list[Gsm8kOrder | MathOrder | HumanEvalOrder | MmluOrder | CustomOrder | HarnessOrder]
@@ -729,7 +729,7 @@ class EvaluateRead(TypedDict):
 
 
 class EvaluateWhileTraining(TypedDict):
-    """Benchmarks for evaluating a training job's checkpoints."""
+    """Benchmarks that the saved checkpoints of a training are measured on."""
 
     at_end: bool
     benchmarks: list[Gsm8kOrder | MathOrder | HumanEvalOrder | MmluOrder | CustomOrder | HarnessOrder]
@@ -742,7 +742,7 @@ class EvaluateWhileTraining(TypedDict):
 
 
 class EvaluatedPair(TypedDict):
-    """A job's newest evaluation on a benchmark compared with the baseline's."""
+    """A job's newest evaluation on a benchmark beside the baseline's."""
 
     baseline: EvaluationReference
     comparison: ComparedBenchmark
@@ -750,7 +750,7 @@ class EvaluatedPair(TypedDict):
 
 
 class EvaluationEstimate(TypedDict):
-    """Estimate for the whole plan."""
+    """What the whole plan is expected to take."""
 
     judge_cost: float
     output_tokens: int | None
@@ -761,7 +761,7 @@ class EvaluationEstimate(TypedDict):
 
 
 class EvaluationRead(TypedDict):
-    """An evaluation."""
+    """An evaluation as it stands."""
 
     attempt: int
     benchmarks: list[Gsm8kOrder | MathOrder | HumanEvalOrder | MmluOrder | CustomOrder | HarnessOrder]
@@ -774,11 +774,13 @@ class EvaluationRead(TypedDict):
     failure: Failure | None
     finished_at: str | None
     id: str
-    is_displaced: bool
+    is_displaced: NotRequired[bool]
     job_id: str
     last_event_id: int
     name: str
     partial: dict[str, dict[str, float | None]]
+    pending_benchmarks: list[str]
+    preempted: bool
     priority: int
     progress: Progress
     queue_position: int | None
@@ -789,7 +791,7 @@ class EvaluationRead(TypedDict):
     state: JobState
     target: EvaluationTarget
     trigger: Literal["person", "training"]
-    waits_for: list[str]
+    waits_for: NotRequired[list[str]]
 
 
 class EvaluationReference(TypedDict):
@@ -801,7 +803,7 @@ class EvaluationReference(TypedDict):
 
 
 class EvaluationTarget(TypedDict):
-    """The target. Names are null if it was deleted."""
+    """What is measured. Names are null where it was deleted."""
 
     job: NamedReference | None
     kind: Literal["model", "checkpoint"]
@@ -811,7 +813,7 @@ class EvaluationTarget(TypedDict):
 
 
 class ExactScorer(TypedDict):
-    """The answer equals the reference, ignoring white space."""
+    """The answer is the reference, white space aside."""
 
     ignore_case: bool
     kind: Literal["exact"]
@@ -836,7 +838,7 @@ class ExportAs(TypedDict):
 
 
 class ExportAsRead(TypedDict):
-    """The request and its result."""
+    """What was asked for, and what became of it."""
 
     best_by: NotRequired[str | None]
     job: NotRequired[NamedReference | None]
@@ -855,7 +857,7 @@ class ExportRead(TypedDict):
 
 
 class ExportSource(TypedDict):
-    """Written by an export job; use ``POST /jobs/{id}/checkpoints/{step}/export`` instead."""
+    """Written by an export job; not asked for here but with ``POST /jobs/{id}/checkpoints/{step}/export``."""
 
     form: Literal["merged", "adapter"]
     job_id: str
@@ -874,7 +876,7 @@ class Failure(TypedDict):
 
 
 class FetchProgress(TypedDict):
-    """Progress of a model download."""
+    """How far the fetch of a model is."""
 
     done_bytes: NotRequired[int | None]
     stage: FetchStage
@@ -896,14 +898,14 @@ class FoundRows(TypedDict):
 
 
 class FunnelBarRead(TypedDict):
-    """Rows left after a step; the first bar, without a step, is the input."""
+    """Rows that are left after a step; the first bar, without a step, is the input."""
 
     rows: int
     step: str | None
 
 
 class GateResult(TypedDict):
-    """Result of the gate."""
+    """What the condition found."""
 
     against: float
     against_evaluation: str
@@ -950,7 +952,7 @@ class HarnessOrder(TypedDict):
 
 
 class HeadlineMetric(TypedDict):
-    """Summary of one metric of a job."""
+    """One metric of a job in short."""
 
     best: float | None
     best_step: int | None
@@ -1051,7 +1053,7 @@ class JobCreate(TypedDict):
 
 
 class JobPipelineRead(TypedDict):
-    """A pipeline."""
+    """A pipeline as it stands."""
 
     can_delete: bool
     can_start: bool
@@ -1067,7 +1069,7 @@ class JobPipelineRead(TypedDict):
 
 
 class JobPreview(TypedDict):
-    """What a launch would run, built by the same code."""
+    """What a launch would run; the launch uses the same builder."""
 
     command: str
     config: dict[str, Any]
@@ -1086,7 +1088,7 @@ class JobPreview(TypedDict):
 
 
 class JobRead(TypedDict):
-    """A job."""
+    """A job as it stands."""
 
     alarm_count: int
     alarms: list[AlarmRead]
@@ -1148,7 +1150,7 @@ class JobRead(TypedDict):
 
 
 class JsonScorer(TypedDict):
-    """The answer is JSON: it matches a schema, equals the reference, or both."""
+    """The answer is JSON: of a schema, equal to the reference, or both."""
 
     equals_answer: bool
     kind: Literal["json"]
@@ -1167,30 +1169,8 @@ class JudgeScorer(TypedDict):
     threshold: float
 
 
-class Knob(TypedDict):
-    """One parameter of a recipe."""
-
-    advanced: bool
-    auto: NotRequired[Literal["batch", "half_batch", "passes"] | None]
-    can_be_empty: bool
-    choices: NotRequired[list[str]]
-    default: int | float | bool | str | None
-    engine_keys: NotRequired[list[str]]
-    exclusive_minimum: NotRequired[float | None]
-    group: Literal[
-        "data", "model", "optimisation", "algorithm", "critic", "rollout", "reward", "agent", "run"
-    ]
-    help: Text
-    maximum: NotRequired[float | None]
-    minimum: NotRequired[float | None]
-    name: str
-    title: Text
-    type: Literal["int", "float", "bool", "str", "choice", "rewards", "environment", "workflow"]
-    unit: NotRequired[str | None]
-
-
 class Latency(TypedDict):
-    """Duration of scoring one response."""
+    """How long scoring one response took."""
 
     max_ms: float
     p50_ms: float
@@ -1208,7 +1188,7 @@ class Lengths(TypedDict):
 
 
 class Lineage(TypedDict):
-    """Where the weights come from; nulls for imported weights."""
+    """What the weights were made from; nulls for weights that came from elsewhere."""
 
     ancestors: NotRequired[list[Training]]
     dataset_id: NotRequired[str | None]
@@ -1230,7 +1210,7 @@ class Lineage(TypedDict):
 
 
 class LineageEdge(TypedDict):
-    """An edge of the lineage."""
+    """What went into what."""
 
     role: Literal["base", "data", "environment", "checkpoint", "measured", "report"]
     source: str
@@ -1252,7 +1232,7 @@ class LineageNode(TypedDict):
 
 
 class LineageRead(TypedDict):
-    """All ancestors and descendants of a model."""
+    """Everything that a model descends from, and everything that descends from it."""
 
     edges: list[LineageEdge]
     is_cut: bool
@@ -1261,7 +1241,7 @@ class LineageRead(TypedDict):
 
 
 class LocalSource(TypedDict):
-    """A folder in the data root, used in place; or a GGUF file, which a worker converts."""
+    """A folder under the data root, used where it lies; or a GGUF file, which a worker converts."""
 
     kind: Literal["local"]
     path: str
@@ -1284,7 +1264,7 @@ class LogsPrinted(TypedDict):
 
 
 class ManifestRead(TypedDict):
-    """Everything needed to reproduce an attempt."""
+    """All that is needed to run an attempt again."""
 
     attempt: int
     manifest: dict[str, Any]
@@ -1402,7 +1382,7 @@ class MetricSeries(TypedDict):
 
 
 class MetricsRead(TypedDict):
-    """Metric curves of a job."""
+    """Curves of a job."""
 
     last_event_id: int
     series: list[MetricSeries]
@@ -1417,7 +1397,7 @@ class MetricsReported(TypedDict):
 
 
 class MissingRole(TypedDict):
-    """A role without a column."""
+    """A part that no column plays."""
 
     looked_for: list[str]
     reason: Text
@@ -1439,7 +1419,7 @@ class MmluOrder(TypedDict):
 
 
 class ModelRead(TypedDict):
-    """A registered model. Facts about the weights are null until they are downloaded."""
+    """A registered model. Facts about the weights are null until they are here."""
 
     architecture: str | None
     context_length: int | None
@@ -1472,7 +1452,7 @@ class ModelTarget(TypedDict):
 
 
 class ModelWarning(TypedDict):
-    """A limitation of the model."""
+    """Something that limits what the model can be used for."""
 
     code: str
     message: str
@@ -1543,8 +1523,30 @@ class Paper(TypedDict):
     year: int
 
 
+class Parameter(TypedDict):
+    """One parameter that a person may turn."""
+
+    advanced: bool
+    auto: NotRequired[Literal["batch", "half_batch", "passes"] | None]
+    can_be_empty: bool
+    choices: NotRequired[list[str]]
+    default: int | float | bool | str | None
+    engine_keys: NotRequired[list[str]]
+    exclusive_minimum: NotRequired[float | None]
+    group: Literal[
+        "data", "model", "optimisation", "algorithm", "critic", "rollout", "reward", "agent", "run"
+    ]
+    help: Text
+    maximum: NotRequired[float | None]
+    minimum: NotRequired[float | None]
+    name: str
+    title: Text
+    type: Literal["int", "float", "bool", "str", "choice", "rewards", "environment", "workflow"]
+    unit: NotRequired[str | None]
+
+
 class ParameterImportance(TypedDict):
-    """Importance of a parameter for the objective."""
+    """How much of the difference between runs a parameter accounts for."""
 
     correlation: float | None
     importance: float
@@ -1553,7 +1555,7 @@ class ParameterImportance(TypedDict):
 
 
 class Pipeline(TypedDict):
-    """Steps applied to rows, in order."""
+    """What is to be done to some rows, in order."""
 
     columns: NotRequired[dict[str, str]]
     description: str
@@ -1565,7 +1567,7 @@ class Pipeline(TypedDict):
 
 
 class PipelineChecked(TypedDict):
-    """Problems of a pipeline; ``pipeline`` and ``yaml`` are null if it cannot be parsed."""
+    """What is wrong with a pipeline; ``pipeline`` and ``yaml`` are null where it cannot even be read."""
 
     hash: str | None
     pipeline: Pipeline | None
@@ -1574,7 +1576,7 @@ class PipelineChecked(TypedDict):
 
 
 class PipelineProblemRead(TypedDict):
-    """A problem in a pipeline."""
+    """Something in a pipeline that has to change."""
 
     code: str
     field: str
@@ -1598,7 +1600,7 @@ class PipelineRead(TypedDict):
 
 
 class Preset(TypedDict):
-    """Knob values and engine overrides that suit one size of machine."""
+    """Parameter values and engine overrides that suit one size of machine."""
 
     gpus: int
     id: Literal["cpu-tiny", "cpu-small", "gpu-24gb", "gpu-80gb", "gpu-8x80gb", "development", "production"]
@@ -1628,7 +1630,7 @@ class ProbeResult(TypedDict):
 
 
 class Progress(TypedDict):
-    """Progress of a job."""
+    """How far a job is."""
 
     fraction: float | None
     phase: str | None
@@ -1637,7 +1639,7 @@ class Progress(TypedDict):
 
 
 class ProgressMade(TypedDict):
-    """Progress of the run."""
+    """How far the run is."""
 
     eta_s: float | None
     phase: str | None
@@ -1669,7 +1671,7 @@ class PromptMap(TypedDict):
 
 
 class QuarantineRead(TypedDict):
-    """A page of rows rejected by imports."""
+    """A window of the rows that imports did not take."""
 
     offset: int
     reasons: dict[str, int]
@@ -1678,7 +1680,7 @@ class QuarantineRead(TypedDict):
 
 
 class QuarantinedRow(TypedDict):
-    """A rejected row."""
+    """A row that was not taken."""
 
     code: str
     column: str | None
@@ -1701,11 +1703,13 @@ class Recipe(TypedDict):
     headline_metrics: list[str]
     id: str
     is_experimental: bool
-    knobs: list[Knob]
+    knobs: NotRequired[list[Parameter]]
     paper: NotRequired[Paper | None]
+    parameters: list[Parameter]
     presets: list[Preset]
+    row_format: DataFormat
     title: Text
-    trains_on: DataFormat
+    trains_on: NotRequired[DataFormat]
 
 
 class RefRead(TypedDict):
@@ -1738,7 +1742,7 @@ class ReportFile(TypedDict):
 
 
 class ReportProblem(TypedDict):
-    """A format that could not be created; the others are available."""
+    """A format that could not be made; the others stand."""
 
     code: str
     format: Literal["md", "html", "pdf"]
@@ -1746,7 +1750,7 @@ class ReportProblem(TypedDict):
 
 
 class ReportRead(TypedDict):
-    """A report."""
+    """A report as it stands."""
 
     can_retry: bool
     created_at: str
@@ -1763,7 +1767,7 @@ class ReportRead(TypedDict):
 
 
 class Resources(TypedDict):
-    """Resources of a job while it runs."""
+    """What a job occupies while it runs."""
 
     gpus: int
 
@@ -1779,7 +1783,7 @@ class RewardFileRead(TypedDict):
 
 
 class RewardKind(TypedDict):
-    """One reward for mixtures: texts for the form and its options."""
+    """One reward that may stand in a mixture: what the form shows and what its options are."""
 
     help: Text
     highest: float | None
@@ -1895,14 +1899,14 @@ class RunCurves(TypedDict):
 
 
 class RunEvaluations(TypedDict):
-    """A job's evaluations compared with the baseline's."""
+    """A job's evaluations beside those of the baseline."""
 
     benchmarks: list[EvaluatedPair]
     job_id: str
 
 
 class RunForecast(TypedDict):
-    """Estimates before a launch."""
+    """Told before a launch."""
 
     disk: DiskForecast | None
     start: StartForecast
@@ -1935,7 +1939,7 @@ class RunReportRead(TypedDict):
 
 
 class RunStepRead(TypedDict):
-    """Result of a step, and which details are available."""
+    """What a step did, and what of it can be looked at."""
 
     changed: int
     counts: NotRequired[dict[str, int]]
@@ -1994,7 +1998,7 @@ class Score(TypedDict):
 
 
 class ScoredExample(TypedDict):
-    """A response and its reward."""
+    """A response and what it earned."""
 
     answer: str
     parts: dict[str, float]
@@ -2005,7 +2009,7 @@ class ScoredExample(TypedDict):
 
 
 class ScoringError(TypedDict):
-    """A response on which a reward failed; it scores 0 there."""
+    """A response for which a term raised; it scores 0 there."""
 
     message: str
     row: int
@@ -2064,14 +2068,14 @@ class StageJob(TypedDict):
 
 
 class StageModel(TypedDict):
-    """The model that a stage starts from: a registered one, or the output of another stage."""
+    """The model that a stage starts from: one that is registered, or what another stage made."""
 
     base: NotRequired[str | None]
     stage: NotRequired[str | None]
 
 
 class StageRead(TypedDict):
-    """A stage."""
+    """A stage as it stands."""
 
     can_rerun: bool
     cause: str | None
@@ -2095,7 +2099,7 @@ class StageRead(TypedDict):
 
 
 class StartForecast(TypedDict):
-    """Estimated start of a launch."""
+    """When a launch would begin."""
 
     jobs_ahead: int
     seconds: float | None
@@ -2166,13 +2170,13 @@ class StreamEvents(TypedDict):
 
 
 class StreamReset(TypedDict):
-    """The requested position does not exist: reload everything and continue from here."""
+    """The position asked for does not exist: read everything again and go on from here."""
 
     at: str
 
 
 class SweepCreate(TypedDict):
-    """A training job and its search space."""
+    """A training, and what varies in it."""
 
     budget: NotRequired[Budget]
     early_stop: NotRequired[StopRule | None]
@@ -2186,7 +2190,7 @@ class SweepCreate(TypedDict):
 
 
 class SweepIssue(TypedDict):
-    """An error or warning."""
+    """Something that is wrong, or worth a warning."""
 
     code: str
     field: str
@@ -2194,7 +2198,7 @@ class SweepIssue(TypedDict):
 
 
 class SweepPreview(TypedDict):
-    """Preview of a sweep; nothing is saved."""
+    """What a sweep would do; nothing is written."""
 
     errors: list[SweepIssue]
     examples: list[dict[str, Any]]
@@ -2279,7 +2283,7 @@ class SweepSummary(TypedDict):
 
 
 class TargetEstimate(TypedDict):
-    """Estimate for one target."""
+    """What one target is expected to take."""
 
     benchmarks: list[BenchmarkEstimate]
     name: str
@@ -2295,7 +2299,7 @@ class Text(TypedDict):
 
 
 class TimeForecast(TypedDict):
-    """Estimated duration, based on comparable runs."""
+    """How long a run will take, by measured runs that were alike."""
 
     high_s: float
     is_same_data: bool
@@ -2332,7 +2336,7 @@ class ToolCall(TypedDict):
 
 
 class ToolSchema(TypedDict):
-    """A tool as described to the model: an OpenAI function without the envelope."""
+    """A tool as the model is told of it: a function of OpenAI's form, without the envelope."""
 
     description: str
     ends_episode: bool
@@ -2381,7 +2385,7 @@ class Training(TypedDict):
 
 
 class Trajectory(TypedDict):
-    """A full episode in readable form."""
+    """A whole episode, as a person reads it."""
 
     duration_s: float
     error: NotRequired[str | None]
@@ -2391,7 +2395,7 @@ class Trajectory(TypedDict):
 
 
 class TransferProgress(TypedDict):
-    """Progress of the work."""
+    """How far the work is."""
 
     done_bytes: int
     file: NotRequired[str | None]
@@ -2420,7 +2424,7 @@ class TransferRead(TypedDict):
 
 
 class TransferResult(TypedDict):
-    """Result of a successful transfer."""
+    """What a transfer that succeeded has left."""
 
     commit: NotRequired[str | None]
     file: NotRequired[str | None]
@@ -2461,7 +2465,7 @@ class UserRead(TypedDict):
 
 
 class Variation(TypedDict):
-    """Values of one parameter: a list or a range."""
+    """The values that one parameter takes: a list, or a range."""
 
     count: NotRequired[int | None]
     max: NotRequired[int | float | None]
@@ -2483,7 +2487,7 @@ class VerdictCounts(TypedDict):
 
 
 class VersionRead(TypedDict):
-    """A version in the history."""
+    """A version, as a history lists it."""
 
     author: str
     branches: list[str]
@@ -2510,7 +2514,7 @@ class VoteAnswer(TypedDict):
 
 
 class VoteMessage(TypedDict):
-    """A turn of the shared conversation."""
+    """A turn of what both models were given."""
 
     content: str
     role: Literal["system", "user", "assistant"]
@@ -2531,7 +2535,7 @@ class VoteRead(TypedDict):
 
 
 class VoteSettings(TypedDict):
-    """Shared request settings."""
+    """What both were asked with."""
 
     max_tokens: NotRequired[int | None]
     seed: NotRequired[int | None]
@@ -2540,7 +2544,7 @@ class VoteSettings(TypedDict):
 
 
 class WinRate(TypedDict):
-    """Win rate between two models."""
+    """How often one of two models was better."""
 
     high: float | None
     low: float | None
@@ -2606,6 +2610,6 @@ class WorkflowRead(TypedDict):
 
 
 class trellis_api__jobs__schemas__ResourcesRead(TypedDict):
-    """Resources of a job while it runs."""
+    """What a job occupies while it runs."""
 
     gpus: int

@@ -8,7 +8,7 @@ from trellis_api.job_pipelines.templates import list_templates
 from trellis_cli.agent_pipeline import plan_stages
 from trellis_cli.errors import Problem
 from trellis_recipes.catalogue import get_recipe
-from trellis_recipes.knobs import resolve_knobs
+from trellis_recipes.recipe_parameters import resolve_parameters
 from trellis_recipes.tool_use_settings import ToolUseSettings
 
 DATASETS = {"": "ds_rl", "sft": "ds_sft", "preference": "ds_pairs", "retrieval": "ds_queries"}
@@ -43,7 +43,7 @@ def test_every_training_is_one_that_the_api_takes() -> None:
     for stage in stages.values():
         if stage["kind"] == "train":
             request = StageCreate.model_validate(stage)
-            assert resolve_knobs(get_recipe(str(request.recipe)), None, request.params)[1] == []
+            assert resolve_parameters(get_recipe(str(request.recipe)), None, request.params)[1] == []
 
 
 def test_each_stage_has_its_rows_and_its_model() -> None:

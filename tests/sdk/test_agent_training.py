@@ -23,7 +23,7 @@ def test_the_defaults_are_those_of_the_pipeline_and_what_is_written_is_what_is_r
     assert (read.sft.epochs, read.sft.lora.r, read.sft.task_weights) == (2, 8, {"multi_step_planning": 1.0})
     assert (read.rl.algorithm, read.rl.grpo.group_size) == ("grpo", 8)
     plain = load_settings(trellis.write_settings(tmp_path / "plain.yaml", sft=trellis.AgentSFTConfig()))
-    assert plain.sft.knobs() == SFTSettings().knobs()
+    assert plain.sft.parameters() == SFTSettings().parameters()
     assert trellis.RLTrainingConfig().dpo_config == RLSettings().dpo.model_dump(exclude_none=True)
 
 
@@ -67,13 +67,15 @@ def test_rows_are_chosen_and_replayed_across_runs(tmp_path: Path) -> None:
 
 
 def test_bits_of_the_base_are_taken_where_the_engine_can_and_refused_with_the_reason_elsewhere() -> None:
-    assert SFTSettings.model_validate({"load_in_4bit": True}).knobs(given_only=True) == {
+    assert SFTSettings.model_validate({"load_in_4bit": True}).parameters(given_only=True) == {
         "quantization": "4bit"
     }
-    assert SFTSettings.model_validate({"load_in_8bit": False}).knobs(given_only=True) == {}
+    assert SFTSettings.model_validate({"load_in_8bit": False}).parameters(given_only=True) == {}
     dpo = RLSettings.model_validate({"dpo_config": {"load_in_8bit": True}})
-    assert dpo.knobs("dpo", given_only=True) == {"quantization": "8bit"}
-    assert RLSettings.model_validate({"grpo": {"load_in_4bit": False}}).knobs("grpo", given_only=True) == {}
+    assert dpo.parameters("dpo", given_only=True) == {"quantization": "8bit"}
+    assert (
+        RLSettings.model_validate({"grpo": {"load_in_4bit": False}}).parameters("grpo", given_only=True) == {}
+    )
     for algorithm in ("ppo", "grpo"):
         with pytest.raises(ValueError, match=r"load_in_4bit: verl .* no way to hold it in fewer"):
             RLSettings.model_validate({algorithm: {"load_in_4bit": True}})

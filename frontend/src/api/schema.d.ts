@@ -53,7 +53,7 @@ export interface paths {
         };
         /**
          * Who is logged in
-         * @description 401 if nobody is logged in.
+         * @description 401 where nobody is.
          */
         get: operations["read_me_api_v1_auth_me_get"];
         put?: never;
@@ -73,7 +73,7 @@ export interface paths {
         };
         /**
          * The catalogue of benchmarks
-         * @description All benchmarks, with their installation state.
+         * @description All of them, with what of them is here.
          */
         get: operations["list_benchmarks_api_v1_benchmarks_get"];
         put?: never;
@@ -114,8 +114,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Install a benchmark
-         * @description From the Hub or its local mirror; also to retry or to update to a newer revision.
+         * Bring a benchmark's files
+         * @description From the hub, or the folder that stands for it; again where that failed or a revision is newer.
          */
         post: operations["install_benchmark_api_v1_benchmarks__benchmark_name__install_post"];
         delete?: never;
@@ -160,7 +160,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Data Task
-         * @description Delete a finished task with its report and quarantined rows.
+         * @description Forget a finished task, its report and the rows that it kept aside.
          */
         delete: operations["delete_data_task_api_v1_data_tasks__task_id__delete"];
         options?: never;
@@ -179,7 +179,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel Data Task
-         * @description Cancel a queued or running task; its progress is kept for a retry.
+         * @description End a task that waits or runs; what it has done so far is kept for a retry.
          */
         post: operations["cancel_data_task_api_v1_data_tasks__task_id__cancel_post"];
         delete?: never;
@@ -199,7 +199,7 @@ export interface paths {
         put?: never;
         /**
          * Retry Data Task
-         * @description Retry a failed or cancelled task; it continues where it stopped.
+         * @description Take up a task that failed or was cancelled; it goes on where it stopped.
          */
         post: operations["retry_data_task_api_v1_data_tasks__task_id__retry_post"];
         delete?: never;
@@ -291,7 +291,7 @@ export interface paths {
         put?: never;
         /**
          * Create Branch
-         * @description Create a branch at a version.
+         * @description Let a branch begin at a version.
          */
         post: operations["create_branch_api_v1_datasets__dataset_id__branches_post"];
         delete?: never;
@@ -329,13 +329,13 @@ export interface paths {
         };
         /**
          * Read Diff
-         * @description A requested comparison and its result.
+         * @description A comparison that was asked for, and its outcome.
          */
         get: operations["read_diff_api_v1_datasets__dataset_id__diff_get"];
         put?: never;
         /**
          * Compute Diff
-         * @description Compare two versions; identical requests share one comparison.
+         * @description Compare two versions; one comparison serves all who ask for the same.
          */
         post: operations["compute_diff_api_v1_datasets__dataset_id__diff_post"];
         delete?: never;
@@ -395,7 +395,7 @@ export interface paths {
         put?: never;
         /**
          * Import More
-         * @description Import more or different rows as the next version of a branch.
+         * @description Further or other rows as the next version of a branch.
          */
         post: operations["import_more_api_v1_datasets__dataset_id__imports_post"];
         delete?: never;
@@ -433,7 +433,7 @@ export interface paths {
         };
         /**
          * Read Quarantine
-         * @description Rows rejected by an import, each with line and reason.
+         * @description Rows that an import did not take, each with line and reason.
          */
         get: operations["read_quarantine_api_v1_datasets__dataset_id__quarantine_get"];
         put?: never;
@@ -453,7 +453,7 @@ export interface paths {
         };
         /**
          * Download Quarantine
-         * @description All rows rejected by an import, as JSON Lines.
+         * @description All rows that an import did not take, as JSON lines.
          */
         get: operations["download_quarantine_api_v1_datasets__dataset_id__quarantine_download_get"];
         put?: never;
@@ -535,7 +535,7 @@ export interface paths {
         put?: never;
         /**
          * Search Dataset Rows
-         * @description Rows that match conditions and contain a text.
+         * @description Rows that fit conditions and hold a text.
          */
         post: operations["search_dataset_rows_api_v1_datasets__dataset_id__rows_search_post"];
         delete?: never;
@@ -599,7 +599,7 @@ export interface paths {
         put?: never;
         /**
          * Create Tag
-         * @description Create a tag for a version.
+         * @description Give a version a name that stays.
          */
         post: operations["create_tag_api_v1_datasets__dataset_id__tags_post"];
         delete?: never;
@@ -657,14 +657,14 @@ export interface paths {
         };
         /**
          * Read Version
-         * @description One version: contents, provenance and users.
+         * @description One version: what it holds, where it came from, what uses it.
          */
         get: operations["read_version_api_v1_datasets__dataset_id__versions__version_id__get"];
         put?: never;
         post?: never;
         /**
          * Delete Version
-         * @description Delete an unused version; refused for one that is in use, tagged, a tip or a parent.
+         * @description Forget a version that nothing came of; refused for one that is in use, tagged, a tip or a parent.
          */
         delete: operations["delete_version_api_v1_datasets__dataset_id__versions__version_id__delete"];
         options?: never;
@@ -731,7 +731,7 @@ export interface paths {
         put?: never;
         /**
          * Create Environment
-         * @description A worker creates it; once it is ready, its rows are datasets of the platform.
+         * @description A worker makes it; when it is ready its rows are datasets of the platform.
          *
          *     Where a parameter names files, they are looked at here and read by the worker.
          */
@@ -778,7 +778,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Environment
-         * @description Refused while an unfinished job uses it. Its datasets are kept.
+         * @description Refused while an unfinished job works in it. Its datasets stay.
          */
         delete: operations["delete_environment_api_v1_environments__environment_id__delete"];
         options?: never;
@@ -801,7 +801,7 @@ export interface paths {
         put?: never;
         /**
          * Call Tool
-         * @description Test a tool: a worker calls it as in an episode, with a time limit.
+         * @description Try a tool: a worker calls it as an episode would, with a limit on its time.
          */
         post: operations["call_tool_api_v1_environments__environment_id__calls_post"];
         delete?: never;
@@ -819,7 +819,7 @@ export interface paths {
         };
         /**
          * Read Tool Call
-         * @description A test call: its state and the tool response that the model would see.
+         * @description A call: its state, and what the model would have been shown.
          */
         get: operations["read_tool_call_api_v1_environments__environment_id__calls__call_id__get"];
         put?: never;
@@ -841,7 +841,7 @@ export interface paths {
         put?: never;
         /**
          * Retry Environment
-         * @description Retry creating an environment that failed.
+         * @description Make one again that could not be made.
          */
         post: operations["retry_environment_api_v1_environments__environment_id__retry_post"];
         delete?: never;
@@ -859,13 +859,13 @@ export interface paths {
         };
         /**
          * List evaluations, newest first
-         * @description All given filters must match.
+         * @description Every filter that is given must hold.
          */
         get: operations["list_evaluations_api_v1_evaluations_get"];
         put?: never;
         /**
-         * Evaluate models or checkpoints
-         * @description One evaluation per target. Missing benchmarks are downloaded first.
+         * Measure models or checkpoints
+         * @description One evaluation for each target. Benchmarks that are not here are brought first.
          */
         post: operations["create_evaluations_api_v1_evaluations_post"];
         delete?: never;
@@ -883,7 +883,7 @@ export interface paths {
         };
         /**
          * Compare two evaluations
-         * @description B minus A on shared problems: the difference with its interval and a paired test.
+         * @description B less A on the problems that both have: the difference with its interval and a paired test.
          */
         get: operations["compare_evaluations_api_v1_evaluations_compare_get"];
         put?: never;
@@ -904,8 +904,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Estimate evaluations
-         * @description Based on finished evaluations of this platform; nothing is queued.
+         * What evaluations would take
+         * @description From what finished evaluations of this platform took; nothing is queued.
          */
         post: operations["estimate_evaluations_api_v1_evaluations_estimate_post"];
         delete?: never;
@@ -923,7 +923,7 @@ export interface paths {
         };
         /**
          * Scores over versions and steps
-         * @description For a model and its ancestors, or for a job's checkpoints.
+         * @description Of a model with all that it was made from, or of a job's checkpoints.
          */
         get: operations["read_history_api_v1_evaluations_history_get"];
         put?: never;
@@ -943,7 +943,7 @@ export interface paths {
         };
         /**
          * Rank models and checkpoints
-         * @description One score per target, best first; only comparable measurements.
+         * @description One score of each, best first; only those that were measured in the same way on the same data.
          */
         get: operations["read_leaderboard_api_v1_evaluations_leaderboard_get"];
         put?: never;
@@ -970,7 +970,7 @@ export interface paths {
         post?: never;
         /**
          * Delete an evaluation and its files
-         * @description Refused while it is queued or running.
+         * @description Refused while it waits or runs.
          */
         delete: operations["delete_evaluation_api_v1_evaluations__evaluation_id__delete"];
         options?: never;
@@ -989,7 +989,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel an evaluation
-         * @description Results so far are kept; a retry continues from there.
+         * @description What it has measured stays; a retry goes on from there.
          */
         post: operations["cancel_evaluation_api_v1_evaluations__evaluation_id__cancel_post"];
         delete?: never;
@@ -1006,7 +1006,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Evaluation manifest
+         * What the scores were measured with
          * @description Engine, versions, hash of the prompts, revisions of the data, seed, chat template.
          */
         get: operations["read_manifest_api_v1_evaluations__evaluation_id__manifest_get"];
@@ -1028,8 +1028,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Retry an evaluation
-         * @description A cancelled or failed one continues where it stopped.
+         * Try an evaluation again
+         * @description One that was cancelled or has failed goes on where it stopped.
          */
         post: operations["retry_evaluation_api_v1_evaluations__evaluation_id__retry_post"];
         delete?: never;
@@ -1047,7 +1047,7 @@ export interface paths {
         };
         /**
          * Samples of a benchmark
-         * @description In sampling order of the problems. All given filters must match.
+         * @description In the order in which problems were drawn. Every filter that is given must hold.
          */
         get: operations["list_samples_api_v1_evaluations__evaluation_id__samples_get"];
         put?: never;
@@ -1067,7 +1067,7 @@ export interface paths {
         };
         /**
          * One sample
-         * @description Prompt and answer, with the same problem's sample in another evaluation.
+         * @description What the model read and wrote; beside it, the same problem's in another evaluation.
          */
         get: operations["read_sample_api_v1_evaluations__evaluation_id__samples__label___position___number__get"];
         put?: never;
@@ -1148,8 +1148,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Heartbeat of a run (job token)
-         * @description The response says whether the run should stop.
+         * Sign of life of a run (job token)
+         * @description The answer says whether the run is asked to stop.
          */
         post: operations["heartbeat_api_v1_ingest_jobs__job_id__heartbeat_post"];
         delete?: never;
@@ -1173,7 +1173,7 @@ export interface paths {
         put?: never;
         /**
          * Create Job Pipeline
-         * @description All stages are validated before anything runs; stages without dependencies start within seconds.
+         * @description Every stage is checked before anything runs; stages that need nothing begin within seconds.
          */
         post: operations["create_job_pipeline_api_v1_job_pipelines_post"];
         delete?: never;
@@ -1193,7 +1193,7 @@ export interface paths {
         put?: never;
         /**
          * Check Job Pipeline
-         * @description Parse and validate a YAML text, with problems by line; nothing is created.
+         * @description What a YAML text stands for, and what is wrong with it, line by line; nothing is created.
          */
         post: operations["check_job_pipeline_api_v1_job_pipelines_check_post"];
         delete?: never;
@@ -1211,7 +1211,7 @@ export interface paths {
         };
         /**
          * List Job Pipeline Templates
-         * @description Pipeline templates.
+         * @description Pipelines to begin with.
          */
         get: operations["list_job_pipeline_templates_api_v1_job_pipelines_templates_get"];
         put?: never;
@@ -1257,7 +1257,7 @@ export interface paths {
         put?: never;
         /**
          * Rerun Stage
-         * @description Rerun a stage and all stages that depend on it, even if their inputs did not change.
+         * @description Run a stage and all that stand behind it, whether or not their inputs changed.
          */
         post: operations["rerun_stage_api_v1_job_pipelines__job_pipeline_id__stages__stage_id__rerun_post"];
         delete?: never;
@@ -1277,7 +1277,7 @@ export interface paths {
         put?: never;
         /**
          * Start Job Pipeline
-         * @description Run or rerun a pipeline; stages whose inputs did not change are skipped.
+         * @description Run it, or run it again: a stage whose inputs did not change is skipped.
          */
         post: operations["start_job_pipeline_api_v1_job_pipelines__job_pipeline_id__start_post"];
         delete?: never;
@@ -1297,7 +1297,7 @@ export interface paths {
         put?: never;
         /**
          * Stop Job Pipeline
-         * @description Stop running stages and start no more; starting the pipeline again continues from there.
+         * @description Begin no more stages, and stop the jobs of those that run; a start goes on from there.
          */
         post: operations["stop_job_pipeline_api_v1_job_pipelines__job_pipeline_id__stop_post"];
         delete?: never;
@@ -1315,7 +1315,7 @@ export interface paths {
         };
         /**
          * List jobs, newest first or by a column
-         * @description All given filters must match. A cursor is only valid for the same order.
+         * @description Every filter that is given must hold. A cursor is good for the order that gave it.
          */
         get: operations["list_jobs_api_v1_jobs_get"];
         put?: never;
@@ -1359,7 +1359,7 @@ export interface paths {
         };
         /**
          * Compare evaluations of jobs with a baseline
-         * @description For every shared benchmark: the difference and a paired test.
+         * @description Of every benchmark that a job and the baseline share: the difference and a paired test.
          */
         get: operations["compare_evaluations_of_jobs_api_v1_jobs_compare_evaluations_get"];
         put?: never;
@@ -1379,7 +1379,7 @@ export interface paths {
         };
         /**
          * Curves of several jobs
-         * @description Long curves are downsampled to the minimum and maximum of each bucket.
+         * @description Every stretch of a long curve is told by its least and its greatest value.
          */
         get: operations["read_compared_curves_api_v1_jobs_compare_metrics_get"];
         put?: never;
@@ -1399,7 +1399,7 @@ export interface paths {
         };
         /**
          * Responses of several jobs to the same prompts
-         * @description Only shared prompts; up to four responses of each job per prompt.
+         * @description Only prompts that all jobs have; up to four responses of each job to a prompt.
          */
         get: operations["compare_rollouts_api_v1_jobs_compare_rollouts_get"];
         put?: never;
@@ -1420,7 +1420,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Convert a verl script to a job
+         * Turn a script of verl's into a job
          * @description Recipe, parameters and overrides of the script's settings, and what was left out and why.
          *
          *     Nothing is launched: model and dataset are the platform's own, and are chosen by the caller.
@@ -1475,7 +1475,7 @@ export interface paths {
         head?: never;
         /**
          * Rename, annotate, tag or star a job
-         * @description Only the given fields change; the priority only while the job is queued.
+         * @description Only what the body names is changed; the priority only while the job is queued.
          */
         patch: operations["update_job_api_v1_jobs__job_id__patch"];
         trace?: never;
@@ -1520,8 +1520,8 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Pin or unpin a checkpoint
-         * @description A pinned checkpoint is never pruned. An unpinned one may be pruned immediately.
+         * Pin a checkpoint, or let it go
+         * @description A pinned checkpoint is never removed to make room. One that is let go may be, at once.
          */
         patch: operations["update_checkpoint_api_v1_jobs__job_id__checkpoints__step__patch"];
         trace?: never;
@@ -1595,7 +1595,7 @@ export interface paths {
         };
         /**
          * List a checkpoint's files
-         * @description As written by the trainer, including optimizer state; export it to get a model.
+         * @description As the trainer left them, optimiser and all; an export makes a model of it.
          */
         get: operations["list_checkpoint_files_api_v1_jobs__job_id__checkpoints__step__files_get"];
         put?: never;
@@ -1637,7 +1637,7 @@ export interface paths {
         put?: never;
         /**
          * Launch a copy
-         * @description A new job with the same request and the given changes.
+         * @description A new job with the same request, changed where the body says so.
          */
         post: operations["clone_job_api_v1_jobs__job_id__clone_post"];
         delete?: never;
@@ -1655,7 +1655,7 @@ export interface paths {
         };
         /**
          * Follow a job live (server-sent events)
-         * @description Sends everything after the given position in order, without gaps, then follows live.
+         * @description Sends everything behind the given position in order, without a gap, then what happens from then on.
          */
         get: operations["follow_job_api_v1_jobs__job_id__events_get"];
         put?: never;
@@ -1694,7 +1694,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Manifest to reproduce the run
+         * All that is needed to run it again
          * @description Resolved configuration, versions, seeds, hashes, commit, command; default the newest attempt.
          */
         get: operations["read_manifest_api_v1_jobs__job_id__manifest_get"];
@@ -1714,7 +1714,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Metrics reported by the job
+         * Metrics that the job has reported
          * @description Under the engine's own names, with their newest values.
          */
         get: operations["list_metric_keys_api_v1_jobs__job_id__metric_keys_get"];
@@ -1735,7 +1735,7 @@ export interface paths {
         };
         /**
          * Curves, downsampled with their extremes kept
-         * @description Long curves are downsampled to the minimum and maximum of each bucket, so no spike is lost.
+         * @description Every stretch of a long curve is told by its least and its greatest value, so no spike is lost.
          */
         get: operations["read_metrics_api_v1_jobs__job_id__metrics_get"];
         put?: never;
@@ -1795,7 +1795,7 @@ export interface paths {
         };
         /**
          * Mean scores by prompt and step
-         * @description The prompts sampled at the most steps. With more steps than columns, a column spans several.
+         * @description The prompts that were sampled at most steps. Of more steps than columns, a column spans several.
          */
         get: operations["read_map_api_v1_jobs__job_id__rollout_map_get"];
         put?: never;
@@ -1835,7 +1835,7 @@ export interface paths {
         };
         /**
          * All sampled responses of one step in numbers
-         * @description Score and stop-reason statistics.
+         * @description Every score, and why episodes ended.
          */
         get: operations["summarise_rollouts_api_v1_jobs__job_id__rollout_summary_get"];
         put?: never;
@@ -1940,7 +1940,7 @@ export interface paths {
         put?: never;
         /**
          * Stop a job at a checkpoint
-         * @description A queued job is stopped immediately; a running one saves a checkpoint and exits.
+         * @description A queued job is stopped at once; a running one saves a checkpoint and leaves.
          */
         post: operations["stop_job_api_v1_jobs__job_id__stop_post"];
         delete?: never;
@@ -1984,7 +1984,7 @@ export interface paths {
         };
         /**
          * Read Catalogue
-         * @description Models that can be downloaded by name: ``POST /models`` with a source of kind ``catalogue``.
+         * @description Models that can be had by name: ``POST /models`` with a source of kind ``catalogue`` fetches one.
          */
         get: operations["read_catalogue_api_v1_models_catalogue_get"];
         put?: never;
@@ -2051,8 +2051,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Check whether a card is up to date
-         * @description 409 with each difference if a number no longer matches its run.
+         * Whether a card is still right
+         * @description 409 where a number of it is no longer that of its run, with each difference.
          */
         post: operations["check_model_card_api_v1_models__model_id__card_check_post"];
         delete?: never;
@@ -2169,8 +2169,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Lineage of a model
-         * @description Models, jobs and datasets and how they are connected; deleted ones keep their names.
+         * What a model was made from, and what was made from it
+         * @description Models, jobs and datasets with what went into what; deleted ones keep their names.
          */
         get: operations["read_lineage_api_v1_models__model_id__lineage_get"];
         put?: never;
@@ -2212,7 +2212,7 @@ export interface paths {
         put?: never;
         /**
          * Retry Model
-         * @description Retry a failed download or conversion of a model.
+         * @description Fetch or convert a model again that failed.
          */
         post: operations["retry_model_api_v1_models__model_id__retry_post"];
         delete?: never;
@@ -2249,7 +2249,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Node metrics over time
+         * What the nodes measured over time
          * @description Processors, memory, disks, network and GPUs of every node, measured every ten seconds, kept a week.
          */
         get: operations["read_machines_api_v1_monitoring_machines_get"];
@@ -2270,7 +2270,7 @@ export interface paths {
         };
         /**
          * Memory of large processes over time
-         * @description The largest processes on the workers' machine, sampled once a minute; growing ones first.
+         * @description The largest of the machine that the workers run on, looked at once a minute; growing ones first.
          */
         get: operations["read_processes_api_v1_monitoring_processes_get"];
         put?: never;
@@ -2296,7 +2296,7 @@ export interface paths {
         put?: never;
         /**
          * Save Pipeline
-         * @description Save a pipeline under a name.
+         * @description Keep a pipeline under its name.
          */
         post: operations["save_pipeline_api_v1_pipelines_post"];
         delete?: never;
@@ -2336,7 +2336,7 @@ export interface paths {
         put?: never;
         /**
          * Preview Pipeline
-         * @description Preview a pipeline on a few rows: the task's result shows each row after each step.
+         * @description Try a pipeline on a few rows: a task whose result says of each step what became of each row.
          */
         post: operations["preview_pipeline_api_v1_pipelines_preview_post"];
         delete?: never;
@@ -2360,7 +2360,7 @@ export interface paths {
         put?: never;
         /**
          * Start Run
-         * @description Run a pipeline on a version; a worker executes it.
+         * @description Run a pipeline over a version; a worker carries it out.
          */
         post: operations["start_run_api_v1_pipelines_runs_post"];
         delete?: never;
@@ -2465,7 +2465,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Pipeline
-         * @description Delete a saved pipeline; its runs keep their copy.
+         * @description Forget a saved pipeline; runs keep what they ran.
          */
         delete: operations["delete_pipeline_api_v1_pipelines__pipeline_id__delete"];
         options?: never;
@@ -2482,13 +2482,13 @@ export interface paths {
         };
         /**
          * List Pipeline Versions
-         * @description Versions of the pipeline, newest first.
+         * @description What the pipeline was, newest first.
          */
         get: operations["list_pipeline_versions_api_v1_pipelines__pipeline_id__versions_get"];
         put?: never;
         /**
          * Save Pipeline Version
-         * @description Save a changed pipeline as its next version; an equivalent one creates none.
+         * @description Keep a changed pipeline as the next version; one that does the same makes none.
          */
         post: operations["save_pipeline_version_api_v1_pipelines__pipeline_id__versions_post"];
         delete?: never;
@@ -2526,7 +2526,7 @@ export interface paths {
         };
         /**
          * Read Recipes
-         * @description All recipes, with their knobs and presets.
+         * @description All recipes, with their parameters and presets. The deprecated `knobs` is left out, as it is large.
          */
         get: operations["read_recipes_api_v1_recipes_get"];
         put?: never;
@@ -2546,7 +2546,7 @@ export interface paths {
         };
         /**
          * Read Recipe Names
-         * @description Id, title and engine of all recipes, without their parameters.
+         * @description Id, title and engine of all recipes: a fiftieth of the catalogue.
          */
         get: operations["read_recipe_names_api_v1_recipes_names_get"];
         put?: never;
@@ -2592,7 +2592,7 @@ export interface paths {
         put?: never;
         /**
          * Add a version
-         * @description Adds a model as the next version of a name; the first version creates the name.
+         * @description A model becomes the next version of a name, which is made at its first.
          */
         post: operations["add_version_api_v1_registry_post"];
         delete?: never;
@@ -2610,7 +2610,7 @@ export interface paths {
         };
         /**
          * Read a named model
-         * @description Versions, newest first, and the aliases.
+         * @description Versions, newest first, and where aliases stand.
          */
         get: operations["read_named_model_api_v1_registry__registry_name__get"];
         put?: never;
@@ -2635,7 +2635,7 @@ export interface paths {
         get?: never;
         /**
          * Promote a version
-         * @description Point the alias at this version. With a gate: only if it is not worse than the current one.
+         * @description Let the alias stand on it. With a gate: only if it is not worse than what stands there.
          */
         put: operations["promote_version_api_v1_registry__registry_name__aliases__alias__put"];
         post?: never;
@@ -2656,7 +2656,7 @@ export interface paths {
         put?: never;
         /**
          * Roll an alias back
-         * @description To its previous version.
+         * @description To the version that it stood on before.
          */
         post: operations["roll_back_alias_api_v1_registry__registry_name__aliases__alias__rollback_post"];
         delete?: never;
@@ -2674,7 +2674,7 @@ export interface paths {
         };
         /**
          * Promotions and rollbacks, newest first
-         * @description Changes of aliases, with notes and gate results.
+         * @description Who stood where, with notes and what gates found.
          */
         get: operations["read_registry_history_api_v1_registry__registry_name__history_get"];
         put?: never;
@@ -2764,7 +2764,7 @@ export interface paths {
         put?: never;
         /**
          * Write a report again
-         * @description For a report that failed or is missing a format.
+         * @description One that has failed, or of which a format is missing.
          */
         post: operations["retry_report_api_v1_reports__report_id__retry_post"];
         delete?: never;
@@ -2808,7 +2808,7 @@ export interface paths {
         put?: never;
         /**
          * Create Dry Run
-         * @description Score probes on real rows (reference solution, empty, truncated, repeated ...) before a run.
+         * @description Score probes on real rows (reference solution, empty, cut, repeated ...) before a run does.
          */
         post: operations["create_dry_run_api_v1_rewards_dry_runs_post"];
         delete?: never;
@@ -2833,7 +2833,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Dry Run
-         * @description Delete a dry run; a running one is stopped.
+         * @description Forget a dry run, ending it where it still runs.
          */
         delete: operations["delete_dry_run_api_v1_rewards_dry_runs__dry_run_id__delete"];
         options?: never;
@@ -2852,7 +2852,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel Dry Run
-         * @description Cancel a queued or running dry run.
+         * @description End a dry run that waits or runs.
          */
         post: operations["cancel_dry_run_api_v1_rewards_dry_runs__dry_run_id__cancel_post"];
         delete?: never;
@@ -2876,7 +2876,7 @@ export interface paths {
         put?: never;
         /**
          * Create Reward File
-         * @description Upload a Python file. Its syntax is checked; it only runs sandboxed, in a job or dry run.
+         * @description Keep a Python file. Its syntax is checked; it is run only isolated, in a job or dry run.
          */
         post: operations["create_reward_file_api_v1_rewards_files_post"];
         delete?: never;
@@ -2901,12 +2901,60 @@ export interface paths {
         post?: never;
         /**
          * Delete Reward File
-         * @description Delete a file; refused while an unfinished job or dry run uses it.
+         * @description Forget a file; refused while an unfinished job or dry run scores with it.
          */
         delete: operations["delete_reward_file_api_v1_rewards_files__file_id__delete"];
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/api/v1/saved-views": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List saved views
+         * @description List the views of a page, by name; everybody sees the same ones.
+         */
+        get: operations["list_saved_views_api_v1_saved_views_get"];
+        put?: never;
+        /**
+         * Save a view
+         * @description Save a page's query string under a name.
+         */
+        post: operations["save_view_api_v1_saved_views_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/saved-views/{view_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a saved view
+         * @description Delete a view; links that were made from it still work.
+         */
+        delete: operations["delete_saved_view_api_v1_saved_views__view_id__delete"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a saved view
+         * @description Rename a view, or replace what it shows.
+         */
+        patch: operations["update_saved_view_api_v1_saved_views__view_id__patch"];
         trace?: never;
     };
     "/api/v1/sweeps": {
@@ -2924,7 +2972,7 @@ export interface paths {
         put?: never;
         /**
          * Create Sweep
-         * @description The bounds of every range are validated before anything runs; runs start within seconds.
+         * @description The values at the ends of every range are checked before anything runs; runs begin within seconds.
          */
         post: operations["create_sweep_api_v1_sweeps_post"];
         delete?: never;
@@ -2944,7 +2992,7 @@ export interface paths {
         put?: never;
         /**
          * Check Sweep
-         * @description Parse and validate a YAML text, with problems by line; nothing is created.
+         * @description What a YAML text stands for, and what is wrong with it, line by line; nothing is created.
          */
         post: operations["check_sweep_api_v1_sweeps_check_post"];
         delete?: never;
@@ -2964,7 +3012,7 @@ export interface paths {
         put?: never;
         /**
          * Preview Sweep
-         * @description Preview and validate a sweep; nothing is saved.
+         * @description What a sweep would do, and everything that is wrong with it; nothing is written.
          */
         post: operations["preview_sweep_api_v1_sweeps_preview_post"];
         delete?: never;
@@ -2989,7 +3037,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Sweep
-         * @description Refused while it is running. Its jobs are kept.
+         * @description Refused while it is under way. Its jobs stay.
          */
         delete: operations["delete_sweep_api_v1_sweeps__sweep_id__delete"];
         options?: never;
@@ -3008,7 +3056,7 @@ export interface paths {
         put?: never;
         /**
          * Resume Sweep
-         * @description Resume its stopped runs and start the next ones.
+         * @description Continue the runs that were stopped with it, and begin the next ones.
          */
         post: operations["resume_sweep_api_v1_sweeps__sweep_id__resume_post"];
         delete?: never;
@@ -3028,7 +3076,7 @@ export interface paths {
         put?: never;
         /**
          * Stop Sweep
-         * @description Start no more runs; running ones save a checkpoint and exit. It can be resumed.
+         * @description Begin no more runs; those that run save a checkpoint and leave. A resume goes on from there.
          */
         post: operations["stop_sweep_api_v1_sweeps__sweep_id__stop_post"];
         delete?: never;
@@ -3072,8 +3120,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Delete a transfer
-         * @description Also deletes an exported file; pushed files stay on the Hub.
+         * Forget a transfer
+         * @description With the file that an export has made; what was pushed stays on the hub.
          */
         delete: operations["delete_transfer_api_v1_transfers__transfer_id__delete"];
         options?: never;
@@ -3132,7 +3180,7 @@ export interface paths {
         put?: never;
         /**
          * Resume a transfer
-         * @description Resume a failed or cancelled transfer. Files already on the Hub are not sent again.
+         * @description Let one that failed or was cancelled go on. Files that the hub has are not sent again.
          */
         post: operations["resume_transfer_api_v1_transfers__transfer_id__resume_post"];
         delete?: never;
@@ -3152,13 +3200,13 @@ export interface paths {
         put?: never;
         /**
          * Create Upload
-         * @description Start an upload of ``Upload-Length`` bytes, described by ``Upload-Metadata``; returns Location.
+         * @description Begin an upload of ``Upload-Length`` bytes, described by ``Upload-Metadata``; answers with Location.
          */
         post: operations["create_upload_api_v1_uploads_post"];
         delete?: never;
         /**
          * Describe Uploads
-         * @description Supported protocol features: Tus-Version, Tus-Extension, Tus-Max-Size.
+         * @description What of the protocol is spoken here: Tus-Version, Tus-Extension, Tus-Max-Size.
          */
         options: operations["describe_uploads_api_v1_uploads_options"];
         head?: never;
@@ -3181,18 +3229,18 @@ export interface paths {
         post?: never;
         /**
          * Delete Upload
-         * @description Delete an upload and its file; refused while an import reads it.
+         * @description Forget an upload and its file; refused while an import reads it.
          */
         delete: operations["delete_upload_api_v1_uploads__upload_id__delete"];
         options?: never;
         /**
          * Locate Upload
-         * @description Number of bytes received: ``Upload-Offset``.
+         * @description How much was received: ``Upload-Offset``.
          */
         head: operations["locate_upload_api_v1_uploads__upload_id__head"];
         /**
          * Append Upload
-         * @description Upload the next chunk at ``Upload-Offset``; ``Upload-Checksum`` is verified if given.
+         * @description The next piece, at ``Upload-Offset``; with ``Upload-Checksum`` it is checked.
          */
         patch: operations["append_upload_api_v1_uploads__upload_id__patch"];
         trace?: never;
@@ -3212,7 +3260,7 @@ export interface paths {
         put?: never;
         /**
          * Vote
-         * @description Record which of two answers to the same messages is better.
+         * @description Keep which of two answers to the same messages is better.
          */
         post: operations["add_vote_api_v1_votes_post"];
         delete?: never;
@@ -3272,7 +3320,7 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Delete a vote
+         * Forget a vote
          * @description Datasets that were made from it stay.
          */
         delete: operations["delete_vote_api_v1_votes__vote_id__delete"];
@@ -3296,7 +3344,7 @@ export interface paths {
         put?: never;
         /**
          * Create Workflow
-         * @description Upload a Python file or an archive. Functions are checked; nothing is run yet.
+         * @description Keep a Python file, or the files of an uploaded archive. Functions are checked; nothing is run here.
          */
         post: operations["create_workflow_api_v1_workflows_post"];
         delete?: never;
@@ -3321,7 +3369,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Workflow
-         * @description Delete a workflow; refused while an unfinished job uses it.
+         * @description Forget a workflow; refused while an unfinished job trains with it.
          */
         delete: operations["delete_workflow_api_v1_workflows__workflow_id__delete"];
         options?: never;
@@ -3340,7 +3388,7 @@ export interface paths {
         put?: never;
         /**
          * Retry Workflow
-         * @description Retry a failed installation of requirements.
+         * @description Install requirements again that could not be installed.
          */
         post: operations["retry_workflow_api_v1_workflows__workflow_id__retry_post"];
         delete?: never;
@@ -3358,7 +3406,7 @@ export interface paths {
         };
         /**
          * Is the process alive?
-         * @description Depends on nothing but the process.
+         * @description Needs nothing but the process.
          */
         get: operations["read_health_healthz_get"];
         put?: never;
@@ -3378,7 +3426,7 @@ export interface paths {
         };
         /**
          * Read Metrics
-         * @description Metrics in Prometheus text format.
+         * @description Figures in the text format of Prometheus.
          */
         get: operations["read_metrics_metrics_get"];
         put?: never;
@@ -3397,8 +3445,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Is it ready for work?
-         * @description 503 while the database is unreachable or not migrated, or the data root is not writable.
+         * Can it do its work?
+         * @description 503 while the database is away or not migrated, or the data root cannot be written.
          */
         get: operations["read_readiness_readyz_get"];
         put?: never;
@@ -3810,7 +3858,7 @@ export interface components {
         };
         /**
          * AliasRollBack
-         * @description Move an alias back to its previous version.
+         * @description Let an alias stand where it stood before.
          */
         AliasRollBack: {
             /**
@@ -3821,31 +3869,31 @@ export interface components {
         };
         /**
          * BenchmarkEstimate
-         * @description Estimate for one benchmark and target.
+         * @description What one benchmark is expected to take for one target.
          */
         BenchmarkEstimate: {
             /**
              * Judge Cost
-             * @description Maximum cost in US dollars; null without a judge.
+             * @description US dollars at most; null where nothing is judged.
              */
             judge_cost: number | null;
             /** Label */
             label: string;
             /**
              * Measured In
-             * @description Finished evaluations that the estimate is based on.
+             * @description Finished evaluations that the figures were taken from.
              */
             measured_in: number;
             /** Output Tokens */
             output_tokens: number | null;
             /**
              * Prompt Tokens
-             * @description Null without a comparable measurement.
+             * @description Null where nothing like it was measured here.
              */
             prompt_tokens: number | null;
             /**
              * Samples
-             * @description Null for tasks with an unknown number of rows.
+             * @description Null for tasks whose rows are not known here.
              */
             samples: number | null;
             /** Seconds */
@@ -3865,7 +3913,7 @@ export interface components {
             description: components["schemas"]["Text"];
             /**
              * Group Kinds
-             * @description Score groups: level, type, subject.
+             * @description What scores are broken down by: level, type, subject.
              */
             group_kinds: string[];
             /**
@@ -3896,19 +3944,19 @@ export interface components {
             paper: string | null;
             /**
              * Revision
-             * @description Commit of the downloaded files.
+             * @description Commit of the files that are here.
              */
             revision: string | null;
             /**
              * Rows
-             * @description Rows by split: of the downloaded files, else of the catalogue.
+             * @description Rows by part: of the files here, else of the catalogue.
              */
             rows: {
                 [key: string]: number;
             };
             /**
              * Runs Code
-             * @description Runs model-generated code, which needs a sandbox.
+             * @description It runs what the model writes, which needs a sandbox.
              */
             runs_code: boolean;
             /** Sha256 */
@@ -3919,7 +3967,7 @@ export interface components {
             state: components["schemas"]["InstallState"];
             /**
              * State Reason
-             * @description Why the download failed.
+             * @description Why bringing it failed.
              */
             state_reason: string | null;
             title: components["schemas"]["Text"];
@@ -3975,7 +4023,7 @@ export interface components {
             repo_id: string;
             /**
              * Revision
-             * @description The commit to download.
+             * @description The commit that is brought.
              */
             revision: string;
         };
@@ -3989,20 +4037,20 @@ export interface components {
         };
         /**
          * BestBy
-         * @description The metric that selects the best checkpoint.
+         * @description The metric that tells which checkpoint is the best.
          */
         BestBy: {
             /** Metric */
             metric: string;
             /**
              * Mode
-             * @description Default depends on the metric; min for a loss.
+             * @description Default as suits the metric: a loss is least.
              */
             mode?: ("max" | "min") | null;
         };
         /**
          * BestByBenchmark
-         * @description The score that selects the best checkpoint.
+         * @description The score that tells which checkpoint is the best.
          */
         BestByBenchmark: {
             /** Label */
@@ -4021,31 +4069,31 @@ export interface components {
         };
         /**
          * BestCheckpoint
-         * @description What selected the best checkpoint.
+         * @description What told which checkpoint is the best.
          */
         BestCheckpoint: {
             /** Metric */
             metric: string;
             /**
              * Mode
-             * @description The metric's direction: as requested, else its default.
+             * @description The good end of the metric: as asked for, else as suits it.
              * @enum {string}
              */
             mode: "max" | "min";
             /**
              * Step
-             * @description Null if no existing checkpoint has a value.
+             * @description Null where no checkpoint that is still there has a value.
              */
             step: number | null;
         };
         /**
          * Budget
-         * @description When no more runs are started.
+         * @description When no more runs begin.
          */
         Budget: {
             /**
              * Hours
-             * @description Maximum hours. After that no run starts, queued runs are stopped, running ones finish.
+             * @description Hours under way. Then no run begins; queued ones are stopped, running ones end.
              */
             hours?: number | null;
             /**
@@ -4071,7 +4119,7 @@ export interface components {
         };
         /**
          * CardCheck
-         * @description A card to check against the current facts.
+         * @description A card to compare with what is known now.
          */
         CardCheck: {
             /**
@@ -4082,14 +4130,14 @@ export interface components {
         };
         /**
          * CardChecked
-         * @description The card is correct.
+         * @description The card is right.
          */
         CardChecked: {
             /** Model Id */
             model_id: string;
             /**
              * Statements
-             * @description Number of values compared.
+             * @description How many were compared.
              */
             statements: number;
         };
@@ -4103,7 +4151,7 @@ export interface components {
         };
         /**
          * CatalogueEntry
-         * @description A model that can be downloaded by name.
+         * @description A model that can be had by its name.
          */
         CatalogueEntry: {
             /**
@@ -4246,7 +4294,7 @@ export interface components {
         };
         /**
          * CheckpointEvaluation
-         * @description State of a checkpoint evaluation requested by its job.
+         * @description Where the measuring of a checkpoint is that its job has asked for.
          */
         CheckpointEvaluation: {
             /**
@@ -4263,7 +4311,7 @@ export interface components {
             job_state: components["schemas"]["JobState"] | null;
             /**
              * Problem
-             * @description Why some or all scores are missing.
+             * @description Why there are no scores, or not all that were asked for.
              */
             problem: string | null;
             /** @description waiting, queued (its evaluation waits or runs), recorded, failed, or skipped: too many were waiting already. */
@@ -4351,13 +4399,13 @@ export interface components {
          * @description Checkpoints, newest first.
          */
         CheckpointPage: {
-            /** @description Across all pages; null without measurements. */
+            /** @description Among those of all pages; null where nothing was measured. */
             best: components["schemas"]["BestCheckpoint"] | null;
             /** Items */
             items: components["schemas"]["CheckpointRead"][];
             /**
              * Next Cursor
-             * @description Pass as `cursor` for the next page; null at the end.
+             * @description Give as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -4383,7 +4431,7 @@ export interface components {
             evaluation: components["schemas"]["CheckpointEvaluation"] | null;
             /**
              * Has Adapter
-             * @description Contains an adapter, which can be exported on its own.
+             * @description It holds an adapter, which may be exported alone.
              */
             has_adapter: boolean;
             /**
@@ -4393,22 +4441,22 @@ export interface components {
             hf_path: string | null;
             /**
              * Is Best
-             * @description By the requested metric, else the job's, else the recipe's.
+             * @description By the metric asked for, else the job's, else the recipe's.
              */
             is_best: boolean;
             /**
              * Is Kept
-             * @description Pinned by a user.
+             * @description Pinned by a person.
              */
             is_kept: boolean;
             /**
              * Is Pruned
-             * @description Its files were removed; its metrics are kept.
+             * @description Its files were removed; its metrics are still here.
              */
             is_pruned: boolean;
             /**
              * Kept Because
-             * @description Why it is not pruned.
+             * @description Why it is not removed to make room.
              */
             kept_because: ("pinned" | "best" | "resumed" | "exporting" | "evaluating" | "model")[];
             /**
@@ -4420,7 +4468,7 @@ export interface components {
             };
             /**
              * Path
-             * @description Relative to the data root if it is inside it.
+             * @description Relative to the data root where it lies under it.
              */
             path: string;
             /** Size Bytes */
@@ -4472,18 +4520,18 @@ export interface components {
         };
         /**
          * CheckpointUpdate
-         * @description User settings of a checkpoint.
+         * @description What a person decides about a checkpoint.
          */
         CheckpointUpdate: {
             /**
              * Is Kept
-             * @description Never prune it.
+             * @description Never remove it to make room.
              */
             is_kept: boolean;
         };
         /**
          * ChoiceScorer
-         * @description The letter in the answer is that of the correct choice.
+         * @description The letter that the answer gives is that of the right choice.
          */
         ChoiceScorer: {
             /** Choices Column */
@@ -4501,7 +4549,7 @@ export interface components {
         Cluster: {
             /**
              * Members
-             * @description The surviving row first; at most twenty.
+             * @description The one that survives first; at most twenty.
              */
             members: components["schemas"]["ClusterMember"][];
             /** Number */
@@ -4566,7 +4614,7 @@ export interface components {
         };
         /**
          * ColumnChangeRead
-         * @description A column whose type changed; null if there is no such column.
+         * @description A column whose type is another; null where there is no such column.
          */
         ColumnChangeRead: {
             /** After */
@@ -4631,12 +4679,12 @@ export interface components {
             benchmark: string;
             /**
              * Difference
-             * @description b minus a.
+             * @description b less a.
              */
             difference: number;
             /**
              * Differences
-             * @description Settings that differ, so the scores are not comparable.
+             * @description Settings that differ, so that scores mean different things.
              */
             differences: string[];
             /** High */
@@ -4654,14 +4702,14 @@ export interface components {
             metric: string;
             /**
              * Obstacle
-             * @description Why they cannot be compared problem by problem.
+             * @description Why it cannot be told problem by problem.
              */
             obstacle: ("other_benchmark" | "other_metric" | "other_data" | "no_common_problems" | "samples_missing") | null;
             /** P Value */
             p_value: number | null;
             /**
              * Pairs
-             * @description Problems that both evaluations share.
+             * @description Problems that both have.
              */
             pairs: number;
             /**
@@ -4737,7 +4785,7 @@ export interface components {
         };
         /**
          * ComparedRollouts
-         * @description Sampled responses to prompts shared by all jobs.
+         * @description Sampled responses to prompts that all jobs have in common.
          */
         ComparedRollouts: {
             /** Items */
@@ -4756,7 +4804,7 @@ export interface components {
             };
             /**
              * Total
-             * @description Prompts shared by all jobs.
+             * @description Prompts that all jobs have.
              */
             total: number;
         };
@@ -4771,7 +4819,7 @@ export interface components {
             benchmarks: components["schemas"]["ComparedBenchmark"][];
             /**
              * Only A
-             * @description Labels missing in the other evaluation.
+             * @description Labels that the other has not.
              */
             only_a: string[];
             /** Only B */
@@ -4857,7 +4905,7 @@ export interface components {
         ComponentHealth: "ok" | "degraded" | "down" | "not_configured" | "unknown";
         /**
          * ComponentRead
-         * @description One part of the platform, as measured ``age_s`` ago.
+         * @description One part of the platform, as it was measured ``age_s`` ago.
          */
         ComponentRead: {
             /**
@@ -4868,7 +4916,7 @@ export interface components {
             health: components["schemas"]["ComponentHealth"];
             /**
              * Latency Ms
-             * @description How long the measurement took.
+             * @description Time that the measurement's answer took.
              */
             latency_ms?: number | null;
             /**
@@ -4883,7 +4931,7 @@ export interface components {
             name: string;
             /**
              * Services
-             * @description For the supervisor: the services that it watches on this machine.
+             * @description Of the supervisor: the services of this machine that it watches.
              * @default []
              */
             services: components["schemas"]["SupervisedService"][];
@@ -4905,7 +4953,7 @@ export interface components {
         };
         /**
          * ContainsScorer
-         * @description The answer contains the reference as a separate word.
+         * @description The answer holds the reference as a word of its own.
          */
         ContainsScorer: {
             /**
@@ -4989,20 +5037,20 @@ export interface components {
         };
         /**
          * CutValue
-         * @description A value that is truncated on a page; read the row alone or download it for the full value.
+         * @description A value of which a page shows only the beginning; asked for alone or downloaded, its row has more.
          */
         CutValue: {
             /** Column */
             column: string;
             /**
              * Row
-             * @description Index among the returned rows, from 0.
+             * @description Its place among the rows of the answer, from 0.
              */
             row: number;
         };
         /**
          * DashboardRead
-         * @description All data of the overview page.
+         * @description Everything that the overview shows.
          */
         DashboardRead: {
             /**
@@ -5014,7 +5062,7 @@ export interface components {
             components: components["schemas"]["ComponentRead"][];
             /** Dataset Count */
             dataset_count: number;
-            /** @description The worst state of all configured components. */
+            /** @description The worst of the components that are set up. */
             health: components["schemas"]["ComponentHealth"];
             /** Jobs By State */
             jobs_by_state: {
@@ -5029,7 +5077,7 @@ export interface components {
             platform: string;
             /**
              * Queue
-             * @description The first queued jobs, in launch order.
+             * @description The first that wait, in the order of launch.
              */
             queue: components["schemas"]["JobRead"][];
             /**
@@ -5059,7 +5107,7 @@ export interface components {
         };
         /**
          * DataConversion
-         * @description How the rows are converted to the recipe's training format.
+         * @description How the rows are brought into the form that the recipe trains on.
          */
         DataConversion: {
             /**
@@ -5075,12 +5123,12 @@ export interface components {
         };
         /**
          * DataFit
-         * @description Whether the dataset fits the recipe, and how to fix it if not.
+         * @description Whether the dataset suits the recipe, and what can be done where it does not.
          */
         DataFit: {
             /**
              * Columns
-             * @description The columns mapped to that format's roles.
+             * @description The columns that play the roles of that format.
              */
             columns: {
                 [key: string]: string;
@@ -5089,20 +5137,20 @@ export interface components {
             conversion: components["schemas"]["DataConversion"] | null;
             /** Fits */
             fits: boolean;
-            /** @description The detected format of the dataset. */
+            /** @description The format that the dataset was recognised as. */
             found: components["schemas"]["DataFormat"];
             /** Missing */
             missing: components["schemas"]["MissingRole"][];
             /**
              * Offers
-             * @description Other ways to read it, most likely first.
+             * @description Other ways to read it, the likeliest first.
              */
             offers: components["schemas"]["DataOffer"][];
-            /** @description The format used to read its rows. */
+            /** @description The format as which its rows would be read. */
             read_as: components["schemas"]["DataFormat"];
             /** @description Null where the file cannot be read. */
             sample: components["schemas"]["DataSample"] | null;
-            /** @description The recipe's training format. */
+            /** @description The form that the recipe trains on. */
             wanted: components["schemas"]["DataFormat"];
         };
         /**
@@ -5113,7 +5161,7 @@ export interface components {
         DataFormat: "prompt-answer" | "messages" | "preference" | "unpaired-preference" | "text" | "verl-rl" | "unknown";
         /**
          * DataLineageEdge
-         * @description An edge of the lineage.
+         * @description What went into what.
          */
         DataLineageEdge: {
             /**
@@ -5128,7 +5176,7 @@ export interface components {
         };
         /**
          * DataLineageNode
-         * @description A node in a dataset's lineage: source, version, run, job, model, evaluation or report.
+         * @description Something that a dataset is connected with: a source, version, run, job, model, evaluation, report.
          */
         DataLineageNode: {
             /**
@@ -5179,7 +5227,7 @@ export interface components {
             edges: components["schemas"]["DataLineageEdge"][];
             /**
              * Is Cut
-             * @description Truncated: there are more nodes.
+             * @description There is more than is shown.
              */
             is_cut: boolean;
             /** Nodes */
@@ -5187,7 +5235,7 @@ export interface components {
         };
         /**
          * DataOffer
-         * @description Another way to read the dataset; send both values with the job to use it.
+         * @description Another way to read the dataset; send both values with the job to take it.
          */
         DataOffer: {
             /**
@@ -5202,7 +5250,7 @@ export interface components {
         };
         /**
          * DataSample
-         * @description The first row of the dataset and its converted form. Long texts are truncated.
+         * @description The first row of the dataset, and what the trainer gets of it. Long texts are cut.
          */
         DataSample: {
             /**
@@ -5230,7 +5278,7 @@ export interface components {
         DataTaskKind: "import" | "pipeline" | "preview" | "statistics" | "diff" | "tokens" | "generate";
         /**
          * DataTaskProgress
-         * @description Progress of a task; unknown values are null.
+         * @description How far a task is; what is not known is None.
          */
         DataTaskProgress: {
             /** Counts */
@@ -5262,19 +5310,19 @@ export interface components {
         };
         /**
          * DataTaskRead
-         * @description A long-running dataset task with its progress and result.
+         * @description Long work on a dataset: how far it is, and what became of it.
          */
         DataTaskRead: {
             /**
              * Attempt
-             * @description Number of attempts by workers.
+             * @description How often a worker has taken it up.
              */
             attempt: number;
             /** Can Cancel */
             can_cancel: boolean;
             /**
              * Can Retry
-             * @description It failed or was cancelled and can be resumed.
+             * @description It failed or was cancelled, and goes on where it stopped.
              */
             can_retry: boolean;
             /**
@@ -5289,7 +5337,7 @@ export interface components {
             created_at: string;
             /**
              * Dataset
-             * @description The dataset that it reads or creates.
+             * @description The dataset that it reads or makes.
              */
             dataset: string;
             /**
@@ -5306,7 +5354,7 @@ export interface components {
             made_dataset: string | null;
             /**
              * Made Version
-             * @description The version that it created; null if rows did not change.
+             * @description The version that it made; null where rows stayed as they were.
              */
             made_version: string | null;
             progress: components["schemas"]["DataTaskProgress"];
@@ -5322,7 +5370,7 @@ export interface components {
             reason: string | null;
             /**
              * Result
-             * @description The result once it has succeeded; its fields depend on the kind.
+             * @description What it found, once it has succeeded; its fields depend on the kind.
              */
             result: {
                 [key: string]: unknown;
@@ -5338,13 +5386,13 @@ export interface components {
         };
         /**
          * DataTaskState
-         * @description State of a task.
+         * @description Where a task is in its life.
          * @enum {string}
          */
         DataTaskState: "queued" | "running" | "succeeded" | "failed" | "cancelled";
         /**
          * DatasetChange
-         * @description Changes to a dataset; its rows only change through versions.
+         * @description What to change of a dataset; its rows change by versions only.
          */
         DatasetChange: {
             /** Description */
@@ -5369,7 +5417,7 @@ export interface components {
             kind: "upload" | "path" | "hub" | "s3" | "pipeline" | "generation";
             /**
              * Name
-             * @description File name, path, Hub id, URL, or the name of the source dataset.
+             * @description File name, path, hub id, address, or the name of the dataset it was made of.
              */
             name: string;
             /**
@@ -5389,7 +5437,7 @@ export interface components {
         };
         /**
          * DatasetRead
-         * @description A dataset. Row facts are those of the tip of its branch main; empty without rows.
+         * @description A dataset. What it says of rows is that of the tip of its branch main; without rows it is empty.
          */
         DatasetRead: {
             /** Columns */
@@ -5404,14 +5452,14 @@ export interface components {
             format: components["schemas"]["DataFormat"] | null;
             /**
              * Format Columns
-             * @description Columns mapped to the format's roles, e.g. prompt: question, answer: answer.
+             * @description The columns that play the format's roles, e.g. prompt: question, answer: answer.
              */
             format_columns: {
                 [key: string]: string;
             };
             /**
              * Format Reason
-             * @description One sentence on how the format was detected.
+             * @description One sentence: what the format was recognised by.
              */
             format_reason: string | null;
             /**
@@ -5427,7 +5475,7 @@ export interface components {
             row_count: number;
             /**
              * Size Bytes
-             * @description Size of the rows as JSON, regardless of their size on disk.
+             * @description Of the rows as JSON, whatever they take on disk.
              */
             size_bytes: number;
             source: components["schemas"]["DatasetOrigin"];
@@ -5439,7 +5487,7 @@ export interface components {
                 [key: string]: number;
             };
             state: components["schemas"]["DatasetState"];
-            /** @description The task that creates its first version, until it is done. */
+            /** @description The work that makes its first version, until that is done. */
             task: components["schemas"]["DataTaskRead"] | null;
             /**
              * Updated At
@@ -5496,7 +5544,7 @@ export interface components {
         };
         /**
          * DatasetWarning
-         * @description A warning that does not prevent training.
+         * @description Something that does not stop training but is worth a look.
          */
         DatasetWarning: {
             /**
@@ -5516,7 +5564,7 @@ export interface components {
         };
         /**
          * Decoding
-         * @description How answers are generated; greedy by default.
+         * @description How answers are generated; greedy unless said otherwise.
          */
         Decoding: {
             /** Max Tokens */
@@ -5539,23 +5587,23 @@ export interface components {
         DiffCreate: {
             /**
              * After
-             * @description A version id (or its first eight digits), branch or tag.
+             * @description A version's id (its first eight digits will do), branch or tag.
              */
             after: string;
             /**
              * Before
-             * @description A version id (or its first eight digits), branch or tag.
+             * @description A version's id (its first eight digits will do), branch or tag.
              */
             before: string;
             /**
              * Key
-             * @description Key column; if given, changed rows are paired.
+             * @description Column that tells rows apart; then changed rows are paired.
              */
             key?: string | null;
         };
         /**
          * DiffRead
-         * @description The difference between two versions, once computed.
+         * @description The difference of two versions, once it was computed.
          */
         DiffRead: {
             /** After */
@@ -5578,7 +5626,7 @@ export interface components {
         };
         /**
          * DiffRow
-         * @description A changed row, before and after; null if added or removed.
+         * @description A row that differs, as it was and as it is; null where it was or is not there.
          */
         DiffRow: {
             /** After */
@@ -5618,7 +5666,7 @@ export interface components {
             checkpoint_bytes: number;
             /**
              * Checkpoints
-             * @description Total size there; null if unknown.
+             * @description That lie there together; null where that cannot be told.
              */
             checkpoints: number | null;
             /** Total Bytes */
@@ -5626,7 +5674,7 @@ export interface components {
         };
         /**
          * DocumentProblem
-         * @description A problem in a text.
+         * @description Something that is wrong with a text.
          */
         DocumentProblem: {
             /** Code */
@@ -5714,7 +5762,7 @@ export interface components {
         };
         /**
          * DryRunCreate
-         * @description Rewards to test on dataset rows before a run.
+         * @description Rewards to try on rows of a dataset before a run uses them.
          */
         DryRunCreate: {
             /**
@@ -5765,7 +5813,7 @@ export interface components {
         };
         /**
          * DryRunProgress
-         * @description Progress of the scoring.
+         * @description How far the scoring is.
          */
         DryRunProgress: {
             /**
@@ -5781,7 +5829,7 @@ export interface components {
         };
         /**
          * DryRunRead
-         * @description A dry run.
+         * @description A dry run as it stands.
          */
         DryRunRead: {
             /** Can Cancel */
@@ -5839,7 +5887,7 @@ export interface components {
         };
         /**
          * DryRunResult
-         * @description Results of the rewards on real rows.
+         * @description What the rewards did on real rows.
          */
         DryRunResult: {
             /**
@@ -5863,13 +5911,13 @@ export interface components {
         };
         /**
          * DryRunState
-         * @description State of a dry run.
+         * @description Where a dry run is in its life.
          * @enum {string}
          */
         DryRunState: "queued" | "running" | "succeeded" | "failed" | "cancelled";
         /**
          * DryRunWarning
-         * @description A problem in the scores that will hurt training.
+         * @description Something in the scores that will hurt a training run.
          */
         DryRunWarning: {
             /** Code */
@@ -5879,7 +5927,7 @@ export interface components {
         };
         /**
          * DueState
-         * @description State of a checkpoint evaluation.
+         * @description Where the measuring of a checkpoint is.
          * @enum {string}
          */
         DueState: "waiting" | "queued" | "recorded" | "failed" | "skipped";
@@ -5897,13 +5945,13 @@ export interface components {
             metric?: string | null;
             /**
              * Min Delta
-             * @description Smaller gains do not count.
+             * @description A smaller gain is none.
              * @default 0
              */
             min_delta: number;
             /**
              * Mode
-             * @description Whether higher is better.
+             * @description Whether more is better.
              * @default max
              * @enum {string}
              */
@@ -6073,7 +6121,7 @@ export interface components {
         };
         /**
          * EnvironmentCreate
-         * @description An environment to create.
+         * @description An environment to make.
          */
         EnvironmentCreate: {
             /** Kind */
@@ -6109,14 +6157,14 @@ export interface components {
         };
         /**
          * EnvironmentKind
-         * @description An environment kind: texts for the form and its parameters.
+         * @description What an environment can be made of: what the form shows, and what it can be told.
          */
         EnvironmentKind: {
             help: components["schemas"]["Text"];
             /** Name */
             name: string;
             /** Parameters */
-            parameters?: components["schemas"]["Knob"][];
+            parameters?: components["schemas"]["Parameter"][];
             /** Sources */
             sources?: {
                 [key: string]: "database" | "rows" | "file";
@@ -6125,7 +6173,7 @@ export interface components {
         };
         /**
          * EnvironmentKindList
-         * @description All environment kinds.
+         * @description All kinds of environments that can be made.
          */
         EnvironmentKindList: {
             /** Items */
@@ -6133,12 +6181,12 @@ export interface components {
         };
         /**
          * EnvironmentRead
-         * @description An environment.
+         * @description An environment as it stands.
          */
         EnvironmentRead: {
             /**
              * Attempt
-             * @description Number of attempts by workers.
+             * @description How often a worker has taken it up.
              */
             attempt: number;
             /** Can Call */
@@ -6180,17 +6228,17 @@ export interface components {
             };
             /**
              * Phase
-             * @description While it is created: writing files, or importing rows as datasets.
+             * @description While it is being made: writing its files, or taking its rows in as datasets.
              */
             phase: ("files" | "rows") | null;
             /**
              * Reason
-             * @description Why it could not be created, in one sentence.
+             * @description Why it could not be made, in one sentence.
              */
             reason: string | null;
             /**
              * Sha256
-             * @description Hash of its files: the same parameters give the same hash.
+             * @description Of its files: the same parameters give the same hash.
              */
             sha256: string | null;
             /** Size Bytes */
@@ -6202,7 +6250,7 @@ export interface components {
             tools: components["schemas"]["ToolSchema"][];
             /**
              * Used By
-             * @description Names of active jobs that use it.
+             * @description Names of what is under way in it.
              */
             used_by: string[];
         };
@@ -6214,12 +6262,12 @@ export interface components {
         EnvironmentState: "queued" | "making" | "ready" | "failed";
         /**
          * ErrorBody
-         * @description The format of every error.
+         * @description How every error looks to a client.
          */
         ErrorBody: {
             /**
              * Details
-             * @description Further details, if any.
+             * @description More, where there is more to say.
              */
             details?: unknown;
             /**
@@ -6235,7 +6283,7 @@ export interface components {
         };
         /**
          * EvaluateRead
-         * @description The request, and whether it stopped the training early.
+         * @description What was asked for, and whether it has ended the training.
          */
         EvaluateRead: {
             /**
@@ -6246,7 +6294,7 @@ export interface components {
             at_end: boolean;
             /**
              * Benchmarks
-             * @description Labels must be unique, if given.
+             * @description Each with a label of its own, if any.
              */
             benchmarks: (components["schemas"]["Gsm8kOrder"] | components["schemas"]["MathOrder"] | components["schemas"]["HumanEvalOrder"] | components["schemas"]["MmluOrder"] | components["schemas"]["CustomOrder"] | components["schemas"]["HarnessOrder"])[];
             best_by?: components["schemas"]["BestByBenchmark"] | null;
@@ -6256,7 +6304,7 @@ export interface components {
             every_minutes?: number | null;
             /**
              * Every Steps
-             * @description The first checkpoint at or after each multiple.
+             * @description The first checkpoint at or behind each multiple.
              */
             every_steps?: number | null;
             /**
@@ -6266,15 +6314,15 @@ export interface components {
             seed: number;
             /**
              * Skipped
-             * @description Checkpoints that were skipped: too many evaluations were pending when they were saved.
+             * @description Checkpoints that were not measured: too many were waiting when they were saved.
              */
             skipped: number;
-            /** @description Null unless the job was stopped early by a score. */
+            /** @description Null unless a score that no longer rose stopped the job. */
             stopped: components["schemas"]["EarlyStopped"] | null;
         };
         /**
          * EvaluateWhileTraining
-         * @description Benchmarks for evaluating a training job's checkpoints.
+         * @description Benchmarks that the saved checkpoints of a training are measured on.
          */
         EvaluateWhileTraining: {
             /**
@@ -6285,7 +6333,7 @@ export interface components {
             at_end: boolean;
             /**
              * Benchmarks
-             * @description Labels must be unique, if given.
+             * @description Each with a label of its own, if any.
              */
             benchmarks: (components["schemas"]["Gsm8kOrder"] | components["schemas"]["MathOrder"] | components["schemas"]["HumanEvalOrder"] | components["schemas"]["MmluOrder"] | components["schemas"]["CustomOrder"] | components["schemas"]["HarnessOrder"])[];
             best_by?: components["schemas"]["BestByBenchmark"] | null;
@@ -6295,7 +6343,7 @@ export interface components {
             every_minutes?: number | null;
             /**
              * Every Steps
-             * @description The first checkpoint at or after each multiple.
+             * @description The first checkpoint at or behind each multiple.
              */
             every_steps?: number | null;
             /**
@@ -6306,7 +6354,7 @@ export interface components {
         };
         /**
          * EvaluatedPair
-         * @description A job's newest evaluation on a benchmark compared with the baseline's.
+         * @description A job's newest evaluation on a benchmark beside the baseline's.
          */
         EvaluatedPair: {
             baseline: components["schemas"]["EvaluationReference"];
@@ -6321,7 +6369,7 @@ export interface components {
         EvaluationCreate: {
             /**
              * Benchmarks
-             * @description Labels must be unique, if given.
+             * @description Each with a label of its own, if any.
              */
             benchmarks: (components["schemas"]["Gsm8kOrder"] | components["schemas"]["MathOrder"] | components["schemas"]["HumanEvalOrder"] | components["schemas"]["MmluOrder"] | components["schemas"]["CustomOrder"] | components["schemas"]["HarnessOrder"])[];
             engine?: components["schemas"]["EngineSettings"];
@@ -6338,7 +6386,7 @@ export interface components {
             priority: number;
             /**
              * Seed
-             * @description Samples problems if there is a limit.
+             * @description Draws problems where there is a limit.
              * @default 0
              */
             seed: number;
@@ -6350,12 +6398,12 @@ export interface components {
         };
         /**
          * EvaluationEstimate
-         * @description Estimate for the whole plan.
+         * @description What the whole plan is expected to take.
          */
         EvaluationEstimate: {
             /**
              * Judge Cost
-             * @description Cost limit for judges in US dollars.
+             * @description US dollars that judges may cost at most.
              */
             judge_cost: number;
             /** Output Tokens */
@@ -6368,7 +6416,7 @@ export interface components {
             targets: components["schemas"]["TargetEstimate"][];
             /**
              * To Install
-             * @description Benchmarks that would be downloaded first.
+             * @description Benchmarks whose files would be brought first.
              */
             to_install: string[];
         };
@@ -6389,18 +6437,18 @@ export interface components {
         };
         /**
          * EvaluationPlan
-         * @description Targets, benchmarks and estimates.
+         * @description What would be measured, and how.
          */
         EvaluationPlan: {
             /**
              * Benchmarks
-             * @description Labels must be unique, if given.
+             * @description Each with a label of its own, if any.
              */
             benchmarks: (components["schemas"]["Gsm8kOrder"] | components["schemas"]["MathOrder"] | components["schemas"]["HumanEvalOrder"] | components["schemas"]["MmluOrder"] | components["schemas"]["CustomOrder"] | components["schemas"]["HarnessOrder"])[];
             engine?: components["schemas"]["EngineSettings"];
             /**
              * Seed
-             * @description Samples problems if there is a limit.
+             * @description Draws problems where there is a limit.
              * @default 0
              */
             seed: number;
@@ -6412,7 +6460,7 @@ export interface components {
         };
         /**
          * EvaluationRead
-         * @description An evaluation.
+         * @description An evaluation as it stands.
          */
         EvaluationRead: {
             /** Attempt */
@@ -6443,9 +6491,10 @@ export interface components {
             id: string;
             /**
              * Is Displaced
-             * @description It is preempted by training jobs and resumes afterwards.
+             * @deprecated
+             * @description Renamed to preempted.
              */
-            is_displaced: boolean;
+            readonly is_displaced?: boolean;
             /**
              * Job Id
              * @description The job that carries it out: its log, metrics and event stream.
@@ -6453,20 +6502,30 @@ export interface components {
             job_id: string;
             /**
              * Last Event Id
-             * @description Follow the job's event stream from here to miss nothing.
+             * @description Start the job's event stream behind this to miss nothing.
              */
             last_event_id: number;
             /** Name */
             name: string;
             /**
              * Partial
-             * @description Label → metric → score so far, while it runs (only when reading one evaluation).
+             * @description Label → metric → score so far, while it runs (only in the reading of one evaluation).
              */
             partial: {
                 [key: string]: {
                     [key: string]: number | null;
                 };
             };
+            /**
+             * Pending Benchmarks
+             * @description Benchmarks whose files are being brought.
+             */
+            pending_benchmarks: string[];
+            /**
+             * Preempted
+             * @description It makes room for a training and goes on afterwards.
+             */
+            preempted: boolean;
             /** Priority */
             priority: number;
             /** @description Steps are samples. */
@@ -6480,7 +6539,7 @@ export interface components {
             queued_at: string;
             /**
              * Results
-             * @description Null until it has succeeded; with groups only when reading one evaluation.
+             * @description Null until it has succeeded; with groups only in the reading of one evaluation.
              */
             results: components["schemas"]["BenchmarkResult"][] | null;
             /** Seed */
@@ -6497,9 +6556,10 @@ export interface components {
             trigger: "person" | "training";
             /**
              * Waits For
-             * @description Benchmarks that are being downloaded.
+             * @deprecated
+             * @description Renamed to pending_benchmarks.
              */
-            waits_for: string[];
+            readonly waits_for?: string[];
         };
         /**
          * EvaluationReference
@@ -6515,7 +6575,7 @@ export interface components {
         };
         /**
          * EvaluationTarget
-         * @description The target. Names are null if it was deleted.
+         * @description What is measured. Names are null where it was deleted.
          */
         EvaluationTarget: {
             job: components["schemas"]["NamedReference"] | null;
@@ -6528,7 +6588,7 @@ export interface components {
             model: components["schemas"]["NamedReference"] | null;
             /**
              * Name
-             * @description Its name when the evaluation was created.
+             * @description As it was called when the evaluation was asked for.
              */
             name: string;
             /** Step */
@@ -6592,7 +6652,7 @@ export interface components {
         };
         /**
          * ExactScorer
-         * @description The answer equals the reference, ignoring white space.
+         * @description The answer is the reference, white space aside.
          */
         ExactScorer: {
             /**
@@ -6652,7 +6712,7 @@ export interface components {
         };
         /**
          * ExportAsRead
-         * @description The request and its result.
+         * @description What was asked for, and what became of it.
          */
         ExportAsRead: {
             /**
@@ -6674,7 +6734,7 @@ export interface components {
             name: string;
             /**
              * Problem
-             * @description Why nothing was exported, or not as requested.
+             * @description Why nothing was exported, or not as asked.
              */
             problem?: string | null;
         };
@@ -6690,7 +6750,7 @@ export interface components {
             description: string;
             /**
              * Form
-             * @description merged: a full model with the adapter merged into its base; adapter: only the adapter.
+             * @description merged: a whole model, an adapter folded into its base; adapter: the adapter alone.
              * @default merged
              * @enum {string}
              */
@@ -6713,7 +6773,7 @@ export interface components {
             form: "merged" | "adapter";
             /**
              * Name
-             * @description Requested name of the model.
+             * @description Of the model, as it was asked for.
              */
             name: string;
             /** @description The job that made the checkpoint. */
@@ -6723,7 +6783,7 @@ export interface components {
         };
         /**
          * ExportSource
-         * @description Written by an export job; use ``POST /jobs/{id}/checkpoints/{step}/export`` instead.
+         * @description Written by an export job; not asked for here but with ``POST /jobs/{id}/checkpoints/{step}/export``.
          */
         ExportSource: {
             /**
@@ -6757,7 +6817,7 @@ export interface components {
             hint: components["schemas"]["Text"] | null;
             /**
              * Last Lines
-             * @description The last lines of output (only when reading one job).
+             * @description The last lines of output (only in the reading of one job).
              */
             last_lines: string[];
             /** Reason */
@@ -6765,7 +6825,7 @@ export interface components {
         };
         /**
          * FetchProgress
-         * @description Progress of a model download.
+         * @description How far the fetch of a model is.
          */
         FetchProgress: {
             /**
@@ -6776,13 +6836,13 @@ export interface components {
             stage: components["schemas"]["FetchStage"];
             /**
              * Total Bytes
-             * @description Total download size, if known.
+             * @description To download, where it is known.
              */
             total_bytes?: number | null;
         };
         /**
          * FetchStage
-         * @description Phase of a model download.
+         * @description What a worker does with a model that is fetched.
          * @enum {string}
          */
         FetchStage: "downloading" | "converting" | "inspecting";
@@ -6965,7 +7025,7 @@ export interface components {
         };
         /**
          * FunnelBarRead
-         * @description Rows left after a step; the first bar, without a step, is the input.
+         * @description Rows that are left after a step; the first bar, without a step, is the input.
          */
         FunnelBarRead: {
             /** Rows */
@@ -6986,7 +7046,7 @@ export interface components {
         };
         /**
          * GateResult
-         * @description Result of the gate.
+         * @description What the condition found.
          */
         GateResult: {
             /**
@@ -7036,13 +7096,13 @@ export interface components {
             endpoint?: string | null;
             /**
              * Max Cost
-             * @description Total cost limit in US dollars.
+             * @description US dollars that all calls may cost.
              * @default 1
              */
             max_cost: number;
             /**
              * Max Judge Cost
-             * @description Cost limit per judge in US dollars.
+             * @description US dollars that each judge may cost.
              * @default 1
              */
             max_judge_cost: number;
@@ -7057,7 +7117,7 @@ export interface components {
             name: string;
             /**
              * Output
-             * @description The generated rows become a version of the dataset, without the seed rows.
+             * @description A version of the dataset holds the rows that were written, and those alone.
              */
             output: components["schemas"]["ToVersion"] | components["schemas"]["ToDataset"];
             sampling?: components["schemas"]["Sampling"];
@@ -7086,7 +7146,7 @@ export interface components {
         GenerationEndpoint: {
             /**
              * Input Price
-             * @description US dollars per million tokens.
+             * @description US dollars for a million tokens.
              */
             input_price: number;
             /** Model */
@@ -7100,7 +7160,7 @@ export interface components {
         };
         /**
          * GenerationEndpointList
-         * @description Endpoints that can be used.
+         * @description Endpoints that may be asked.
          */
         GenerationEndpointList: {
             /** Items */
@@ -7163,7 +7223,7 @@ export interface components {
          */
         GgufCreate: {
             /**
-             * @description f16 uses 16 bits per weight, q8_0 about 8.5.
+             * @description f16 keeps 16 bits a weight, q8_0 about 8.5.
              * @default q8_0
              */
             type: components["schemas"]["GgufType"];
@@ -7192,7 +7252,7 @@ export interface components {
             name: string;
             /**
              * Node
-             * @description Host of the device if reported by a Ray node; null for this machine.
+             * @description Host of the device, where Ray's nodes told of it; null for this machine's.
              */
             node?: string | null;
             /** Power Watts */
@@ -7269,7 +7329,7 @@ export interface components {
         };
         /**
          * HeadlineMetric
-         * @description Summary of one metric of a job.
+         * @description One metric of a job in short.
          */
         HeadlineMetric: {
             /** Best */
@@ -7287,7 +7347,7 @@ export interface components {
             last_step: number;
             /**
              * Mode
-             * @description Whether higher or lower is better.
+             * @description Which end is the good one.
              * @enum {string}
              */
             mode: "max" | "min";
@@ -7312,7 +7372,7 @@ export interface components {
         };
         /**
          * HeartbeatReply
-         * @description Requests of the platform to the run.
+         * @description What the platform wants of the run.
          */
         HeartbeatReply: {
             /** Stop Requested */
@@ -7362,7 +7422,7 @@ export interface components {
         };
         /**
          * HistoryRead
-         * @description Scores of a model and its ancestors, or of a job's checkpoints; oldest first.
+         * @description Scores of a model and those it descends from, or of a job's checkpoints; oldest first.
          */
         HistoryRead: {
             /** Items */
@@ -7479,7 +7539,7 @@ export interface components {
         };
         /**
          * ImportCreate
-         * @description A dataset to import from a source.
+         * @description A dataset to make of rows that lie elsewhere.
          */
         ImportCreate: {
             /**
@@ -7489,7 +7549,7 @@ export interface components {
             description: string;
             /**
              * Mixed
-             * @description For columns that mix numbers and text: use the first type, or convert all to text.
+             * @description Of a column that mixes numbers and texts the first kind counts, or all becomes text.
              * @default quarantine
              * @enum {string}
              */
@@ -7504,7 +7564,7 @@ export interface components {
         };
         /**
          * ImportMore
-         * @description Rows for the next version of a dataset.
+         * @description Rows that make the next version of a dataset.
          */
         ImportMore: {
             /**
@@ -7682,7 +7742,7 @@ export interface components {
         };
         /**
          * JobClone
-         * @description Changes for the copy; everything else stays the same.
+         * @description What the copy shall have differently; whatever is not given stays as it was.
          */
         JobClone: {
             /** Name */
@@ -7696,7 +7756,7 @@ export interface components {
             };
             /**
              * Params
-             * @description Merged into the original's knobs.
+             * @description Merged into the original's parameters.
              */
             params?: {
                 [key: string]: unknown;
@@ -7713,12 +7773,12 @@ export interface components {
         JobComparison: {
             /**
              * Jobs
-             * @description In the requested order.
+             * @description In the order asked for.
              */
             jobs: components["schemas"]["JobRead"][];
             /**
              * Metric Keys
-             * @description Of all jobs; the most common first.
+             * @description Of all jobs; those of the most jobs first.
              */
             metric_keys: components["schemas"]["MetricChoice"][];
             /** Metrics */
@@ -7735,7 +7795,7 @@ export interface components {
             parameters: components["schemas"]["ComparedParameter"][];
             /**
              * Seed Groups
-             * @description Jobs that differ only in the seed.
+             * @description Jobs that differ in nothing but the seed.
              */
             seed_groups: string[][];
         };
@@ -7751,7 +7811,7 @@ export interface components {
             columns?: {
                 [key: string]: string;
             };
-            /** @description Format to read the rows as; default the detected one. */
+            /** @description Read the rows as this; default as they were recognised. */
             data_format?: components["schemas"]["DataFormat"] | null;
             /**
              * Dataset
@@ -7768,7 +7828,7 @@ export interface components {
              * @description Version, branch or tag; default the tip of main, as it is now.
              */
             dataset_version?: string | null;
-            /** @description Evaluate saved checkpoints on benchmarks during and after training. */
+            /** @description Measure saved checkpoints on benchmarks while it trains and at its end. */
             evaluate?: components["schemas"]["EvaluateWhileTraining"] | null;
             /** @description Export a checkpoint as a model when the job has succeeded. */
             export_as?: components["schemas"]["ExportAs"] | null;
@@ -7790,7 +7850,7 @@ export interface components {
             };
             /**
              * Params
-             * @description Knobs of the recipe.
+             * @description Parameters of the recipe.
              */
             params?: {
                 [key: string]: unknown;
@@ -7826,7 +7886,7 @@ export interface components {
             validation_columns?: {
                 [key: string]: string;
             };
-            /** @description Format of the validation rows; default as for the training dataset. */
+            /** @description Read the validation's rows as this; default as the training dataset's. */
             validation_data_format?: components["schemas"]["DataFormat"] | null;
             /**
              * Validation Dataset
@@ -7942,7 +8002,7 @@ export interface components {
         };
         /**
          * JobPipelineChecked
-         * @description The parsed text: `document` can be created; null if there are problems.
+         * @description What a text stands for: `document` can be created; it is null where there are problems.
          */
         JobPipelineChecked: {
             document: components["schemas"]["JobPipelineCreate"] | null;
@@ -7954,7 +8014,7 @@ export interface components {
         };
         /**
          * JobPipelineCreate
-         * @description Stages to run as jobs, each after the stages it needs.
+         * @description Stages to run as jobs, each when those that it needs have finished.
          */
         JobPipelineCreate: {
             /**
@@ -7968,14 +8028,14 @@ export interface components {
             stages: components["schemas"]["StageCreate"][];
             /**
              * Start
-             * @description Start immediately; otherwise it has to be started.
+             * @description Begin at once; otherwise when it is started.
              * @default true
              */
             start: boolean;
         };
         /**
          * JobPipelineRead
-         * @description A pipeline.
+         * @description A pipeline as it stands.
          */
         JobPipelineRead: {
             /** Can Delete */
@@ -8008,7 +8068,7 @@ export interface components {
         };
         /**
          * JobPipelineTemplate
-         * @description A pipeline template.
+         * @description A pipeline to begin with.
          */
         JobPipelineTemplate: {
             description: components["schemas"]["Text"];
@@ -8016,7 +8076,7 @@ export interface components {
             id: string;
             /**
              * Missing Recipes
-             * @description Missing on this platform, so the template cannot be used.
+             * @description That this platform has not; the template cannot be used.
              */
             missing_recipes?: string[];
             /** Stages */
@@ -8044,7 +8104,7 @@ export interface components {
         };
         /**
          * JobPreview
-         * @description What a launch would run, built by the same code.
+         * @description What a launch would run; the launch uses the same builder.
          */
         JobPreview: {
             /**
@@ -8059,11 +8119,11 @@ export interface components {
             config: {
                 [key: string]: unknown;
             };
-            /** @description How the dataset fits; null for an unknown recipe. */
+            /** @description How the dataset suits; null where the recipe is not known. */
             data: components["schemas"]["DataFit"] | null;
             /**
              * Derived
-             * @description Names of parameters that were derived.
+             * @description Names of the parameters that were left empty and derived.
              */
             derived: string[];
             /** Engine */
@@ -8078,7 +8138,7 @@ export interface components {
             errors: components["schemas"]["Issue"][];
             /** @description Time, start and disk; null where the request cannot run. */
             forecast: components["schemas"]["RunForecast"] | null;
-            /** @description Estimated memory of the run; null if the model's architecture is unknown. */
+            /** @description What the run is expected to need; null where the model's form is not known. */
             memory: components["schemas"]["MemoryEstimate"] | null;
             /**
              * Params
@@ -8089,17 +8149,17 @@ export interface components {
             };
             /**
              * Rewards
-             * @description What a response earns, also where plain knobs say it; empty where nothing is rewarded.
+             * @description What a response earns, also where plain parameters say it; empty where nothing is.
              */
             rewards: components["schemas"]["RewardTerm"][];
-            /** @description How the validation rows fit; null if training rows are held out. */
+            /** @description How the rows of the validation suit; null where some of the training rows are held out. */
             validation_data: components["schemas"]["DataFit"] | null;
             /** Warnings */
             warnings: components["schemas"]["Issue"][];
         };
         /**
          * JobRead
-         * @description A job.
+         * @description A job as it stands.
          */
         JobRead: {
             /**
@@ -8109,7 +8169,7 @@ export interface components {
             alarm_count: number;
             /**
              * Alarms
-             * @description Active and past alarms, active ones first (only when reading one job).
+             * @description Active and past alarms, the active ones first (only in the reading of one job).
              */
             alarms: components["schemas"]["AlarmRead"][];
             /** Attempt */
@@ -8126,7 +8186,7 @@ export interface components {
             cloned_from: string | null;
             /**
              * Columns
-             * @description Requested mapping role → column.
+             * @description Role → column, as it was asked for.
              */
             columns: {
                 [key: string]: string;
@@ -8136,7 +8196,7 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
-            /** @description Requested format of the rows, if any. */
+            /** @description What the rows are read as, where that was asked for. */
             data_format: components["schemas"]["DataFormat"] | null;
             /** @description Null for a job that does not train. */
             dataset: components["schemas"]["NamedReference"] | null;
@@ -8149,7 +8209,7 @@ export interface components {
             dataset_version: string | null;
             /**
              * Earlier Run Time S
-             * @description Total seconds of earlier attempts.
+             * @description Seconds that the attempts before this one ran.
              */
             earlier_run_time_s: number;
             /**
@@ -8157,7 +8217,7 @@ export interface components {
              * @description Seconds to the last step, at this attempt's speed so far.
              */
             eta_s: number | null;
-            /** @description Benchmarks for its saved checkpoints. */
+            /** @description What its saved checkpoints are measured on. */
             evaluate: components["schemas"]["EvaluateRead"] | null;
             /**
              * Evaluation Id
@@ -8175,7 +8235,7 @@ export interface components {
             finished_at: string | null;
             /**
              * Group
-             * @description Group of related runs, such as the seeds of one trial.
+             * @description Runs that belong together, such as the seeds of one trial.
              */
             group: string | null;
             /**
@@ -8196,12 +8256,12 @@ export interface components {
             kind: "train" | "export" | "evaluate" | "serve";
             /**
              * Last Event Id
-             * @description Start the event stream after this position to miss nothing.
+             * @description Start the event stream behind this to miss nothing.
              */
             last_event_id: number;
             /** Launched At */
             launched_at: string | null;
-            /** @description The requested metric, else its first reported headline metric (only in lists). */
+            /** @description The metric asked for, else the first headline metric that it reported (only in lists). */
             metric: components["schemas"]["HeadlineMetric"] | null;
             model: components["schemas"]["NamedReference"];
             /** Name */
@@ -8249,7 +8309,7 @@ export interface components {
             state: components["schemas"]["JobState"];
             /** Stop Requested At */
             stop_requested_at: string | null;
-            /** @description The sweep that it belongs to. */
+            /** @description The sweep that it is a run of. */
             sweep: components["schemas"]["NamedReference"] | null;
             /** Tags */
             tags: string[];
@@ -8274,7 +8334,7 @@ export interface components {
         };
         /**
          * JobResume
-         * @description Where to resume.
+         * @description Where to continue.
          */
         JobResume: {
             /**
@@ -8285,13 +8345,13 @@ export interface components {
         };
         /**
          * JobSort
-         * @description Columns to sort jobs by.
+         * @description Columns by which jobs are listed.
          * @enum {string}
          */
         JobSort: "created" | "name" | "recipe" | "model" | "dataset" | "state" | "duration" | "progress" | "starred" | "tags" | "metric_last" | "metric_best";
         /**
          * JobState
-         * @description State of a job.
+         * @description Where a job is in its life.
          *
          *     ``FAILED`` is the run's fault (its exit code says so); ``CRASHED`` is the
          *     machine's fault (killed, out of memory, node lost).
@@ -8300,14 +8360,14 @@ export interface components {
         JobState: "queued" | "launching" | "running" | "stopping" | "stopped" | "succeeded" | "failed" | "crashed";
         /**
          * JobUpdate
-         * @description Changes to a job; fields not given stay the same.
+         * @description What to change of a job; what is not given stays as it is.
          */
         JobUpdate: {
             /** Add Tags */
             add_tags?: string[];
             /**
              * Group
-             * @description Group of related runs; an empty text removes it from its group.
+             * @description Runs that belong together; an empty text takes it out of its group.
              */
             group?: string | null;
             /** Is Starred */
@@ -8328,7 +8388,7 @@ export interface components {
             remove_tags?: string[];
             /**
              * Tags
-             * @description The new tags.
+             * @description All tags from now on.
              */
             tags?: string[] | null;
         };
@@ -8373,7 +8433,7 @@ export interface components {
         };
         /**
          * JsonScorer
-         * @description The answer is JSON: it matches a schema, equals the reference, or both.
+         * @description The answer is JSON: of a schema, equal to the reference, or both.
          */
         JsonScorer: {
             /**
@@ -8461,55 +8521,8 @@ export interface components {
             threshold: number;
         };
         /**
-         * Knob
-         * @description One parameter of a recipe.
-         */
-        Knob: {
-            /**
-             * Advanced
-             * @default false
-             */
-            advanced: boolean;
-            /** Auto */
-            auto?: ("batch" | "half_batch" | "passes") | null;
-            /**
-             * Can Be Empty
-             * @default false
-             */
-            can_be_empty: boolean;
-            /** Choices */
-            choices?: string[];
-            /** Default */
-            default: number | boolean | string | null;
-            /** Engine Keys */
-            engine_keys?: string[];
-            /** Exclusive Minimum */
-            exclusive_minimum?: number | null;
-            /**
-             * Group
-             * @default run
-             * @enum {string}
-             */
-            group: "data" | "model" | "optimisation" | "algorithm" | "critic" | "rollout" | "reward" | "agent" | "run";
-            help: components["schemas"]["Text"];
-            /** Maximum */
-            maximum?: number | null;
-            /** Minimum */
-            minimum?: number | null;
-            /** Name */
-            name: string;
-            title: components["schemas"]["Text"];
-            /**
-             * Type
-             * @enum {string}
-             */
-            type: "int" | "float" | "bool" | "str" | "choice" | "rewards" | "environment" | "workflow";
-            /** Unit */
-            unit?: string | null;
-        };
-        /**
          * Latency
-         * @description Duration of scoring one response.
+         * @description How long scoring one response took.
          */
         Latency: {
             /** Max Ms */
@@ -8521,7 +8534,7 @@ export interface components {
         };
         /**
          * LeaderboardBenchmark
-         * @description A benchmark with scores and its metrics, headline first.
+         * @description A benchmark that there are scores of, and its metrics, the headline first.
          */
         LeaderboardBenchmark: {
             /** Benchmark */
@@ -8533,7 +8546,7 @@ export interface components {
         };
         /**
          * LeaderboardConfiguration
-         * @description An evaluation setup; scores of different setups are not comparable.
+         * @description A way in which a benchmark was measured; scores of different ones do not belong on one board.
          */
         LeaderboardConfiguration: {
             /** Evaluations */
@@ -8557,7 +8570,7 @@ export interface components {
         LeaderboardRead: {
             /**
              * Benchmarks
-             * @description Other metrics to rank by.
+             * @description What else could be ranked by.
              */
             benchmarks: components["schemas"]["LeaderboardBenchmark"][];
             /** Configuration */
@@ -8578,7 +8591,7 @@ export interface components {
             metric: string | null;
             /**
              * Mode
-             * @description Whether higher or lower is better.
+             * @description Which end of the metric is the good one.
              * @enum {string}
              */
             mode: "max" | "min";
@@ -8626,12 +8639,12 @@ export interface components {
         };
         /**
          * Lineage
-         * @description Where the weights come from; nulls for imported weights.
+         * @description What the weights were made from; nulls for weights that came from elsewhere.
          */
         Lineage: {
             /**
              * Ancestors
-             * @description Earlier training jobs, most recent first.
+             * @description The trainings before this one, nearest first.
              */
             ancestors?: components["schemas"]["Training"][];
             /** Dataset Id */
@@ -8647,12 +8660,12 @@ export interface components {
             dataset_split?: string | null;
             /**
              * Dataset Version
-             * @description The version that it was trained on.
+             * @description The version that it learned from.
              */
             dataset_version?: string | null;
             /**
              * Environment Id
-             * @description The environment of its agent.
+             * @description What its agent worked in.
              */
             environment_id?: string | null;
             /** Environment Name */
@@ -8690,7 +8703,7 @@ export interface components {
         };
         /**
          * LineageEdge
-         * @description An edge of the lineage.
+         * @description What went into what.
          */
         LineageEdge: {
             /**
@@ -8745,20 +8758,20 @@ export interface components {
             sha256?: string | null;
             /**
              * State
-             * @description Null for deleted objects and datasets.
+             * @description Of all that exists but datasets.
              */
             state?: string | null;
         };
         /**
          * LineageRead
-         * @description All ancestors and descendants of a model.
+         * @description Everything that a model descends from, and everything that descends from it.
          */
         LineageRead: {
             /** Edges */
             edges: components["schemas"]["LineageEdge"][];
             /**
              * Is Cut
-             * @description Truncated: there are more nodes.
+             * @description There is more than is shown.
              */
             is_cut: boolean;
             /** Model Id */
@@ -8768,7 +8781,7 @@ export interface components {
         };
         /**
          * LocalSource
-         * @description A folder in the data root, used in place; or a GGUF file, which a worker converts.
+         * @description A folder under the data root, used where it lies; or a GGUF file, which a worker converts.
          */
         LocalSource: {
             /**
@@ -8784,7 +8797,7 @@ export interface components {
         };
         /**
          * LogEvent
-         * @description Lines as printed by the process, without line endings.
+         * @description Lines as the process printed them, without their line ends.
          */
         LogEvent: {
             /**
@@ -8836,7 +8849,7 @@ export interface components {
             lines: components["schemas"]["LogLineRead"][];
             /**
              * Next After
-             * @description Pass as `after` to continue.
+             * @description Give as `after` to continue.
              */
             next_after: number;
             /** Total Lines */
@@ -8868,7 +8881,7 @@ export interface components {
         };
         /**
          * MachineHistory
-         * @description Node metrics over a time range.
+         * @description What the nodes measured in a range of time.
          */
         MachineHistory: {
             /** Nodes */
@@ -8880,7 +8893,7 @@ export interface components {
             since: string;
             /**
              * Stretch S
-             * @description Seconds per entry.
+             * @description Seconds that one entry of the columns stands for.
              */
             stretch_s: number;
             /**
@@ -8891,7 +8904,7 @@ export interface components {
         };
         /**
          * ManifestEvent
-         * @description Everything needed to reproduce the run: resolved configuration, versions, hashes, command.
+         * @description All that is needed to run this again: resolved configuration, versions, hashes, command.
          */
         ManifestEvent: {
             /**
@@ -8911,7 +8924,7 @@ export interface components {
         };
         /**
          * ManifestRead
-         * @description Everything needed to reproduce an attempt.
+         * @description All that is needed to run an attempt again.
          */
         ManifestRead: {
             /** Attempt */
@@ -8984,13 +8997,13 @@ export interface components {
             prompt_key: string;
             /**
              * Steps
-             * @description Number of steps at which it was sampled.
+             * @description At so many steps it was sampled.
              */
             steps: number;
         };
         /**
          * MatchCheck
-         * @description An answer passes if it agrees with the seed row's answer.
+         * @description An answer passes where it agrees with the seed row's own.
          */
         MatchCheck: {
             /** Column */
@@ -9201,14 +9214,14 @@ export interface components {
             key: string;
             /**
              * Non Finite
-             * @description Values at the gaps.
+             * @description What stands at the gaps.
              */
             non_finite: components["schemas"]["NonFinitePoint"][];
             /** Steps */
             steps: number[];
             /**
              * Total Points
-             * @description Number of stored points.
+             * @description Points that are stored.
              */
             total_points: number;
             /**
@@ -9241,12 +9254,12 @@ export interface components {
         };
         /**
          * MetricsRead
-         * @description Metric curves of a job.
+         * @description Curves of a job.
          */
         MetricsRead: {
             /**
              * Last Event Id
-             * @description Stream events after this position to continue the curves.
+             * @description Stream events behind this to continue the curves.
              */
             last_event_id: number;
             /** Series */
@@ -9273,12 +9286,12 @@ export interface components {
         };
         /**
          * MissingRole
-         * @description A role without a column.
+         * @description A part that no column plays.
          */
         MissingRole: {
             /**
              * Looked For
-             * @description Columns that would match it.
+             * @description Columns that would have played it.
              */
             looked_for: string[];
             reason: components["schemas"]["Text"];
@@ -9378,7 +9391,7 @@ export interface components {
         };
         /**
          * ModelRead
-         * @description A registered model. Facts about the weights are null until they are downloaded.
+         * @description A registered model. Facts about the weights are null until they are here.
          */
         ModelRead: {
             /** Architecture */
@@ -9414,7 +9427,7 @@ export interface components {
              * @description Folder, relative to the data root.
              */
             path: string | null;
-            /** @description While it is downloaded. */
+            /** @description While it is fetched. */
             progress: components["schemas"]["FetchProgress"] | null;
             /**
              * Revision
@@ -9435,7 +9448,7 @@ export interface components {
             state: components["schemas"]["ModelState"];
             /**
              * State Reason
-             * @description Why the download failed.
+             * @description Why fetching failed.
              */
             state_reason: string | null;
             /** Vocabulary Size */
@@ -9445,7 +9458,7 @@ export interface components {
         };
         /**
          * ModelState
-         * @description State of the weights.
+         * @description Whether the weights are here.
          * @enum {string}
          */
         ModelState: "pending" | "fetching" | "ready" | "failed";
@@ -9464,7 +9477,7 @@ export interface components {
         };
         /**
          * ModelWarning
-         * @description A limitation of the model.
+         * @description Something that limits what the model can be used for.
          */
         ModelWarning: {
             /**
@@ -9644,7 +9657,7 @@ export interface components {
             metric?: string | null;
             /**
              * Mode
-             * @description Default depends on the metric; min for a loss.
+             * @description Default as suits the metric: a loss is least.
              */
             mode?: ("max" | "min") | null;
             /**
@@ -9676,7 +9689,7 @@ export interface components {
         };
         /**
          * OperatorList
-         * @description All operators, in typical order of use.
+         * @description Every operator, in the order in which a person would use them.
          */
         OperatorList: {
             /** Items */
@@ -9697,7 +9710,7 @@ export interface components {
             id: string;
             /**
              * Needs All Rows
-             * @description It needs all rows to decide on one; a preview only sees the sample.
+             * @description It decides on a row by all rows: a preview sees the sample alone.
              */
             needs_all_rows: boolean;
             /**
@@ -9788,7 +9801,7 @@ export interface components {
             items: components["schemas"]["DataTaskRead"][];
             /**
              * Next Cursor
-             * @description Pass as `cursor` for the next page; null at the end.
+             * @description Give as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -9798,7 +9811,7 @@ export interface components {
             items: components["schemas"]["DatasetRead"][];
             /**
              * Next Cursor
-             * @description Pass as `cursor` for the next page; null at the end.
+             * @description Give as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -9808,7 +9821,7 @@ export interface components {
             items: components["schemas"]["DryRunRead"][];
             /**
              * Next Cursor
-             * @description Pass as `cursor` for the next page; null at the end.
+             * @description Give as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -9818,7 +9831,7 @@ export interface components {
             items: components["schemas"]["EndpointRead"][];
             /**
              * Next Cursor
-             * @description Pass as `cursor` for the next page; null at the end.
+             * @description Give as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -9828,7 +9841,7 @@ export interface components {
             items: components["schemas"]["EnvironmentRead"][];
             /**
              * Next Cursor
-             * @description Pass as `cursor` for the next page; null at the end.
+             * @description Give as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -9838,7 +9851,7 @@ export interface components {
             items: components["schemas"]["EvaluationRead"][];
             /**
              * Next Cursor
-             * @description Pass as `cursor` for the next page; null at the end.
+             * @description Give as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -9848,7 +9861,7 @@ export interface components {
             items: components["schemas"]["JobPipelineRead"][];
             /**
              * Next Cursor
-             * @description Pass as `cursor` for the next page; null at the end.
+             * @description Give as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -9858,7 +9871,7 @@ export interface components {
             items: components["schemas"]["JobRead"][];
             /**
              * Next Cursor
-             * @description Pass as `cursor` for the next page; null at the end.
+             * @description Give as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -9868,7 +9881,7 @@ export interface components {
             items: components["schemas"]["ModelRead"][];
             /**
              * Next Cursor
-             * @description Pass as `cursor` for the next page; null at the end.
+             * @description Give as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -9878,7 +9891,7 @@ export interface components {
             items: components["schemas"]["PipelineRead"][];
             /**
              * Next Cursor
-             * @description Pass as `cursor` for the next page; null at the end.
+             * @description Give as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -9888,7 +9901,7 @@ export interface components {
             items: components["schemas"]["ReportRead"][];
             /**
              * Next Cursor
-             * @description Pass as `cursor` for the next page; null at the end.
+             * @description Give as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -9898,7 +9911,7 @@ export interface components {
             items: components["schemas"]["RewardFileRead"][];
             /**
              * Next Cursor
-             * @description Pass as `cursor` for the next page; null at the end.
+             * @description Give as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -9908,7 +9921,7 @@ export interface components {
             items: components["schemas"]["RunRead"][];
             /**
              * Next Cursor
-             * @description Pass as `cursor` for the next page; null at the end.
+             * @description Give as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -9918,7 +9931,7 @@ export interface components {
             items: components["schemas"]["SweepSummary"][];
             /**
              * Next Cursor
-             * @description Pass as `cursor` for the next page; null at the end.
+             * @description Give as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -9928,7 +9941,7 @@ export interface components {
             items: components["schemas"]["TransferRead"][];
             /**
              * Next Cursor
-             * @description Pass as `cursor` for the next page; null at the end.
+             * @description Give as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -9938,7 +9951,7 @@ export interface components {
             items: components["schemas"]["VersionRead"][];
             /**
              * Next Cursor
-             * @description Pass as `cursor` for the next page; null at the end.
+             * @description Give as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -9948,7 +9961,7 @@ export interface components {
             items: components["schemas"]["VoteRead"][];
             /**
              * Next Cursor
-             * @description Pass as `cursor` for the next page; null at the end.
+             * @description Give as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -9958,7 +9971,7 @@ export interface components {
             items: components["schemas"]["WorkflowListed"][];
             /**
              * Next Cursor
-             * @description Pass as `cursor` for the next page; null at the end.
+             * @description Give as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -9975,13 +9988,60 @@ export interface components {
             year: number;
         };
         /**
+         * Parameter
+         * @description One parameter that a person may turn.
+         */
+        Parameter: {
+            /**
+             * Advanced
+             * @default false
+             */
+            advanced: boolean;
+            /** Auto */
+            auto?: ("batch" | "half_batch" | "passes") | null;
+            /**
+             * Can Be Empty
+             * @default false
+             */
+            can_be_empty: boolean;
+            /** Choices */
+            choices?: string[];
+            /** Default */
+            default: number | boolean | string | null;
+            /** Engine Keys */
+            engine_keys?: string[];
+            /** Exclusive Minimum */
+            exclusive_minimum?: number | null;
+            /**
+             * Group
+             * @default run
+             * @enum {string}
+             */
+            group: "data" | "model" | "optimisation" | "algorithm" | "critic" | "rollout" | "reward" | "agent" | "run";
+            help: components["schemas"]["Text"];
+            /** Maximum */
+            maximum?: number | null;
+            /** Minimum */
+            minimum?: number | null;
+            /** Name */
+            name: string;
+            title: components["schemas"]["Text"];
+            /**
+             * Type
+             * @enum {string}
+             */
+            type: "int" | "float" | "bool" | "str" | "choice" | "rewards" | "environment" | "workflow";
+            /** Unit */
+            unit?: string | null;
+        };
+        /**
          * ParameterImportance
-         * @description Importance of a parameter for the objective.
+         * @description How much of the difference between runs a parameter accounts for.
          */
         ParameterImportance: {
             /**
              * Correlation
-             * @description Spearman correlation, for numeric parameters.
+             * @description Spearman's, of a number: above 0, more of it is more.
              */
             correlation: number | null;
             /**
@@ -9991,7 +10051,7 @@ export interface components {
             importance: number;
             /**
              * P Value
-             * @description p-value from random permutations of the runs.
+             * @description Share of random orders of the runs that look as important.
              */
             p_value: number;
             /** Parameter */
@@ -9999,7 +10059,7 @@ export interface components {
         };
         /**
          * PathSource
-         * @description A file or folder in the data root, read in place.
+         * @description A file or folder under the data root, read where it lies.
          */
         PathSource: {
             /**
@@ -10015,7 +10075,7 @@ export interface components {
         };
         /**
          * Pipeline
-         * @description Steps applied to rows, in order.
+         * @description What is to be done to some rows, in order.
          */
         Pipeline: {
             /** Columns */
@@ -10068,7 +10128,7 @@ export interface components {
         };
         /**
          * PipelineChecked
-         * @description Problems of a pipeline; ``pipeline`` and ``yaml`` are null if it cannot be parsed.
+         * @description What is wrong with a pipeline; ``pipeline`` and ``yaml`` are null where it cannot even be read.
          */
         PipelineChecked: {
             /** Hash */
@@ -10084,7 +10144,7 @@ export interface components {
         };
         /**
          * PipelineProblemRead
-         * @description A problem in a pipeline.
+         * @description Something in a pipeline that has to change.
          */
         PipelineProblemRead: {
             /** Code */
@@ -10138,7 +10198,7 @@ export interface components {
         };
         /**
          * PipelineSave
-         * @description A pipeline to save.
+         * @description A pipeline to keep.
          */
         PipelineSave: {
             /**
@@ -10150,7 +10210,7 @@ export interface components {
         };
         /**
          * PipelineState
-         * @description State of a pipeline.
+         * @description Where a pipeline is, all in all.
          * @enum {string}
          */
         PipelineState: "idle" | "running" | "stopping" | "succeeded" | "failed" | "stopped";
@@ -10182,7 +10242,7 @@ export interface components {
         };
         /**
          * Preset
-         * @description Knob values and engine overrides that suit one size of machine.
+         * @description Parameter values and engine overrides that suit one size of machine.
          */
         Preset: {
             /** Gpus */
@@ -10216,12 +10276,12 @@ export interface components {
         };
         /**
          * PreviewCreate
-         * @description A pipeline to preview on a few rows; nothing is saved.
+         * @description A pipeline to try on a few rows; nothing is kept.
          */
         PreviewCreate: {
             /**
              * At Random
-             * @description Sample rows randomly instead of taking the first.
+             * @description Draw rows by the seed instead of taking the first.
              * @default false
              */
             at_random: boolean;
@@ -10234,7 +10294,7 @@ export interface components {
             judges?: string[];
             /**
              * Max Judge Cost
-             * @description Cost limit per judge in US dollars.
+             * @description US dollars that each judge may cost.
              * @default 1
              */
             max_judge_cost: number;
@@ -10299,7 +10359,7 @@ export interface components {
         };
         /**
          * Probe
-         * @description A probe: text scored instead of a model's response.
+         * @description What is scored instead of a model's response.
          * @enum {string}
          */
         Probe: "gold" | "answer" | "empty" | "truncated" | "repeated" | "format_only" | "wrong" | "rollouts";
@@ -10347,12 +10407,12 @@ export interface components {
             at: string[];
             /**
              * Growth Bytes
-             * @description Median of the last third of the range minus that of the first; null below six samples.
+             * @description Median of the last third of the range less that of the first; null below six samples.
              */
             growth_bytes: number | null;
             /**
              * Is Alive
-             * @description Whether it existed at the node's last check.
+             * @description Whether it was there in the node's last look at processes.
              */
             is_alive: boolean;
             /**
@@ -10362,7 +10422,7 @@ export interface components {
             is_growing: boolean;
             /**
              * Job Id
-             * @description Its job, if its command line shows it.
+             * @description The job that it works for, where its command line says so.
              */
             job_id: string | null;
             /**
@@ -10391,7 +10451,7 @@ export interface components {
         };
         /**
          * Progress
-         * @description Progress of a job.
+         * @description How far a job is.
          */
         Progress: {
             /**
@@ -10411,7 +10471,7 @@ export interface components {
         };
         /**
          * ProgressEvent
-         * @description Progress of the run; ``phase`` is shown until the first step.
+         * @description How far the run is; ``phase`` is shown until the first step.
          */
         ProgressEvent: {
             /**
@@ -10439,7 +10499,7 @@ export interface components {
         };
         /**
          * ProgressMade
-         * @description Progress of the run.
+         * @description How far the run is.
          */
         ProgressMade: {
             /** Eta S */
@@ -10453,7 +10513,7 @@ export interface components {
         };
         /**
          * PromotionCreate
-         * @description Point an alias at a version.
+         * @description Let an alias stand on a version.
          */
         PromotionCreate: {
             gate?: components["schemas"]["Gate"] | null;
@@ -10568,7 +10628,7 @@ export interface components {
             items: components["schemas"]["RolloutRead"][];
             /**
              * Next Cursor
-             * @description Pass as `cursor` for the next page; null at the end.
+             * @description Give as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
             /** Prompt Key */
@@ -10635,7 +10695,7 @@ export interface components {
         };
         /**
          * QuarantineRead
-         * @description A page of rows rejected by imports.
+         * @description A window of the rows that imports did not take.
          */
         QuarantineRead: {
             /** Offset */
@@ -10654,7 +10714,7 @@ export interface components {
         };
         /**
          * QuarantinedRow
-         * @description A rejected row.
+         * @description A row that was not taken.
          */
         QuarantinedRow: {
             /** Code */
@@ -10665,7 +10725,7 @@ export interface components {
             line: number | null;
             /**
              * Raw
-             * @description The beginning of its content.
+             * @description The beginning of what stood there.
              */
             raw: string | null;
             /** Reason */
@@ -10741,13 +10801,24 @@ export interface components {
              * @default false
              */
             is_experimental: boolean;
-            /** Knobs */
-            knobs: components["schemas"]["Knob"][];
+            /**
+             * Knobs
+             * @deprecated
+             * @description Renamed to parameters.
+             */
+            readonly knobs?: components["schemas"]["Parameter"][];
             paper?: components["schemas"]["Paper"] | null;
+            /** Parameters */
+            parameters: components["schemas"]["Parameter"][];
             /** Presets */
             presets: components["schemas"]["Preset"][];
+            row_format: components["schemas"]["DataFormat"];
             title: components["schemas"]["Text"];
-            trains_on: components["schemas"]["DataFormat"];
+            /**
+             * @deprecated
+             * @description Renamed to row_format.
+             */
+            readonly trains_on?: components["schemas"]["DataFormat"];
         };
         /**
          * RecipeList
@@ -10788,7 +10859,7 @@ export interface components {
             name: string;
             /**
              * Version
-             * @description A version id (or its first eight digits), branch or tag.
+             * @description A version's id (its first eight digits will do), branch or tag.
              */
             version: string;
         };
@@ -10908,7 +10979,7 @@ export interface components {
         };
         /**
          * ReportCreate
-         * @description Create a report on evaluations.
+         * @description Write evaluations down.
          */
         ReportCreate: {
             /**
@@ -10955,7 +11026,7 @@ export interface components {
         };
         /**
          * ReportProblem
-         * @description A format that could not be created; the others are available.
+         * @description A format that could not be made; the others stand.
          */
         ReportProblem: {
             /**
@@ -10973,7 +11044,7 @@ export interface components {
         };
         /**
          * ReportRead
-         * @description A report.
+         * @description A report as it stands.
          */
         ReportRead: {
             /** Can Retry */
@@ -11017,13 +11088,13 @@ export interface components {
         };
         /**
          * ReportState
-         * @description State of the files.
+         * @description How far the files are.
          * @enum {string}
          */
         ReportState: "pending" | "writing" | "ready" | "failed";
         /**
          * Resources
-         * @description Resources of a job while it runs.
+         * @description What a job occupies while it runs.
          */
         Resources: {
             /**
@@ -11099,7 +11170,7 @@ export interface components {
         RewardFileCreate: {
             /**
              * Code
-             * @description Syntax is checked on upload; it only runs sandboxed, in a job or dry run.
+             * @description Checked for syntax here; run only in the sandbox of a job or dry run.
              */
             code: string;
             /** Name */
@@ -11147,7 +11218,7 @@ export interface components {
         };
         /**
          * RewardKind
-         * @description One reward for mixtures: texts for the form and its options.
+         * @description One reward that may stand in a mixture: what the form shows and what its options are.
          */
         RewardKind: {
             help: components["schemas"]["Text"];
@@ -11179,7 +11250,7 @@ export interface components {
         };
         /**
          * RewardKindList
-         * @description All rewards for mixtures.
+         * @description All rewards that a mixture may be made of.
          */
         RewardKindList: {
             /** Items */
@@ -11263,7 +11334,7 @@ export interface components {
         };
         /**
          * RollBack
-         * @description A version to restore on a branch; later versions stay in the history.
+         * @description A version whose rows are to be those of a branch again; what lies between stays in the history.
          */
         RollBack: {
             /**
@@ -11279,7 +11350,7 @@ export interface components {
             message: string;
             /**
              * Version
-             * @description A version id (or its first eight digits), branch or tag.
+             * @description A version's id (its first eight digits will do), branch or tag.
              */
             version: string;
         };
@@ -11339,7 +11410,7 @@ export interface components {
         RolloutGroupRead: {
             /**
              * Correct
-             * @description Correct responses; null if the rewards do not report it.
+             * @description Right responses; null where the rewards do not say.
              */
             correct: number | null;
             /** Count */
@@ -11359,7 +11430,7 @@ export interface components {
             mean: number | null;
             /**
              * Messages
-             * @description The prompt as a conversation; null if the run did not report it.
+             * @description The prompt as a conversation; null where the run did not say so.
              */
             messages: components["schemas"]["PromptMessageRead"][] | null;
             /**
@@ -11379,12 +11450,12 @@ export interface components {
         RolloutGroupTotals: {
             /**
              * All Correct
-             * @description Of the uniform ones; null if the rewards do not report it.
+             * @description Of the uniform ones; null where the rewards do not say.
              */
             all_correct: number | null;
             /**
              * All Wrong
-             * @description Of the uniform ones; null if the rewards do not report it.
+             * @description Of the uniform ones; null where the rewards do not say.
              */
             all_wrong: number | null;
             /** Groups */
@@ -11396,7 +11467,7 @@ export interface components {
             tokens: number;
             /**
              * Uniform
-             * @description Group-relative advantages are zero for these.
+             * @description A group-relative advantage learns nothing from these.
              */
             uniform: number;
             /**
@@ -11407,7 +11478,7 @@ export interface components {
         };
         /**
          * RolloutOrder
-         * @description Order of prompts; responses stay in sampling order.
+         * @description In which order prompts stand, each with its responses as they came.
          * @enum {string}
          */
         RolloutOrder: "sampled" | "worst" | "best" | "spread";
@@ -11425,7 +11496,7 @@ export interface components {
             items: components["schemas"]["RolloutRead"][];
             /**
              * Next Cursor
-             * @description Pass as `cursor` for the next page; null at the end.
+             * @description Give as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
             /**
@@ -11464,7 +11535,7 @@ export interface components {
             is_truncated: boolean;
             /**
              * Number
-             * @description Index in sampling order within its step, from 1.
+             * @description Place among the responses of its step as they were sampled, from 1.
              */
             number: number;
             /** Prompt */
@@ -11541,7 +11612,7 @@ export interface components {
             step: number;
             /**
              * Stop Reasons
-             * @description Episode counts by stop reason, most frequent first.
+             * @description How many of the step's episodes ended why, the most frequent first.
              */
             stop_reasons: {
                 [key: string]: number;
@@ -11554,7 +11625,7 @@ export interface components {
          * @description What was measured of one response's tokens.
          */
         RolloutTokensRead: {
-            /** @description Null if nothing was kept for this response. */
+            /** @description Null where nothing was kept of this response. */
             trace: components["schemas"]["TokenTraceRead"] | null;
         };
         /**
@@ -11607,7 +11678,7 @@ export interface components {
             conditions?: components["schemas"]["Condition"][];
             /**
              * Cursor
-             * @description Position to continue from.
+             * @description Position to go on from.
              * @default 0
              */
             cursor: number;
@@ -11632,7 +11703,7 @@ export interface components {
             dataset: string;
             /**
              * Executor
-             * @description ray: shards are processed by the whole cluster.
+             * @description ray: shards are worked on by the whole cluster.
              * @default processes
              * @enum {string}
              */
@@ -11644,7 +11715,7 @@ export interface components {
             judges?: string[];
             /**
              * Max Judge Cost
-             * @description Cost limit per judge in US dollars.
+             * @description US dollars that each judge may cost.
              * @default 1
              */
             max_judge_cost: number;
@@ -11697,12 +11768,12 @@ export interface components {
         };
         /**
          * RunEvaluations
-         * @description A job's evaluations compared with the baseline's.
+         * @description A job's evaluations beside those of the baseline.
          */
         RunEvaluations: {
             /**
              * Benchmarks
-             * @description Empty if they share no benchmark.
+             * @description Empty where they share no benchmark.
              */
             benchmarks: components["schemas"]["EvaluatedPair"][];
             /** Job Id */
@@ -11710,14 +11781,14 @@ export interface components {
         };
         /**
          * RunForecast
-         * @description Estimates before a launch.
+         * @description Told before a launch.
          */
         RunForecast: {
             disk: components["schemas"]["DiskForecast"] | null;
             start: components["schemas"]["StartForecast"];
             /** Steps */
             steps: number | null;
-            /** @description Null without a comparable run. */
+            /** @description Null: no run that was alike has been measured. */
             time: components["schemas"]["TimeForecast"] | null;
         };
         /**
@@ -11767,13 +11838,13 @@ export interface components {
         };
         /**
          * RunState
-         * @description State of a run: that of its job, or an end state of the sweep.
+         * @description Where a run stands: as its job, or one of the ends that only a sweep knows.
          * @enum {string}
          */
         RunState: "queued" | "running" | "stopped" | "succeeded" | "failed" | "pruned" | "refused" | "deleted";
         /**
          * RunStepRead
-         * @description Result of a step, and which details are available.
+         * @description What a step did, and what of it can be looked at.
          */
         RunStepRead: {
             /**
@@ -11905,7 +11976,7 @@ export interface components {
         };
         /**
          * SampleChanges
-         * @description Filter by difference from another evaluation.
+         * @description How samples differ from those of another evaluation.
          */
         SampleChanges: {
             /** Better */
@@ -11916,7 +11987,7 @@ export interface components {
             only_there: number;
             /**
              * Otherwise
-             * @description Same score, but different verdict or answer.
+             * @description As good, with another verdict or answer.
              */
             otherwise: number;
             /** Same */
@@ -11926,7 +11997,7 @@ export interface components {
         };
         /**
          * SamplePage
-         * @description Samples of a benchmark, in sampling order of the problems.
+         * @description Some samples of a benchmark, in the order in which problems were drawn.
          */
         SamplePage: {
             /** @description Null where there is nothing to compare with. */
@@ -11935,7 +12006,7 @@ export interface components {
             counts: components["schemas"]["VerdictCounts"];
             /**
              * Fitting
-             * @description Samples that match the filters, ignoring the search.
+             * @description Samples that fit the filters, the search aside.
              */
             fitting: number;
             /**
@@ -11953,7 +12024,7 @@ export interface components {
             label: string;
             /**
              * Next Cursor
-             * @description Pass as `cursor` for the next page; null at the end. A search may return short pages.
+             * @description Give as `cursor` to go on; null at the end. A search may hand one out with few items.
              */
             next_cursor: string | null;
         };
@@ -11968,7 +12039,7 @@ export interface components {
         };
         /**
          * Sampling
-         * @description Sampling settings.
+         * @description How the model draws what it says.
          */
         Sampling: {
             /**
@@ -11986,6 +12057,77 @@ export interface components {
              * @default 1
              */
             top_p: number;
+        };
+        /**
+         * SavedViewCreate
+         * @description A view to save.
+         */
+        SavedViewCreate: {
+            /** Name */
+            name: string;
+            page: components["schemas"]["SavedViewPage"];
+            /**
+             * Query
+             * @description The page's query string, percent-encoded, without `?`.
+             */
+            query: string;
+            /**
+             * Scope
+             * @description For charts: the recipe whose runs the view is for.
+             * @default
+             */
+            scope: string;
+        };
+        /**
+         * SavedViewList
+         * @description The views of a page, by name.
+         */
+        SavedViewList: {
+            /** Items */
+            items: components["schemas"]["SavedViewRead"][];
+        };
+        /**
+         * SavedViewPage
+         * @description Pages whose views can be saved.
+         * @enum {string}
+         */
+        SavedViewPage: "jobs" | "charts";
+        /**
+         * SavedViewRead
+         * @description A saved view.
+         */
+        SavedViewRead: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Created By */
+            created_by: string;
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            page: components["schemas"]["SavedViewPage"];
+            /** Query */
+            query: string;
+            /** Scope */
+            scope: string;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            updated_at: string;
+        };
+        /**
+         * SavedViewUpdate
+         * @description What changes of a saved view; fields that are left out stay.
+         */
+        SavedViewUpdate: {
+            /** Name */
+            name?: string | null;
+            /** Query */
+            query?: string | null;
         };
         /**
          * Score
@@ -12033,7 +12175,7 @@ export interface components {
         };
         /**
          * ScoredExample
-         * @description A response and its reward.
+         * @description A response and what it earned.
          */
         ScoredExample: {
             /** Answer */
@@ -12066,7 +12208,7 @@ export interface components {
         };
         /**
          * ScoringError
-         * @description A response on which a reward failed; it scores 0 there.
+         * @description A response for which a term raised; it scores 0 there.
          */
         ScoringError: {
             /** Message */
@@ -12108,7 +12250,7 @@ export interface components {
         };
         /**
          * SelfInstruct
-         * @description New instructions in the style of the seed rows, each with an answer.
+         * @description New instructions in the manner of the seed rows, each with an answer.
          */
         SelfInstruct: {
             /**
@@ -12127,10 +12269,10 @@ export interface components {
              */
             made_examples: number;
             /**
-             * Most Similar
+             * Max Rouge L
              * @default 0.7
              */
-            most_similar: number;
+            max_rouge_l: number;
             /**
              * Patience
              * @default 24
@@ -12252,7 +12394,7 @@ export interface components {
             model: components["schemas"]["StageModel"];
             /**
              * Needs
-             * @description Stages that must finish first; the stage that provides the model is always included.
+             * @description Stages that have to finish first; the one that the model comes from always has to.
              */
             needs?: string[];
             /**
@@ -12264,7 +12406,7 @@ export interface components {
             };
             /**
              * Params
-             * @description Knobs of the recipe.
+             * @description Parameters of the recipe.
              */
             params?: {
                 [key: string]: unknown;
@@ -12320,7 +12462,7 @@ export interface components {
         };
         /**
          * StageModel
-         * @description The model that a stage starts from: a registered one, or the output of another stage.
+         * @description The model that a stage starts from: one that is registered, or what another stage made.
          */
         StageModel: {
             /**
@@ -12336,7 +12478,7 @@ export interface components {
         };
         /**
          * StageRead
-         * @description A stage.
+         * @description A stage as it stands.
          */
         StageRead: {
             /** Can Rerun */
@@ -12364,7 +12506,7 @@ export interface components {
              * @enum {string}
              */
             kind: "train" | "evaluate";
-            /** @description The resulting model. */
+            /** @description The model that came of it. */
             model: components["schemas"]["NamedReference"] | null;
             /**
              * Needs
@@ -12375,9 +12517,9 @@ export interface components {
             reason: string | null;
             /** Recipe */
             recipe: string | null;
-            /** @description As requested. */
+            /** @description As it was asked for. */
             request: components["schemas"]["StageCreate"];
-            /** @description For a skipped stage: the pipeline that already ran it. */
+            /** @description Of a skipped stage: the pipeline in which the same was done. */
             reused_from: components["schemas"]["NamedReference"] | null;
             /** Started At */
             started_at: string | null;
@@ -12387,25 +12529,25 @@ export interface components {
         };
         /**
          * StageState
-         * @description State of a stage.
+         * @description Where a stage is.
          * @enum {string}
          */
         StageState: "waiting" | "running" | "succeeded" | "failed" | "stopped" | "skipped" | "blocked";
         /**
          * StartForecast
-         * @description Estimated start of a launch.
+         * @description When a launch would begin.
          */
         StartForecast: {
             /** Jobs Ahead */
             jobs_ahead: number;
             /**
              * Seconds
-             * @description 0: immediately; null if a job ahead has no estimate.
+             * @description 0: at once; null where a job ahead cannot be told.
              */
             seconds: number | null;
             /**
              * Unknown
-             * @description Name of the job without an estimate.
+             * @description Name of the job whose end cannot be told.
              */
             unknown?: string | null;
         };
@@ -12474,7 +12616,7 @@ export interface components {
             model: string | null;
             /** @description Null until they were computed. */
             statistics: components["schemas"]["Statistics"] | null;
-            /** @description The most recent computation. */
+            /** @description The newest computation that was asked for. */
             task: components["schemas"]["DataTaskRead"] | null;
             /** Version */
             version: string;
@@ -12599,7 +12741,7 @@ export interface components {
         };
         /**
          * StreamReset
-         * @description The requested position does not exist: reload everything and continue from here.
+         * @description The position asked for does not exist: read everything again and go on from here.
          */
         StreamReset: {
             /**
@@ -12662,7 +12804,7 @@ export interface components {
         };
         /**
          * SweepChecked
-         * @description The parsed text: `document` can be created; null if there are problems.
+         * @description What a text stands for: `document` can be created; it is null where there are problems.
          */
         SweepChecked: {
             document: components["schemas"]["SweepCreate"] | null;
@@ -12671,7 +12813,7 @@ export interface components {
         };
         /**
          * SweepCreate
-         * @description A training job and its search space.
+         * @description A training, and what varies in it.
          */
         SweepCreate: {
             budget?: components["schemas"]["Budget"];
@@ -12702,7 +12844,7 @@ export interface components {
         };
         /**
          * SweepIssue
-         * @description An error or warning.
+         * @description Something that is wrong, or worth a warning.
          */
         SweepIssue: {
             /** Code */
@@ -12717,7 +12859,7 @@ export interface components {
         };
         /**
          * SweepPreview
-         * @description Preview of a sweep; nothing is saved.
+         * @description What a sweep would do; nothing is written.
          */
         SweepPreview: {
             /** Errors */
@@ -12734,7 +12876,7 @@ export interface components {
             parallel: number;
             /**
              * Runs
-             * @description Total runs; null if there are errors.
+             * @description Runs in all; null where something is wrong.
              */
             runs: number | null;
             /**
@@ -12747,7 +12889,7 @@ export interface components {
         };
         /**
          * SweepProblem
-         * @description A problem in a text.
+         * @description Something that is wrong with a text.
          */
         SweepProblem: {
             /** Code */
@@ -12786,7 +12928,7 @@ export interface components {
             cause: string | null;
             /**
              * Counts
-             * @description Runs by state, without runs that have not started.
+             * @description Runs by state; those that have not begun are missing.
              */
             counts: {
                 [key: string]: number;
@@ -12799,7 +12941,7 @@ export interface components {
             dataset: components["schemas"]["NamedReference"];
             /**
              * Elapsed S
-             * @description Elapsed hours, without stops.
+             * @description Under way, stops left out.
              */
             elapsed_s: number;
             /** Finished At */
@@ -12827,13 +12969,13 @@ export interface components {
             search: components["schemas"]["Search"];
             /**
              * Slot Hours
-             * @description Slot-hours used by its runs.
+             * @description Hours times slots that its runs have taken.
              */
             slot_hours: number;
             state: components["schemas"]["SweepState"];
             /**
              * Trials
-             * @description Best first, without trials that have no value.
+             * @description Best first; those without a value are missing.
              */
             trials: components["schemas"]["TrialRead"][];
         };
@@ -12867,7 +13009,7 @@ export interface components {
             state: components["schemas"]["RunState"];
             /**
              * Trial
-             * @description Runs of one trial differ only in the seed.
+             * @description Runs of one trial differ in nothing but the seed.
              */
             trial: number;
             /**
@@ -12884,7 +13026,7 @@ export interface components {
         };
         /**
          * SweepState
-         * @description State of a sweep.
+         * @description Where a sweep stands.
          * @enum {string}
          */
         SweepState: "running" | "stopping" | "stopped" | "succeeded" | "failed";
@@ -12904,7 +13046,7 @@ export interface components {
             cause: string | null;
             /**
              * Counts
-             * @description Runs by state, without runs that have not started.
+             * @description Runs by state; those that have not begun are missing.
              */
             counts: {
                 [key: string]: number;
@@ -12945,7 +13087,7 @@ export interface components {
         };
         /**
          * TargetEstimate
-         * @description Estimate for one target.
+         * @description What one target is expected to take.
          */
         TargetEstimate: {
             /** Benchmarks */
@@ -12954,7 +13096,7 @@ export interface components {
             name: string;
             /**
              * Seconds
-             * @description Null if a benchmark was never run here.
+             * @description Null where a benchmark was never measured here.
              */
             seconds: number | null;
             /** Target */
@@ -12962,7 +13104,7 @@ export interface components {
         };
         /**
          * TemplateStage
-         * @description A stage of a template: fixed settings and choices.
+         * @description A stage of a template: what is fixed, and what a person has to choose.
          */
         TemplateStage: {
             /**
@@ -12972,7 +13114,7 @@ export interface components {
             benchmarks?: {
                 [key: string]: unknown;
             }[];
-            /** @description The rows that it needs. */
+            /** @description What rows it needs. */
             dataset?: components["schemas"]["Text"] | null;
             /** Dataset Split */
             dataset_split?: string | null;
@@ -13083,7 +13225,7 @@ export interface components {
         };
         /**
          * TimeForecast
-         * @description Estimated duration, based on comparable runs.
+         * @description How long a run will take, by measured runs that were alike.
          */
         TimeForecast: {
             /** High S */
@@ -13095,7 +13237,7 @@ export interface components {
             is_same_data: boolean;
             /**
              * Low S
-             * @description At the fastest speed among them.
+             * @description At the speed of the fastest of them.
              */
             low_s: number;
             /**
@@ -13141,7 +13283,7 @@ export interface components {
         };
         /**
          * ToNothing
-         * @description Only the report is kept.
+         * @description Only the report is wanted.
          */
         ToNothing: {
             /**
@@ -13157,7 +13299,7 @@ export interface components {
         ToVersion: {
             /**
              * Branch
-             * @description A new name creates a branch there.
+             * @description A new name begins a branch there.
              * @default main
              */
             branch: string;
@@ -13200,7 +13342,7 @@ export interface components {
         };
         /**
          * TokenSegment
-         * @description Consecutive tokens with the same role and loss mask.
+         * @description Tokens in a row that have the same role and are all learned or all only read.
          */
         TokenSegment: {
             /** Is Trained */
@@ -13264,7 +13406,7 @@ export interface components {
             advantage: (number | null)[] | null;
             /**
              * Difference
-             * @description Log-probability of the trainer minus that of the rollout engine.
+             * @description Log-probability of the trainer less that of the rollout engine.
              */
             difference: (number | null)[] | null;
             /**
@@ -13294,7 +13436,7 @@ export interface components {
             not_finite: number[];
             /**
              * Texts
-             * @description Empty if the character continues in the next token.
+             * @description Empty where a character goes on in the next token.
              */
             texts: string[];
         };
@@ -13323,7 +13465,7 @@ export interface components {
         };
         /**
          * TokensCreate
-         * @description Rows to show as tokenized for training.
+         * @description Rows to be shown as a model is trained on them.
          */
         TokensCreate: {
             /**
@@ -13388,7 +13530,7 @@ export interface components {
         };
         /**
          * ToolCallCreate
-         * @description A tool to test.
+         * @description A tool to try by hand.
          */
         ToolCallCreate: {
             /** Arguments */
@@ -13400,7 +13542,7 @@ export interface components {
         };
         /**
          * ToolCallRead
-         * @description A test call and the tool response that the model would see.
+         * @description A call, and what the model would have been shown.
          */
         ToolCallRead: {
             /** Arguments */
@@ -13421,14 +13563,14 @@ export interface components {
             duration_s: number | null;
             /**
              * Ends Episode
-             * @description This call would have ended an episode.
+             * @description In an episode, this call would have been the last.
              */
             ends_episode: boolean;
             /** Environment */
             environment: string;
             /**
              * Error
-             * @description Error code of the tool, e.g. DENIED or TIMEOUT.
+             * @description Code with which the tool refused, e.g. DENIED or TIMEOUT.
              */
             error: string | null;
             /** Finished At */
@@ -13437,7 +13579,7 @@ export interface components {
             id: string;
             /**
              * Reason
-             * @description Why the call failed.
+             * @description Why the call could not be carried out.
              */
             reason: string | null;
             /**
@@ -13462,7 +13604,7 @@ export interface components {
         ToolCallState: "queued" | "running" | "succeeded" | "failed";
         /**
          * ToolSchema
-         * @description A tool as described to the model: an OpenAI function without the envelope.
+         * @description A tool as the model is told of it: a function of OpenAI's form, without the envelope.
          */
         ToolSchema: {
             /** Description */
@@ -13514,7 +13656,7 @@ export interface components {
             split: "train" | "validation";
             /**
              * Step
-             * @description Nearest to the requested one; null if there is none.
+             * @description Nearest to the one that was asked for; null where there is none.
              */
             step: number | null;
         };
@@ -13536,12 +13678,12 @@ export interface components {
             dataset_split?: string | null;
             /**
              * Dataset Version
-             * @description The version that it was trained on.
+             * @description The version that it learned from.
              */
             dataset_version?: string | null;
             /**
              * Environment Id
-             * @description The environment of its agent.
+             * @description What its agent worked in.
              */
             environment_id?: string | null;
             /** Environment Name */
@@ -13569,7 +13711,7 @@ export interface components {
         };
         /**
          * Trajectory
-         * @description A full episode in readable form.
+         * @description A whole episode, as a person reads it.
          */
         Trajectory: {
             /** Duration S */
@@ -13594,7 +13736,7 @@ export interface components {
         TransferKind: "push" | "gguf";
         /**
          * TransferProgress
-         * @description Progress of the work.
+         * @description How far the work is.
          */
         TransferProgress: {
             /**
@@ -13658,7 +13800,7 @@ export interface components {
             reason: string | null;
             /**
              * Request
-             * @description As requested.
+             * @description As it was asked for.
              */
             request: {
                 [key: string]: unknown;
@@ -13670,7 +13812,7 @@ export interface components {
         };
         /**
          * TransferResult
-         * @description Result of a successful transfer.
+         * @description What a transfer that succeeded has left.
          */
         TransferResult: {
             /**
@@ -13701,7 +13843,7 @@ export interface components {
         };
         /**
          * TransferState
-         * @description State of a transfer.
+         * @description How far a transfer is.
          * @enum {string}
          */
         TransferState: "queued" | "running" | "succeeded" | "failed" | "cancelled";
@@ -13719,7 +13861,7 @@ export interface components {
             mean: number;
             /**
              * Planned Seeds
-             * @description Trials with fewer finished runs rank below complete ones.
+             * @description Fewer finished ones rank below trials that have all.
              */
             planned_seeds: number;
             /**
@@ -13762,7 +13904,7 @@ export interface components {
         };
         /**
          * UploadRead
-         * @description An upload.
+         * @description A file that is being uploaded, or was.
          */
         UploadRead: {
             /**
@@ -13773,7 +13915,7 @@ export interface components {
             /**
              * Expires At
              * Format: date-time
-             * @description When it expires unless a dataset was created from it.
+             * @description When it goes unless a dataset was made of it.
              */
             expires_at: string;
             /** Filename */
@@ -13782,7 +13924,7 @@ export interface components {
             id: string;
             /**
              * Is Complete
-             * @description The upload is complete.
+             * @description All of it has arrived.
              */
             is_complete: boolean;
             /** Received Bytes */
@@ -13831,7 +13973,7 @@ export interface components {
         };
         /**
          * Variation
-         * @description Values of one parameter: a list or a range.
+         * @description The values that one parameter takes: a list, or a range.
          */
         Variation: {
             /**
@@ -13866,7 +14008,7 @@ export interface components {
         };
         /**
          * Verdict
-         * @description Verdict on one sample. Only the first two are about the answer itself.
+         * @description What became of one sample. Only the first two are about the answer itself.
          * @enum {string}
          */
         Verdict: "correct" | "wrong" | "unanswered" | "truncated" | "failed";
@@ -13926,7 +14068,7 @@ export interface components {
         };
         /**
          * VersionDetail
-         * @description A version with its contents and provenance.
+         * @description A version with what it holds and where it came from.
          */
         VersionDetail: {
             /** Author */
@@ -13995,7 +14137,7 @@ export interface components {
         };
         /**
          * VersionRead
-         * @description A version in the history.
+         * @description A version, as a history lists it.
          */
         VersionRead: {
             /** Author */
@@ -14051,7 +14193,7 @@ export interface components {
         };
         /**
          * VersionUse
-         * @description A user of a version.
+         * @description Something that reads or read a version.
          */
         VersionUse: {
             /** Id */
@@ -14129,7 +14271,7 @@ export interface components {
         };
         /**
          * VoteMessage
-         * @description A turn of the shared conversation.
+         * @description A turn of what both models were given.
          */
         VoteMessage: {
             /** Content */
@@ -14165,7 +14307,7 @@ export interface components {
         };
         /**
          * VoteSettings
-         * @description Shared request settings.
+         * @description What both were asked with.
          */
         VoteSettings: {
             /** Max Tokens */
@@ -14199,7 +14341,7 @@ export interface components {
         };
         /**
          * WinRate
-         * @description Win rate between two models.
+         * @description How often one of two models was better.
          */
         WinRate: {
             /**
@@ -14218,14 +14360,14 @@ export interface components {
             model_b: string;
             /**
              * Ties
-             * @description Votes for neither: both good (tie) or both bad (neither).
+             * @description Votes for both alike: good (tie) or bad (neither).
              */
             ties: number;
             /** Votes */
             votes: number;
             /**
              * Win Rate
-             * @description Share of a among decisive votes; null without any.
+             * @description Share of a among the votes that chose one; None where none did.
              */
             win_rate: number | null;
             /** Wins A */
@@ -14248,7 +14390,7 @@ export interface components {
         WorkflowCreate: {
             /**
              * Code
-             * @description Its functions are checked on upload; it only runs in a job's sandbox.
+             * @description Checked for its functions here; run only in the sandbox of a job.
              */
             code?: string | null;
             /**
@@ -14370,7 +14512,7 @@ export interface components {
             state: components["schemas"]["WorkflowState"];
             /**
              * Used By
-             * @description Unfinished jobs and running pipelines; it cannot be deleted while there are any.
+             * @description Unfinished jobs, and pipelines under way; it is not deleted while there are any.
              */
             used_by: string[];
         };
@@ -14421,7 +14563,7 @@ export interface components {
         };
         /**
          * WorkflowState
-         * @description State of a workflow.
+         * @description Where a workflow is in its life.
          * @enum {string}
          */
         WorkflowState: "queued" | "installing" | "ready" | "failed";
@@ -14457,7 +14599,7 @@ export interface components {
         };
         /**
          * ResourcesRead
-         * @description Resources of a job while it runs.
+         * @description What a job occupies while it runs.
          */
         trellis_api__jobs__schemas__ResourcesRead: {
             /**
@@ -15813,7 +15955,7 @@ export interface operations {
                 before: string;
                 /** @description Version, branch or tag. */
                 after: string;
-                /** @description Key column. */
+                /** @description Column that tells rows apart. */
                 key?: string | null;
             };
             header?: never;
@@ -15960,7 +16102,7 @@ export interface operations {
                 after: string;
                 split: string;
                 kind: "added" | "removed" | "changed";
-                /** @description Key column. */
+                /** @description Column that tells rows apart. */
                 key?: string | null;
                 offset?: number;
                 limit?: number;
@@ -16817,8 +16959,13 @@ export interface operations {
     compute_statistics_api_v1_datasets__dataset_id__statistics_post: {
         parameters: {
             query?: {
-                /** @description Recompute even if the same was computed before. */
-                anew?: boolean;
+                /** @description Also where the same was computed before. */
+                refresh?: boolean;
+                /**
+                 * @deprecated
+                 * @description Renamed to `refresh`.
+                 */
+                anew?: boolean | null;
             };
             header?: never;
             path: {
@@ -17028,7 +17175,7 @@ export interface operations {
     list_versions_api_v1_datasets__dataset_id__versions_get: {
         parameters: {
             query?: {
-                /** @description Only ancestors of its tip. */
+                /** @description Only what led to its tip. */
                 branch?: string | null;
                 cursor?: string | null;
                 limit?: number;
@@ -18356,7 +18503,7 @@ export interface operations {
                 metric?: string | null;
                 /** @description Default that of most evaluations. */
                 configuration?: string | null;
-                /** @description Which score if a target was evaluated repeatedly. */
+                /** @description Of a target that was measured several times. */
                 which?: "best" | "newest";
             };
             header?: never;
@@ -19795,7 +19942,7 @@ export interface operations {
                 group?: string | null;
                 /** @description Column; jobs without a value come last. */
                 sort?: components["schemas"]["JobSort"];
-                /** @description Ascending or descending. */
+                /** @description From the least on, or from the greatest. */
                 order?: "asc" | "desc";
                 /** @description Key of the metric to show and to sort by; default each job's headline metric. */
                 metric?: string | null;
@@ -20057,9 +20204,9 @@ export interface operations {
             query: {
                 /** @description Ids of 1 to 20 jobs, repeated or separated by commas. */
                 ids: string[];
-                /** @description Metric keys, one per parameter. */
+                /** @description Metric keys, one a parameter. */
                 keys: string[];
-                /** @description Maximum points per curve. */
+                /** @description At most so many points a curve. */
                 max_points?: number;
             };
             header?: never;
@@ -20492,9 +20639,9 @@ export interface operations {
     list_checkpoints_api_v1_jobs__job_id__checkpoints_get: {
         parameters: {
             query?: {
-                /** @description Metric that selects the best; default the job's. */
+                /** @description Metric that tells the best; default the job's. */
                 best_by?: string | null;
-                /** @description Default depends on the metric; min for a loss. */
+                /** @description Default as suits the metric: a loss is least. */
                 mode?: ("max" | "min") | null;
                 cursor?: string | null;
                 limit?: number;
@@ -20718,7 +20865,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The requested range */
+            /** @description The part that was asked for */
             206: {
                 headers: {
                     [name: string]: unknown;
@@ -20761,7 +20908,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description The range starts after the end */
+            /** @description The range begins behind the end */
             416: {
                 headers: {
                     [name: string]: unknown;
@@ -21028,7 +21175,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The requested range */
+            /** @description The part that was asked for */
             206: {
                 headers: {
                     [name: string]: unknown;
@@ -21071,7 +21218,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description The range starts after the end */
+            /** @description The range begins behind the end */
             416: {
                 headers: {
                     [name: string]: unknown;
@@ -21170,7 +21317,7 @@ export interface operations {
                 after?: number | null;
             };
             header?: {
-                /** @description Position to continue after. */
+                /** @description Position to continue behind. */
                 "last-event-id"?: string | null;
             };
             path: {
@@ -21231,7 +21378,7 @@ export interface operations {
     read_logs_api_v1_jobs__job_id__logs_get: {
         parameters: {
             query?: {
-                /** @description Lines after this one; default the last lines. */
+                /** @description Lines behind this one; default the last lines. */
                 after?: number | null;
                 limit?: number;
             };
@@ -21416,7 +21563,7 @@ export interface operations {
             query?: {
                 /** @description Metric keys, repeated or separated by commas; default all. */
                 keys?: string[] | null;
-                /** @description Maximum points per key. */
+                /** @description At most so many points a key. */
                 max_points?: number;
                 from_step?: number | null;
                 to_step?: number | null;
@@ -22637,7 +22784,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The requested range */
+            /** @description The part that was asked for */
             206: {
                 headers: {
                     [name: string]: unknown;
@@ -22680,7 +22827,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description The range starts after the end */
+            /** @description The range begins behind the end */
             416: {
                 headers: {
                     [name: string]: unknown;
@@ -22861,7 +23008,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The requested range */
+            /** @description The part that was asked for */
             206: {
                 headers: {
                     [name: string]: unknown;
@@ -22904,7 +23051,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description The range starts after the end */
+            /** @description The range begins behind the end */
             416: {
                 headers: {
                     [name: string]: unknown;
@@ -23256,7 +23403,7 @@ export interface operations {
                 since?: string | null;
                 /** @description Default: now. */
                 until?: string | null;
-                /** @description Number of buckets to average over. */
+                /** @description Stretches to average over. */
                 max_points?: number;
             };
             header?: never;
@@ -26052,6 +26199,282 @@ export interface operations {
             };
         };
     };
+    list_saved_views_api_v1_saved_views_get: {
+        parameters: {
+            query: {
+                page: components["schemas"]["SavedViewPage"];
+                /** @description For charts: the recipe. */
+                scope?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedViewList"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    save_view_api_v1_saved_views_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SavedViewCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedViewRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_saved_view_api_v1_saved_views__view_id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the saved view. */
+                view_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    update_saved_view_api_v1_saved_views__view_id__patch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the saved view. */
+                view_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SavedViewUpdate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedViewRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     list_sweeps_api_v1_sweeps_get: {
         parameters: {
             query?: {
@@ -26908,7 +27331,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The requested range */
+            /** @description The part that was asked for */
             206: {
                 headers: {
                     [name: string]: unknown;
@@ -26951,7 +27374,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description The range starts after the end */
+            /** @description The range begins behind the end */
             416: {
                 headers: {
                     [name: string]: unknown;
@@ -27547,7 +27970,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description Not sent as a chunk */
+            /** @description Not sent as a piece */
             415: {
                 headers: {
                     [name: string]: unknown;

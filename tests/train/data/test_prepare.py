@@ -47,7 +47,7 @@ def spec_for(folder: Path, train: DataSource, *, form: DataFormat = DataFormat.V
             "name": "a job",
             "recipe": "grpo",
             "engine": Engine.VERL_PPO,
-            "trains_on": form,
+            "row_format": form,
             "platform": "cpu",
             "gpus": 1,
             "seed": 0,

@@ -59,7 +59,7 @@ def run_engine(folder: Path, name: str) -> subprocess.CompletedProcess[str]:
         engine_overrides=[],
         env={},
         model=ModelSource(model_id="model", path=str(folder)),
-        trains_on=DataFormat.MESSAGES,
+        row_format=DataFormat.MESSAGES,
         train_data=DataSource(
             dataset_id="rows", paths=[str(folder)], format=DataFormat.MESSAGES, sha256="0", row_count=1
         ),

@@ -198,7 +198,7 @@ def test_an_export_needs_no_data(start: Any, platform: Any, spec: JobSpec) -> No
         job_id="job_source", engine=Engine.VERL_SFT, step=1, checkpoint_path="/from", output_path="/to"
     )
     export = spec.model_copy(
-        update={"engine": Engine.EXPORT, "gpus": 0, "export": task, "trains_on": None, "train_data": None}
+        update={"engine": Engine.EXPORT, "gpus": 0, "export": task, "row_format": None, "train_data": None}
     )
     (Path(spec.attempt_dir) / "spec.json").write_text(export.model_dump_json())
 

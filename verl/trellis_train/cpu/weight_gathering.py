@@ -1,11 +1,11 @@
-"""Weights of several trainers are gathered together before they travel to the samplers.
+"""Weights of several trainers are gathered together before they travel to the rollout engines.
 
 verl gathers every parameter by itself. Where trainers share the cores of a CPU each of these messages waits
 for both of them, about a millisecond for a parameter of any size: two trainers of a model with fifty
 parameters spend most of a weight sync on that.
 
 Adapters that travel as part of the weights (``model.lora.merge``) are added in the weights' own precision:
-verl rounds to bfloat16 what a sampler on a CPU computes in single precision.
+verl rounds to bfloat16 what a rollout engine on a CPU computes in single precision.
 """
 
 import math

@@ -74,13 +74,13 @@ class PreparedData:
 def prepare(spec: JobSpec, out_dir: str | Path | None = None) -> PreparedData:
     """Write training and validation files into ``out_dir`` (default: the attempt's ``prepared`` folder).
 
-    Without a validation dataset the last ``validation_rows`` rows (a knob) are held out; they are rows
+    Without a validation dataset the last ``validation_rows`` rows (a parameter) are held out; they are rows
     of the dataset, so that what one of them becomes lies on one side. Counts are of rows written.
     Prompts that are too long are left to verl, which knows the tokenizer. Raises ``BadData``.
     """
-    if spec.train_data is None or spec.trains_on is None:
+    if spec.train_data is None or spec.row_format is None:
         raise BadData("The job has no training data.")
-    form = spec.trains_on
+    form = spec.row_format
     folder = Path(out_dir) if out_dir is not None else Path(spec.attempt_dir) / PREPARED_FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     total = _count_rows(spec.train_data)
@@ -103,7 +103,7 @@ def prepare(spec: JobSpec, out_dir: str | Path | None = None) -> PreparedData:
 
 
 def _convert_chosen(spec: JobSpec, source: DataSource, target: Path, stop: int) -> int:
-    """Rows of an agent's supervised training, chosen as its knobs say; all of them are held in memory."""
+    """Rows of an agent's supervised training, chosen by its parameters; all of them are held in memory."""
     convert = _choose_conversion(DataFormat.MESSAGES, source)
     rows = []
     for first, batch in _read(source, 0, stop):

@@ -1,4 +1,4 @@
-"""What an alarm says to people, and what to try: knobs by their names in the launch form."""
+"""What an alarm says to people, and what to try: parameters by their names in the launch form."""
 
 from dataclasses import dataclass
 
@@ -111,7 +111,7 @@ TEXTS: dict[str, AlarmTexts] = {
         ),
     ),
     "rollout_mismatch": AlarmTexts(
-        title=Text(en="Rollout and training probabilities disagree", zh="采样器与训练器的概率不一致"),
+        title=Text(en="Rollout and training probabilities disagree", zh="推理引擎与训练器的概率不一致"),
         advice=Text(
             en="The importance weights are biased or not finite, so updates are off-policy. Use the same "
             "precision for rollouts and training (rollout.dtype), leave top_p at 1, and check that "
@@ -120,7 +120,7 @@ TEXTS: dict[str, AlarmTexts] = {
             "are NaN or infinite mean that one side's probabilities are broken: resume from a checkpoint "
             "before this step.",
             zh="重要性权重有偏或不是有限数值，更新所依据的策略并非采样所用的策略。"
-            "请让采样器与训练器使用相同精度（rollout.dtype），"
+            "请让推理引擎与训练器使用相同精度（rollout.dtype），"
             "将 top_p 保持为 1，确认未启用量化且每步之后权重已同步；对 MoE 模型请启用路由回放。"
             "若采样精度只能较低，请将 importance_correction 设为 token。"
             "若权重为 NaN 或无穷大，说明其中一侧的概率已失常，请从这一步之前的检查点继续。",
@@ -151,8 +151,8 @@ TEXTS: dict[str, AlarmTexts] = {
         title=Text(en="Not enough cluster resources for the job", zh="集群没有可容纳该任务的资源"),
         advice=Text(
             en="The job's log lists what it needs and what each node has free. Wait for other runs to "
-            "finish, request fewer GPUs, or grow the cluster: add nodes with ray start --address, "
-            "or declare more logical CPUs with ray start --num-cpus. You can also stop the waiting job.",
+            "finish, request fewer GPUs, or grow the cluster: add nodes with ray start --address, or declare "
+            "more logical CPUs with ray start --num-cpus. You can also stop the waiting job.",
             zh="任务日志列出了所需资源以及各节点的空闲资源。请等待其他任务结束、减少申请的 GPU 数量，"
             "或扩充集群：用 ray start --address 加入新节点，或用 ray start --num-cpus 声明更多逻辑 CPU。"
             "无法启动的任务可以直接停止。",

@@ -4,7 +4,7 @@ from typing import Any
 
 from trellis_train.agents.unusable import AgentUnusable
 
-#: Values of the knob ``tool_template``: the model's own template, or that with tools put into it.
+#: Values of the parameter ``tool_template``: the model's own template, or that with tools put into it.
 OWN, HERMES = "model", "hermes"
 _PROBE = "probe_of_tools"
 _PROBED = {

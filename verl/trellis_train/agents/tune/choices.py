@@ -10,7 +10,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "buffer.explorer_input.taskset.storage_type": ("file",),
     "explorer.rollout_model.tool_call_parser": ("hermes",),
     "explorer.rollout_model.dtype": ("bfloat16", "float16", "float32"),
-    # Weights go to the sampler after every step, which is what all of these mean with an interval of 1.
+    # Weights go to the rollout engine after every step, as all of these mean with an interval of 1.
     "synchronizer.sync_style": ("fixed", "dynamic_by_explorer", "dynamic_by_trainer"),
     "synchronizer.sync_method": ("nccl",),
     "monitor.monitor_type": ("tensorboard",),

@@ -1,4 +1,4 @@
-"""What a run may choose of its sessions: the recipe's knobs of group ``agent``."""
+"""What a run may choose of its sessions: the recipe's parameters of group ``agent``."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields

@@ -25,7 +25,7 @@ class Sampling(Strict):
 
 
 class SelfInstruct(Strict, Renamed):
-    """New instructions in the manner of the seed rows, each with an answer."""
+    """New instructions in the style of the seed rows, each with an answer."""
 
     old_names: ClassVar = {"most_similar": "max_rouge_l"}
 

@@ -73,7 +73,7 @@ class EvaluationTarget(BaseModel):
 
 
 class EvaluationRead(Renamed):
-    """An evaluation as it stands."""
+    """An evaluation."""
 
     old_names: ClassVar = {"is_displaced": "preempted", "waits_for": "pending_benchmarks"}
 
@@ -88,8 +88,8 @@ class EvaluationRead(Renamed):
     priority: int
     state: JobState
     attempt: int
-    preempted: bool = Field(description="It makes room for a training and goes on afterwards.")
-    pending_benchmarks: list[str] = Field(description="Benchmarks whose files are being brought.")
+    preempted: bool = Field(description="It is preempted by training jobs and resumes afterwards.")
+    pending_benchmarks: list[str] = Field(description="Benchmarks that are being downloaded.")
     progress: Progress = Field(description="Steps are samples.")
     eta_s: float | None
     queue_position: int | None

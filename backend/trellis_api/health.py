@@ -31,15 +31,18 @@ class Readiness(BaseModel):
 
 @router.get("/healthz", summary="Is the process alive?")
 def read_health() -> Health:
-    """Needs nothing but the process."""
+    """Depends on nothing but the process."""
     return Health(status="ok")
 
 
 @router.get(
-    "/readyz", summary="Can it do its work?", response_model=Readiness, responses={503: {"model": Readiness}}
+    "/readyz",
+    summary="Is it ready for work?",
+    response_model=Readiness,
+    responses={503: {"model": Readiness}},
 )
 def read_readiness(database: DatabaseDep, settings: SettingsDep) -> JSONResponse:
-    """503 while the database is away or not migrated, or the data root cannot be written."""
+    """503 while the database is unreachable or not migrated, or the data root is not writable."""
     problems: dict[str, str | None] = {"database": None, "data_root": None}
     try:
         with database.read() as session:

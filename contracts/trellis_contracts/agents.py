@@ -63,7 +63,7 @@ class Turn(Strict):
 
 
 class Trajectory(Strict):
-    """A whole episode, as a person reads it."""
+    """A full episode in readable form."""
 
     turns: list[Turn]
     #: Why it ended: ``answered``, ``turns``, ``context``, ``no_call``, ``parse``, ``workflow_error`` ...
@@ -76,7 +76,7 @@ class Trajectory(Strict):
 
 
 class ToolSchema(Strict):
-    """A tool as the model is told of it: a function of OpenAI's form, without the envelope."""
+    """A tool as described to the model: an OpenAI function without the envelope."""
 
     name: str
     description: str

@@ -21,7 +21,7 @@ ImportForm = Literal["plain", "openai"]
 
 
 class DataTaskState(StrEnum):
-    """Where a task is in its life."""
+    """State of a task."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -54,7 +54,7 @@ class UploadSource(Strict):
 
 
 class PathSource(Strict):
-    """A file or folder under the data root, read where it lies."""
+    """A file or folder in the data root, read in place."""
 
     kind: Literal["path"] = "path"
     path: str = Field(min_length=1, max_length=1000, description="Relative to the data root.")
@@ -127,7 +127,7 @@ class DatasetOutput(Strict):
 
 
 class NoOutput(Strict):
-    """Only the report is wanted."""
+    """Only the report is kept."""
 
     kind: Literal["none"] = "none"
 
@@ -244,7 +244,7 @@ class Needs(Strict):
 
 
 class DataTaskProgress(Strict):
-    """How far a task is; what is not known is None."""
+    """Progress of a task; unknown values are null."""
 
     #: What is being done, as a code: ``bring``, ``read``, ``scan``, ``reduce``, ``apply``, ``count``,
     #: ``record``, ``serve``, ``ask`` ...

@@ -18,7 +18,7 @@ MAX_ROWS = 256
 
 
 class DryRunState(StrEnum):
-    """Where a dry run is in its life."""
+    """State of a dry run."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -28,7 +28,7 @@ class DryRunState(StrEnum):
 
 
 class Probe(StrEnum):
-    """What is scored instead of a model's response."""
+    """A probe: text scored instead of a model's response."""
 
     #: The reference solution as it is written in the dataset.
     GOLD = "gold"
@@ -67,14 +67,14 @@ class DryRunTask(Strict):
 
 
 class DryRunProgress(Strict):
-    """How far the scoring is."""
+    """Progress of the scoring."""
 
     done: int = 0
     total: int = 0
 
 
 class Latency(Strict):
-    """How long scoring one response took."""
+    """Duration of scoring one response."""
 
     p50_ms: float
     p95_ms: float
@@ -82,7 +82,7 @@ class Latency(Strict):
 
 
 class ScoringError(Strict):
-    """A response for which a term raised; it scores 0 there."""
+    """A response on which a reward failed; it scores 0 there."""
 
     row: int
     term: str
@@ -90,7 +90,7 @@ class ScoringError(Strict):
 
 
 class ScoredExample(Strict):
-    """A response and what it earned."""
+    """A response and its reward."""
 
     row: int
     prompt: str
@@ -126,7 +126,7 @@ class ProbeResult(Strict):
 
 
 class DryRunWarning(Strict):
-    """Something in the scores that will hurt a training run."""
+    """A problem in the scores that will hurt training."""
 
     code: str
     probe: Probe | None = None
@@ -134,7 +134,7 @@ class DryRunWarning(Strict):
 
 
 class DryRunResult(Strict):
-    """What the rewards did on real rows."""
+    """Results of the rewards on real rows."""
 
     row_count: int
     #: Edges of the histograms' bins, one more than bins.

@@ -42,7 +42,7 @@ SourceKind = Literal["database", "rows", "file"]
 
 
 class EnvironmentKind(Strict):
-    """What an environment can be made of: what the form shows, and what it can be told."""
+    """An environment kind: texts for the form and its parameters."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     title: Text

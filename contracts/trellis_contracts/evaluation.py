@@ -19,7 +19,7 @@ _COLUMN = Field(min_length=1, max_length=200)
 
 
 class Verdict(StrEnum):
-    """What became of one sample. Only the first two are about the answer itself."""
+    """Verdict on one sample. Only the first two are about the answer itself."""
 
     CORRECT = "correct"
     WRONG = "wrong"
@@ -32,7 +32,7 @@ class Verdict(StrEnum):
 
 
 class Decoding(Strict):
-    """How answers are generated; greedy unless said otherwise."""
+    """How answers are generated; greedy by default."""
 
     temperature: float = Field(default=0.0, ge=0, le=2)
     top_p: float = Field(default=1.0, gt=0, le=1)
@@ -100,14 +100,14 @@ class MmluOrder(BenchmarkOrder):
 
 
 class ExactScorer(Strict):
-    """The answer is the reference, white space aside."""
+    """The answer equals the reference, ignoring white space."""
 
     kind: Literal["exact"] = "exact"
     ignore_case: bool = False
 
 
 class ContainsScorer(Strict):
-    """The answer holds the reference as a word of its own."""
+    """The answer contains the reference as a separate word."""
 
     kind: Literal["contains"] = "contains"
     ignore_case: bool = False
@@ -135,7 +135,7 @@ class MathScorer(Strict):
 
 
 class JsonScorer(Strict):
-    """The answer is JSON: of a schema, equal to the reference, or both."""
+    """The answer is JSON: it matches a schema, equals the reference, or both."""
 
     kind: Literal["json"] = "json"
     schema_text: str | None = Field(default=None, max_length=100_000)
@@ -143,7 +143,7 @@ class JsonScorer(Strict):
 
 
 class ChoiceScorer(Strict):
-    """The letter that the answer gives is that of the right choice."""
+    """The letter in the answer is that of the correct choice."""
 
     kind: Literal["choice"] = "choice"
     #: Column with the list of choices.

@@ -37,7 +37,7 @@ class MetricsEvent(Strict):
 
 
 class LogEvent(Strict):
-    """Lines as the process printed them, without their line ends."""
+    """Lines as printed by the process, without line endings."""
 
     kind: Literal["log"] = "log"
     time: AwareDatetime
@@ -161,7 +161,7 @@ class CheckpointEvent(Strict):
 
 
 class ProgressEvent(Strict):
-    """How far the run is; ``phase`` is shown until the first step."""
+    """Progress of the run; ``phase`` is shown until the first step."""
 
     kind: Literal["progress"] = "progress"
     time: AwareDatetime
@@ -171,7 +171,7 @@ class ProgressEvent(Strict):
 
 
 class ManifestEvent(Strict):
-    """All that is needed to run this again: resolved configuration, versions, hashes, command."""
+    """Everything needed to reproduce the run: resolved configuration, versions, hashes, command."""
 
     kind: Literal["manifest"] = "manifest"
     time: AwareDatetime
@@ -252,7 +252,7 @@ class Heartbeat(Strict):
 
 
 class HeartbeatReply(Strict):
-    """What the platform wants of the run."""
+    """Requests of the platform to the run."""
 
     stop_requested: bool
     #: Of an endpoint: what its engine shall serve beside its model.

@@ -16,7 +16,7 @@ _INSTRUCTION_TEMPLATE = (
 
 
 class Sampling(Strict):
-    """How the model draws what it says."""
+    """Sampling settings."""
 
     temperature: float = Field(default=0.7, ge=0, le=2)
     top_p: float = Field(default=1.0, gt=0, le=1)
@@ -25,7 +25,7 @@ class Sampling(Strict):
 
 
 class SelfInstruct(Strict, Renamed):
-    """New instructions in the manner of the seed rows, each with an answer."""
+    """New instructions in the style of the seed rows, each with an answer."""
 
     old_names: ClassVar = {"most_similar": "max_rouge_l"}
 
@@ -56,7 +56,7 @@ class SelfInstruct(Strict, Renamed):
 
 
 class MatchCheck(Strict):
-    """An answer passes where it agrees with the seed row's own."""
+    """An answer passes if it agrees with the seed row's answer."""
 
     #: ``exact``: the same text; ``contains``: holds it; ``numeric``: its last number is the reference's last.
     kind: Literal["exact", "contains", "numeric"]

@@ -17,7 +17,7 @@ class Step(Strict):
 
 
 class Pipeline(Strict):
-    """What is to be done to some rows, in order."""
+    """Steps applied to rows, in order."""
 
     name: str = Field(min_length=1, max_length=120)
     description: str = Field(default="", max_length=2000)

@@ -64,7 +64,7 @@ class Paper(Strict):
 
 
 class Parameter(Strict):
-    """One parameter that a person may turn."""
+    """One parameter of a recipe."""
 
     name: str
     #: "rewards" is a list of ``RewardTerm`` (``trellis_contracts.rewards``), by default none;

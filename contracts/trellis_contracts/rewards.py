@@ -28,7 +28,7 @@ class RewardOption(Parameter):
 
 
 class RewardKind(Strict):
-    """One reward that may stand in a mixture: what the form shows and what its options are."""
+    """One reward for mixtures: texts for the form and its options."""
 
     name: str
     title: Text

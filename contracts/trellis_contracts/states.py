@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class JobState(StrEnum):
-    """Where a job is in its life.
+    """State of a job.
 
     ``FAILED`` is the run's fault (its exit code says so); ``CRASHED`` is the
     machine's fault (killed, out of memory, node lost).

@@ -6,7 +6,7 @@ from trellis_contracts.recipe import Strict
 
 
 class TokenSegment(Strict):
-    """Tokens in a row that have the same role and are all learned or all only read."""
+    """Consecutive tokens with the same role and loss mask."""
 
     text: str
     #: Of the turn that they belong to; None where rows have no turns.

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class WorkflowState(StrEnum):
-    """Where a workflow is in its life."""
+    """State of a workflow."""
 
     QUEUED = "queued"
     INSTALLING = "installing"

@@ -79,7 +79,7 @@ class AlarmRead(TypedDict):
 
 
 class BenchmarkEstimate(TypedDict):
-    """What one benchmark is expected to take for one target."""
+    """Estimate for one benchmark and target."""
 
     judge_cost: float | None
     label: str
@@ -141,14 +141,14 @@ class BenchmarkSource(TypedDict):
 
 
 class BestBy(TypedDict):
-    """The metric that tells which checkpoint is the best."""
+    """The metric that selects the best checkpoint."""
 
     metric: str
     mode: NotRequired[Literal["max", "min"] | None]
 
 
 class BestByBenchmark(TypedDict):
-    """The score that tells which checkpoint is the best."""
+    """The score that selects the best checkpoint."""
 
     label: str
     metric: NotRequired[str | None]
@@ -156,7 +156,7 @@ class BestByBenchmark(TypedDict):
 
 
 class Budget(TypedDict):
-    """When no more runs begin."""
+    """When no more runs are started."""
 
     hours: NotRequired[float | None]
     runs: NotRequired[int | None]
@@ -171,7 +171,7 @@ class CatalogueSource(TypedDict):
 
 
 class CheckpointEvaluation(TypedDict):
-    """Where the measuring of a checkpoint is that its job has asked for."""
+    """State of a checkpoint evaluation requested by its job."""
 
     id: str | None
     is_final: bool
@@ -218,7 +218,7 @@ class CheckpointTarget(TypedDict):
 
 
 class ChoiceScorer(TypedDict):
-    """The letter that the answer gives is that of the right choice."""
+    """The letter in the answer is that of the correct choice."""
 
     choices_column: str
     kind: Literal["choice"]
@@ -259,7 +259,7 @@ class CodeScorer(TypedDict):
 
 
 class ColumnChangeRead(TypedDict):
-    """A column whose type is another; null where there is no such column."""
+    """A column whose type changed; null if there is no such column."""
 
     after: str | None
     before: str | None
@@ -350,7 +350,7 @@ class ComparisonRead(TypedDict):
 
 
 class ContainsScorer(TypedDict):
-    """The answer holds the reference as a word of its own."""
+    """The answer contains the reference as a separate word."""
 
     ignore_case: bool
     kind: Literal["contains"]
@@ -397,7 +397,7 @@ class CustomOrder(TypedDict):
 
 
 class CutValue(TypedDict):
-    """A value of which a page shows only the beginning; asked for alone or downloaded, its row has more."""
+    """A value that is truncated on a page; read the row alone or download it for the full value."""
 
     column: str
     row: int
@@ -409,7 +409,7 @@ DataConversion = TypedDict(
 
 
 class DataFit(TypedDict):
-    """Whether the dataset suits the recipe, and what can be done where it does not."""
+    """Whether the dataset fits the recipe, and how to fix it if not."""
 
     columns: dict[str, str]
     conversion: DataConversion | None
@@ -423,7 +423,7 @@ class DataFit(TypedDict):
 
 
 class DataOffer(TypedDict):
-    """Another way to read the dataset; send both values with the job to take it."""
+    """Another way to read the dataset; send both values with the job to use it."""
 
     columns: dict[str, str]
     format: DataFormat
@@ -431,7 +431,7 @@ class DataOffer(TypedDict):
 
 
 class DataSample(TypedDict):
-    """The first row of the dataset, and what the trainer gets of it. Long texts are cut."""
+    """The first row of the dataset and its converted form. Long texts are truncated."""
 
     after: list[dict[str, Any]]
     before: dict[str, Any]
@@ -439,7 +439,7 @@ class DataSample(TypedDict):
 
 
 class DataTaskProgress(TypedDict):
-    """How far a task is; what is not known is None."""
+    """Progress of a task; unknown values are null."""
 
     counts: NotRequired[dict[str, float]]
     eta_s: NotRequired[float | None]
@@ -453,7 +453,7 @@ class DataTaskProgress(TypedDict):
 
 
 class DataTaskRead(TypedDict):
-    """Long work on a dataset: how far it is, and what became of it."""
+    """A long-running dataset task with its progress and result."""
 
     attempt: int
     can_cancel: bool
@@ -489,7 +489,7 @@ class DatasetOrigin(TypedDict):
 
 
 class DatasetRead(TypedDict):
-    """A dataset. What it says of rows is that of the tip of its branch main; without rows it is empty."""
+    """A dataset. Row facts are those of the tip of its branch main; empty without rows."""
 
     columns: list[ColumnRead]
     created_at: str
@@ -523,7 +523,7 @@ class DatasetRows(TypedDict):
 
 
 class DatasetWarning(TypedDict):
-    """Something that does not stop training but is worth a look."""
+    """A warning that does not prevent training."""
 
     code: str
     column: NotRequired[str | None]
@@ -532,7 +532,7 @@ class DatasetWarning(TypedDict):
 
 
 class Decoding(TypedDict):
-    """How answers are generated; greedy unless said otherwise."""
+    """How answers are generated; greedy by default."""
 
     max_tokens: NotRequired[int | None]
     temperature: float
@@ -540,7 +540,7 @@ class Decoding(TypedDict):
 
 
 class DiffRead(TypedDict):
-    """The difference of two versions, once it was computed."""
+    """The difference between two versions, once computed."""
 
     after: str
     before: str
@@ -562,14 +562,14 @@ class DiskForecast(TypedDict):
 
 
 class DryRunProgress(TypedDict):
-    """How far the scoring is."""
+    """Progress of the scoring."""
 
     done: int
     total: int
 
 
 class DryRunRead(TypedDict):
-    """A dry run as it stands."""
+    """A dry run."""
 
     can_cancel: bool
     cause: str | None
@@ -593,7 +593,7 @@ class DryRunRead(TypedDict):
 
 
 class DryRunResult(TypedDict):
-    """What the rewards did on real rows."""
+    """Results of the rewards on real rows."""
 
     cost: float
     edges: list[float]
@@ -606,7 +606,7 @@ class DryRunResult(TypedDict):
 
 
 class DryRunWarning(TypedDict):
-    """Something in the scores that will hurt a training run."""
+    """A problem in the scores that will hurt training."""
 
     code: str
     message: Text
@@ -681,7 +681,7 @@ class EnvironmentDataset(TypedDict):
 
 
 class EnvironmentRead(TypedDict):
-    """An environment as it stands."""
+    """An environment."""
 
     attempt: int
     can_call: bool
@@ -707,7 +707,7 @@ class EnvironmentRead(TypedDict):
 
 
 class EvaluateRead(TypedDict):
-    """What was asked for, and whether it has ended the training."""
+    """The request, and whether it stopped the training early."""
 
     at_end: bool
     benchmarks: list[Gsm8kOrder | MathOrder | HumanEvalOrder | MmluOrder | CustomOrder | HarnessOrder]
@@ -722,7 +722,7 @@ class EvaluateRead(TypedDict):
 
 
 class EvaluateWhileTraining(TypedDict):
-    """Benchmarks that the saved checkpoints of a training are measured on."""
+    """Benchmarks for evaluating a training job's checkpoints."""
 
     at_end: bool
     benchmarks: list[Gsm8kOrder | MathOrder | HumanEvalOrder | MmluOrder | CustomOrder | HarnessOrder]
@@ -735,7 +735,7 @@ class EvaluateWhileTraining(TypedDict):
 
 
 class EvaluatedPair(TypedDict):
-    """A job's newest evaluation on a benchmark beside the baseline's."""
+    """A job's newest evaluation on a benchmark compared with the baseline's."""
 
     baseline: EvaluationReference
     comparison: ComparedBenchmark
@@ -743,7 +743,7 @@ class EvaluatedPair(TypedDict):
 
 
 class EvaluationEstimate(TypedDict):
-    """What the whole plan is expected to take."""
+    """Estimate for the whole plan."""
 
     judge_cost: float
     output_tokens: int | None
@@ -754,7 +754,7 @@ class EvaluationEstimate(TypedDict):
 
 
 class EvaluationRead(TypedDict):
-    """An evaluation as it stands."""
+    """An evaluation."""
 
     attempt: int
     benchmarks: list[Gsm8kOrder | MathOrder | HumanEvalOrder | MmluOrder | CustomOrder | HarnessOrder]
@@ -796,7 +796,7 @@ class EvaluationReference(TypedDict):
 
 
 class EvaluationTarget(TypedDict):
-    """What is measured. Names are null where it was deleted."""
+    """The target. Names are null if it was deleted."""
 
     job: NamedReference | None
     kind: Literal["model", "checkpoint"]
@@ -806,7 +806,7 @@ class EvaluationTarget(TypedDict):
 
 
 class ExactScorer(TypedDict):
-    """The answer is the reference, white space aside."""
+    """The answer equals the reference, ignoring white space."""
 
     ignore_case: bool
     kind: Literal["exact"]
@@ -831,7 +831,7 @@ class ExportAs(TypedDict):
 
 
 class ExportAsRead(TypedDict):
-    """What was asked for, and what became of it."""
+    """The request and its result."""
 
     best_by: NotRequired[str | None]
     job: NotRequired[NamedReference | None]
@@ -850,7 +850,7 @@ class ExportRead(TypedDict):
 
 
 class ExportSource(TypedDict):
-    """Written by an export job; not asked for here but with ``POST /jobs/{id}/checkpoints/{step}/export``."""
+    """Written by an export job; use ``POST /jobs/{id}/checkpoints/{step}/export`` instead."""
 
     form: Literal["merged", "adapter"]
     job_id: str
@@ -869,7 +869,7 @@ class Failure(TypedDict):
 
 
 class FetchProgress(TypedDict):
-    """How far the fetch of a model is."""
+    """Progress of a model download."""
 
     done_bytes: NotRequired[int | None]
     stage: FetchStage
@@ -891,14 +891,14 @@ class FoundRows(TypedDict):
 
 
 class FunnelBarRead(TypedDict):
-    """Rows that are left after a step; the first bar, without a step, is the input."""
+    """Rows left after a step; the first bar, without a step, is the input."""
 
     rows: int
     step: str | None
 
 
 class GateResult(TypedDict):
-    """What the condition found."""
+    """Result of the gate."""
 
     against: float
     against_evaluation: str
@@ -945,7 +945,7 @@ class HarnessOrder(TypedDict):
 
 
 class HeadlineMetric(TypedDict):
-    """One metric of a job in short."""
+    """Summary of one metric of a job."""
 
     best: float | None
     best_step: int | None
@@ -1047,7 +1047,7 @@ class JobCreate(TypedDict):
 
 
 class JobPipelineRead(TypedDict):
-    """A pipeline as it stands."""
+    """A pipeline."""
 
     can_delete: bool
     can_start: bool
@@ -1063,7 +1063,7 @@ class JobPipelineRead(TypedDict):
 
 
 class JobPreview(TypedDict):
-    """What a launch would run; the launch uses the same builder."""
+    """What a launch would run, built by the same code."""
 
     command: str
     config: dict[str, Any]
@@ -1082,7 +1082,7 @@ class JobPreview(TypedDict):
 
 
 class JobRead(TypedDict):
-    """A job as it stands."""
+    """A job."""
 
     alarm_count: int
     alarms: list[AlarmRead]
@@ -1144,7 +1144,7 @@ class JobRead(TypedDict):
 
 
 class JsonScorer(TypedDict):
-    """The answer is JSON: of a schema, equal to the reference, or both."""
+    """The answer is JSON: it matches a schema, equals the reference, or both."""
 
     equals_answer: bool
     kind: Literal["json"]
@@ -1164,7 +1164,7 @@ class JudgeScorer(TypedDict):
 
 
 class Latency(TypedDict):
-    """How long scoring one response took."""
+    """Duration of scoring one response."""
 
     max_ms: float
     p50_ms: float
@@ -1182,7 +1182,7 @@ class Lengths(TypedDict):
 
 
 class Lineage(TypedDict):
-    """What the weights were made from; nulls for weights that came from elsewhere."""
+    """Where the weights come from; nulls for imported weights."""
 
     ancestors: NotRequired[list[Training]]
     dataset_id: NotRequired[str | None]
@@ -1204,7 +1204,7 @@ class Lineage(TypedDict):
 
 
 class LineageEdge(TypedDict):
-    """What went into what."""
+    """An edge of the lineage."""
 
     role: Literal["base", "data", "environment", "checkpoint", "measured", "report"]
     source: str
@@ -1226,7 +1226,7 @@ class LineageNode(TypedDict):
 
 
 class LineageRead(TypedDict):
-    """Everything that a model descends from, and everything that descends from it."""
+    """All ancestors and descendants of a model."""
 
     edges: list[LineageEdge]
     is_cut: bool
@@ -1235,7 +1235,7 @@ class LineageRead(TypedDict):
 
 
 class LocalSource(TypedDict):
-    """A folder under the data root, used where it lies; or a GGUF file, which a worker converts."""
+    """A folder in the data root, used in place; or a GGUF file, which a worker converts."""
 
     kind: Literal["local"]
     path: str
@@ -1258,7 +1258,7 @@ class LogsPrinted(TypedDict):
 
 
 class ManifestRead(TypedDict):
-    """All that is needed to run an attempt again."""
+    """Everything needed to reproduce an attempt."""
 
     attempt: int
     manifest: dict[str, Any]
@@ -1376,7 +1376,7 @@ class MetricSeries(TypedDict):
 
 
 class MetricsRead(TypedDict):
-    """Curves of a job."""
+    """Metric curves of a job."""
 
     last_event_id: int
     series: list[MetricSeries]
@@ -1391,7 +1391,7 @@ class MetricsReported(TypedDict):
 
 
 class MissingRole(TypedDict):
-    """A part that no column plays."""
+    """A role without a column."""
 
     looked_for: list[str]
     reason: Text
@@ -1413,7 +1413,7 @@ class MmluOrder(TypedDict):
 
 
 class ModelRead(TypedDict):
-    """A registered model. Facts about the weights are null until they are here."""
+    """A registered model. Facts about the weights are null until they are downloaded."""
 
     architecture: str | None
     context_length: int | None
@@ -1452,7 +1452,7 @@ class ModelTarget(TypedDict):
 
 
 class ModelWarning(TypedDict):
-    """Something that limits what the model can be used for."""
+    """A limitation of the model."""
 
     code: str
     message: str
@@ -1524,7 +1524,7 @@ class Paper(TypedDict):
 
 
 class Parameter(TypedDict):
-    """One parameter that a person may turn."""
+    """One parameter of a recipe."""
 
     advanced: bool
     auto: NotRequired[Literal["batch", "half_batch", "passes"] | None]
@@ -1546,7 +1546,7 @@ class Parameter(TypedDict):
 
 
 class ParameterImportance(TypedDict):
-    """How much of the difference between runs a parameter accounts for."""
+    """Importance of a parameter for the objective."""
 
     correlation: float | None
     importance: float
@@ -1555,7 +1555,7 @@ class ParameterImportance(TypedDict):
 
 
 class Pipeline(TypedDict):
-    """What is to be done to some rows, in order."""
+    """Steps applied to rows, in order."""
 
     columns: NotRequired[dict[str, str]]
     description: str
@@ -1567,7 +1567,7 @@ class Pipeline(TypedDict):
 
 
 class PipelineChecked(TypedDict):
-    """What is wrong with a pipeline; ``pipeline`` and ``yaml`` are null where it cannot even be read."""
+    """Problems of a pipeline; ``pipeline`` and ``yaml`` are null if it cannot be parsed."""
 
     hash: str | None
     pipeline: Pipeline | None
@@ -1576,7 +1576,7 @@ class PipelineChecked(TypedDict):
 
 
 class PipelineProblemRead(TypedDict):
-    """Something in a pipeline that has to change."""
+    """A problem in a pipeline."""
 
     code: str
     field: str
@@ -1630,7 +1630,7 @@ class ProbeResult(TypedDict):
 
 
 class Progress(TypedDict):
-    """How far a job is."""
+    """Progress of a job."""
 
     fraction: float | None
     phase: str | None
@@ -1639,7 +1639,7 @@ class Progress(TypedDict):
 
 
 class ProgressMade(TypedDict):
-    """How far the run is."""
+    """Progress of the run."""
 
     eta_s: float | None
     phase: str | None
@@ -1671,7 +1671,7 @@ class PromptMap(TypedDict):
 
 
 class QuarantineRead(TypedDict):
-    """A window of the rows that imports did not take."""
+    """A page of rows rejected by imports."""
 
     offset: int
     reasons: dict[str, int]
@@ -1680,7 +1680,7 @@ class QuarantineRead(TypedDict):
 
 
 class QuarantinedRow(TypedDict):
-    """A row that was not taken."""
+    """A rejected row."""
 
     code: str
     column: str | None
@@ -1743,7 +1743,7 @@ class ReportFile(TypedDict):
 
 
 class ReportProblem(TypedDict):
-    """A format that could not be made; the others stand."""
+    """A format that could not be created; the others are available."""
 
     code: str
     format: Literal["md", "html", "pdf"]
@@ -1751,7 +1751,7 @@ class ReportProblem(TypedDict):
 
 
 class ReportRead(TypedDict):
-    """A report as it stands."""
+    """A report."""
 
     can_retry: bool
     created_at: str
@@ -1768,7 +1768,7 @@ class ReportRead(TypedDict):
 
 
 class Resources(TypedDict):
-    """What a job occupies while it runs."""
+    """Resources of a job while it runs."""
 
     gpus: int
 
@@ -1784,7 +1784,7 @@ class RewardFileRead(TypedDict):
 
 
 class RewardKind(TypedDict):
-    """One reward that may stand in a mixture: what the form shows and what its options are."""
+    """One reward for mixtures: texts for the form and its options."""
 
     help: Text
     highest: float | None
@@ -1900,14 +1900,14 @@ class RunCurves(TypedDict):
 
 
 class RunEvaluations(TypedDict):
-    """A job's evaluations beside those of the baseline."""
+    """A job's evaluations compared with the baseline's."""
 
     benchmarks: list[EvaluatedPair]
     job_id: str
 
 
 class RunForecast(TypedDict):
-    """Told before a launch."""
+    """Estimates before a launch."""
 
     disk: DiskForecast | None
     start: StartForecast
@@ -1940,7 +1940,7 @@ class RunReportRead(TypedDict):
 
 
 class RunStepRead(TypedDict):
-    """What a step did, and what of it can be looked at."""
+    """Result of a step, and which details are available."""
 
     changed: int
     counts: NotRequired[dict[str, int]]
@@ -1999,7 +1999,7 @@ class Score(TypedDict):
 
 
 class ScoredExample(TypedDict):
-    """A response and what it earned."""
+    """A response and its reward."""
 
     answer: str
     parts: dict[str, float]
@@ -2010,7 +2010,7 @@ class ScoredExample(TypedDict):
 
 
 class ScoringError(TypedDict):
-    """A response for which a term raised; it scores 0 there."""
+    """A response on which a reward failed; it scores 0 there."""
 
     message: str
     row: int
@@ -2069,14 +2069,14 @@ class StageJob(TypedDict):
 
 
 class StageModel(TypedDict):
-    """The model that a stage starts from: one that is registered, or what another stage made."""
+    """The model that a stage starts from: a registered one, or the output of another stage."""
 
     base: NotRequired[str | None]
     stage: NotRequired[str | None]
 
 
 class StageRead(TypedDict):
-    """A stage as it stands."""
+    """A stage."""
 
     can_rerun: bool
     cause: str | None
@@ -2100,7 +2100,7 @@ class StageRead(TypedDict):
 
 
 class StartForecast(TypedDict):
-    """When a launch would begin."""
+    """Estimated start of a launch."""
 
     jobs_ahead: int
     seconds: float | None
@@ -2171,13 +2171,13 @@ class StreamEvents(TypedDict):
 
 
 class StreamReset(TypedDict):
-    """The position asked for does not exist: read everything again and go on from here."""
+    """The requested position does not exist: reload everything and continue from here."""
 
     at: str
 
 
 class SweepCreate(TypedDict):
-    """A training, and what varies in it."""
+    """A training job and its search space."""
 
     budget: NotRequired[Budget]
     early_stop: NotRequired[StopRule | None]
@@ -2191,7 +2191,7 @@ class SweepCreate(TypedDict):
 
 
 class SweepIssue(TypedDict):
-    """Something that is wrong, or worth a warning."""
+    """An error or warning."""
 
     code: str
     field: str
@@ -2199,7 +2199,7 @@ class SweepIssue(TypedDict):
 
 
 class SweepPreview(TypedDict):
-    """What a sweep would do; nothing is written."""
+    """Preview of a sweep; nothing is saved."""
 
     errors: list[SweepIssue]
     examples: list[dict[str, Any]]
@@ -2284,7 +2284,7 @@ class SweepSummary(TypedDict):
 
 
 class TargetEstimate(TypedDict):
-    """What one target is expected to take."""
+    """Estimate for one target."""
 
     benchmarks: list[BenchmarkEstimate]
     name: str
@@ -2300,7 +2300,7 @@ class Text(TypedDict):
 
 
 class TimeForecast(TypedDict):
-    """How long a run will take, by measured runs that were alike."""
+    """Estimated duration, based on comparable runs."""
 
     high_s: float
     is_same_data: bool
@@ -2337,7 +2337,7 @@ class ToolCall(TypedDict):
 
 
 class ToolSchema(TypedDict):
-    """A tool as the model is told of it: a function of OpenAI's form, without the envelope."""
+    """A tool as described to the model: an OpenAI function without the envelope."""
 
     description: str
     ends_episode: bool
@@ -2386,7 +2386,7 @@ class Training(TypedDict):
 
 
 class Trajectory(TypedDict):
-    """A whole episode, as a person reads it."""
+    """A full episode in readable form."""
 
     duration_s: float
     error: NotRequired[str | None]
@@ -2396,7 +2396,7 @@ class Trajectory(TypedDict):
 
 
 class TransferProgress(TypedDict):
-    """How far the work is."""
+    """Progress of the work."""
 
     done_bytes: int
     file: NotRequired[str | None]
@@ -2425,7 +2425,7 @@ class TransferRead(TypedDict):
 
 
 class TransferResult(TypedDict):
-    """What a transfer that succeeded has left."""
+    """Result of a successful transfer."""
 
     commit: NotRequired[str | None]
     file: NotRequired[str | None]
@@ -2466,7 +2466,7 @@ class UserRead(TypedDict):
 
 
 class Variation(TypedDict):
-    """The values that one parameter takes: a list, or a range."""
+    """Values of one parameter: a list or a range."""
 
     count: NotRequired[int | None]
     max: NotRequired[int | float | None]
@@ -2488,7 +2488,7 @@ class VerdictCounts(TypedDict):
 
 
 class VersionRead(TypedDict):
-    """A version, as a history lists it."""
+    """A version in the history."""
 
     author: str
     branches: list[str]
@@ -2515,7 +2515,7 @@ class VoteAnswer(TypedDict):
 
 
 class VoteMessage(TypedDict):
-    """A turn of what both models were given."""
+    """A turn of the shared conversation."""
 
     content: str
     role: Literal["system", "user", "assistant"]
@@ -2536,7 +2536,7 @@ class VoteRead(TypedDict):
 
 
 class VoteSettings(TypedDict):
-    """What both were asked with."""
+    """Shared request settings."""
 
     max_tokens: NotRequired[int | None]
     seed: NotRequired[int | None]
@@ -2545,7 +2545,7 @@ class VoteSettings(TypedDict):
 
 
 class WinRate(TypedDict):
-    """How often one of two models was better."""
+    """Win rate between two models."""
 
     high: float | None
     low: float | None
@@ -2611,7 +2611,7 @@ class WorkflowRead(TypedDict):
 
 
 class trellis_api__jobs__schemas__ResourcesRead(TypedDict):
-    """What a job occupies while it runs."""
+    """Resources of a job while it runs."""
 
     gpus: int
 

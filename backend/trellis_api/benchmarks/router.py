@@ -16,7 +16,7 @@ BenchmarkName = Annotated[str, Path(description="Of the catalogue.", pattern=r"^
 
 @router.get("", summary="The catalogue of benchmarks")
 def list_benchmarks(session: ReadSession) -> BenchmarksRead:
-    """All of them, with what of them is here."""
+    """All benchmarks, with their installation state."""
     return BenchmarksRead(items=service.read_all(session))
 
 
@@ -29,13 +29,13 @@ def read_benchmark(benchmark_name: BenchmarkName, session: ReadSession) -> Bench
 @router.post(
     "/{benchmark_name}/install",
     status_code=202,
-    summary="Bring a benchmark's files",
+    summary="Install a benchmark",
     responses={404: ERROR_RESPONSES[404], 409: ERROR_RESPONSES[409]},
 )
 def install_benchmark(
     benchmark_name: BenchmarkName, background: BackgroundTasks, session: WriteSession, tasks: TasksDep
 ) -> BenchmarkRead:
-    """From the hub, or the folder that stands for it; again where that failed or a revision is newer."""
+    """From the Hub or its local mirror; also to retry or to update to a newer revision."""
     benchmark = service.request_install(session, name=benchmark_name)
     tasks.send_later(background, INSTALL_BENCHMARKS)
     return benchmark

@@ -32,11 +32,11 @@ def read_model_card(model_id: ModelId, session: ReadSession, settings: SettingsD
 
 @router.post(
     "/models/{model_id}/card/check",
-    summary="Whether a card is still right",
+    summary="Check whether a card is up to date",
     responses={409: ERROR_RESPONSES[409], 422: ERROR_RESPONSES[422]},
 )
 def check_model_card(
     model_id: ModelId, body: CardCheck, session: ReadSession, settings: SettingsDep
 ) -> CardChecked:
-    """409 where a number of it is no longer that of its run, with each difference."""
+    """409 with each difference if a number no longer matches its run."""
     return service.check_card(session, settings, model_id=model_id, text=body.card)

@@ -8,7 +8,7 @@ MAX_CARD_CHARACTERS = 512 * 1024
 
 
 class CardCheck(BaseModel):
-    """A card to compare with what is known now."""
+    """A card to check against the current facts."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -16,10 +16,10 @@ class CardCheck(BaseModel):
 
 
 class CardChecked(BaseModel):
-    """The card is right."""
+    """The card is correct."""
 
     model_id: str
-    statements: int = Field(description="How many were compared.")
+    statements: int = Field(description="Number of values compared.")
 
 
 class Figure(BaseModel):

@@ -18,11 +18,11 @@ log = logging.getLogger(__name__)
 
 
 class ErrorBody(BaseModel):
-    """How every error looks to a client."""
+    """The format of every error."""
 
     error: str = Field(description="Stable code, e.g. job_not_found.")
     message: str = Field(description="One English sentence.")
-    details: Any = Field(default=None, description="More, where there is more to say.")
+    details: Any = Field(default=None, description="Further details, if any.")
 
 
 class DomainError(Exception):

@@ -31,7 +31,7 @@ class Page(BaseModel, Generic[Item]):
 
     items: list[Item]
     next_cursor: str | None = Field(
-        default=None, description="Give as `cursor` for the next page; null at the end."
+        default=None, description="Pass as `cursor` for the next page; null at the end."
     )
 
 

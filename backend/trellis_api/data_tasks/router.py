@@ -40,7 +40,7 @@ def read_data_task(task_id: str, session: ReadSession) -> DataTaskRead:
 
 @router.post("/{task_id}/cancel")
 def cancel_data_task(task_id: str, session: WriteSession) -> DataTaskRead:
-    """End a task that waits or runs; what it has done so far is kept for a retry."""
+    """Cancel a queued or running task; its progress is kept for a retry."""
     return service.present(session, service.cancel(session, task_id=task_id))
 
 
@@ -48,7 +48,7 @@ def cancel_data_task(task_id: str, session: WriteSession) -> DataTaskRead:
 def retry_data_task(
     task_id: str, session: WriteSession, tasks: TasksDep, background: BackgroundTasks
 ) -> DataTaskRead:
-    """Take up a task that failed or was cancelled; it goes on where it stopped."""
+    """Retry a failed or cancelled task; it continues where it stopped."""
     task = service.retry(session, task_id=task_id)
     tasks.send_later(background, service.message_for(task))
     return service.present(session, task)
@@ -56,5 +56,5 @@ def retry_data_task(
 
 @router.delete("/{task_id}", status_code=204)
 def delete_data_task(task_id: str, session: WriteSession, settings: SettingsDep) -> None:
-    """Forget a finished task, its report and the rows that it kept aside."""
+    """Delete a finished task with its report and quarantined rows."""
     service.delete(session, settings, task_id=task_id)

@@ -68,7 +68,7 @@ def present(session: Session, row: DatasetVersion) -> VersionRead:
 
 
 def read_detail(session: Session, settings: Settings, *, dataset_id: str, revision: str) -> VersionDetail:
-    """One version: what it holds, where it came from, what uses it."""
+    """One version: contents, provenance and users."""
     service.get_dataset(session, dataset_id=dataset_id)
     row = versions.resolve(session, dataset_id=dataset_id, revision=revision)
     with reading(dataset_id):

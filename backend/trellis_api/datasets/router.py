@@ -133,7 +133,7 @@ def import_more(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> DataTaskRead:
-    """Further or other rows as the next version of a branch."""
+    """Import more or different rows as the next version of a branch."""
     origin = imports.find_origin(settings, request.source)
     with database.write() as session:
         task = imports.import_more(session, dataset_id=dataset_id, request=request, origin=origin)
@@ -162,7 +162,7 @@ def read_dataset_rows(
 def search_dataset_rows(
     dataset_id: str, request: RowSearch, session: ReadSession, settings: SettingsDep
 ) -> FoundRows:
-    """Rows that fit conditions and hold a text."""
+    """Rows that match conditions and contain a text."""
     return version_pages.search(session, settings, dataset_id=dataset_id, request=request)
 
 
@@ -201,7 +201,7 @@ def compute_statistics(
     background: BackgroundTasks,
     refresh: Annotated[
         bool,
-        Depends(renamed_flag("refresh", old="anew", description="Also where the same was computed before.")),
+        Depends(renamed_flag("refresh", old="anew", description="Recompute even if cached.")),
     ],
 ) -> DataTaskRead:
     """Compute statistics, with lengths in a model's tokens; the task may be one that has succeeded before."""
@@ -220,7 +220,7 @@ def read_quarantine(
     offset: Offset = 0,
     limit: Limit = DEFAULT_PAGE_SIZE,
 ) -> QuarantineRead:
-    """Rows that an import did not take, each with line and reason."""
+    """Rows rejected by an import, each with line and reason."""
     return quarantine.read_page(
         session, settings, dataset_id=dataset_id, task_id=task, offset=offset, limit=limit
     )
@@ -233,7 +233,7 @@ def download_quarantine(
     settings: SettingsDep,
     task: Annotated[str | None, Query(max_length=32, description="Import; default the newest.")] = None,
 ) -> FileResponse:
-    """All rows that an import did not take, as JSON lines."""
+    """All rows rejected by an import, as JSON Lines."""
     dataset = service.get_dataset(session, dataset_id=dataset_id)
     path = quarantine.find_file(session, settings, dataset_id=dataset_id, task_id=task)
     headers = {"Content-Disposition": download.disposition(f"{dataset.name}-quarantine.jsonl")}

@@ -22,7 +22,7 @@ Revision = Annotated[
     Field(
         max_length=100,
         pattern=NO_NUL,
-        description="A version's id (its first eight digits will do), branch or tag.",
+        description="A version id (or its first eight digits), branch or tag.",
     ),
 ]
 
@@ -35,7 +35,7 @@ class ColumnRead(BaseModel):
 
 
 class DatasetWarning(BaseModel):
-    """Something that does not stop training but is worth a look."""
+    """A warning that does not prevent training."""
 
     code: str = Field(
         description="empty_values, format_unknown, rows_in_quarantine or what reading a file found."
@@ -49,9 +49,7 @@ class DatasetOrigin(BaseModel):
     """Where the rows of the first version came from."""
 
     kind: Literal["upload", "path", "hub", "s3", "pipeline", "generation"]
-    name: str = Field(
-        description="File name, path, hub id, address, or the name of the dataset it was made of."
-    )
+    name: str = Field(description="File name, path, Hub id, URL, or the name of the source dataset.")
     revision: str | None = Field(default=None, description="The commit on a hub.")
     size_bytes: int | None = None
     sha256: str | None = Field(default=None, description="Of an uploaded file.")
@@ -60,7 +58,7 @@ class DatasetOrigin(BaseModel):
 
 
 class DatasetRead(BaseModel):
-    """A dataset. What it says of rows is that of the tip of its branch main; without rows it is empty."""
+    """A dataset. Row facts are those of the tip of its branch main; empty without rows."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -69,26 +67,26 @@ class DatasetRead(BaseModel):
     description: str
     state: DatasetState
     task: DataTaskRead | None = Field(
-        description="The work that makes its first version, until that is done."
+        description="The task that creates its first version, until it is done."
     )
     source: DatasetOrigin
     head: str | None = Field(description="Version at the tip of main.")
     format: DataFormat | None
-    format_reason: str | None = Field(description="One sentence: what the format was recognised by.")
+    format_reason: str | None = Field(description="One sentence on how the format was detected.")
     format_columns: dict[str, str] = Field(
-        description="The columns that play the format's roles, e.g. prompt: question, answer: answer."
+        description="Columns mapped to the format's roles, e.g. prompt: question, answer: answer."
     )
     row_count: int
     splits: dict[str, int] = Field(description="Rows by split.")
     columns: list[ColumnRead]
     warnings: list[DatasetWarning]
-    size_bytes: int = Field(description="Of the rows as JSON, whatever they take on disk.")
+    size_bytes: int = Field(description="Size of the rows as JSON, regardless of their size on disk.")
     created_at: datetime
     updated_at: datetime
 
 
 class DatasetChange(BaseModel):
-    """What to change of a dataset; its rows change by versions only."""
+    """Changes to a dataset; its rows only change through versions."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -97,7 +95,7 @@ class DatasetChange(BaseModel):
 
 
 class ImportCreate(BaseModel):
-    """A dataset to make of rows that lie elsewhere."""
+    """A dataset to import from a source."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -106,12 +104,12 @@ class ImportCreate(BaseModel):
     source: ImportSource
     mixed: Mixed = Field(
         default="quarantine",
-        description="Of a column that mixes numbers and texts the first kind counts, or all becomes text.",
+        description="For columns that mix numbers and text: use the first type, or convert all to text.",
     )
 
 
 class ImportMore(BaseModel):
-    """Rows that make the next version of a dataset."""
+    """Rows for the next version of a dataset."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -123,9 +121,9 @@ class ImportMore(BaseModel):
 
 
 class CutValue(BaseModel):
-    """A value of which a page shows only the beginning; asked for alone or downloaded, its row has more."""
+    """A value that is truncated on a page; read the row alone or download it for the full value."""
 
-    row: int = Field(description="Its place among the rows of the answer, from 0.")
+    row: int = Field(description="Index among the returned rows, from 0.")
     column: str
 
 
@@ -159,7 +157,7 @@ class RowSearch(BaseModel):
     split: str | None = None
     conditions: list[Condition] = Field(default_factory=list, max_length=20)
     text: Annotated[str, Field(max_length=1000, pattern=NO_NUL)] | None = None
-    cursor: int = Field(default=0, ge=0, le=2**62, description="Position to go on from.")
+    cursor: int = Field(default=0, ge=0, le=2**62, description="Position to continue from.")
     limit: int = Field(default=50, ge=1, le=200)
 
 
@@ -178,7 +176,7 @@ class FoundRows(BaseModel):
 
 
 class QuarantinedRow(BaseModel):
-    """A row that was not taken."""
+    """A rejected row."""
 
     source: str = Field(description="The file.")
     line: int | None
@@ -186,11 +184,11 @@ class QuarantinedRow(BaseModel):
     column: str | None
     code: str
     reason: str
-    raw: str | None = Field(description="The beginning of what stood there.")
+    raw: str | None = Field(description="The beginning of its content.")
 
 
 class QuarantineRead(BaseModel):
-    """A window of the rows that imports did not take."""
+    """A page of rows rejected by imports."""
 
     offset: int
     row_count: int
@@ -204,7 +202,7 @@ class StatisticsRead(BaseModel):
     version: str
     model: str | None
     statistics: Statistics | None = Field(description="Null until they were computed.")
-    task: DataTaskRead | None = Field(description="The newest computation that was asked for.")
+    task: DataTaskRead | None = Field(description="The most recent computation.")
 
 
 class StatisticsCreate(BaseModel):
@@ -217,7 +215,7 @@ class StatisticsCreate(BaseModel):
 
 
 class TokensCreate(BaseModel):
-    """Rows to be shown as a model is trained on them."""
+    """Rows to show as tokenized for training."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -232,7 +230,7 @@ class TokensCreate(BaseModel):
 
 
 class VersionRead(BaseModel):
-    """A version, as a history lists it."""
+    """A version in the history."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -254,7 +252,7 @@ class VersionRead(BaseModel):
 
 
 class VersionUse(BaseModel):
-    """Something that reads or read a version."""
+    """A user of a version."""
 
     kind: Literal["job", "task", "dry_run", "model"]
     id: str
@@ -264,7 +262,7 @@ class VersionUse(BaseModel):
 
 
 class VersionDetail(VersionRead):
-    """A version with what it holds and where it came from."""
+    """A version with its contents and provenance."""
 
     format: DataFormat
     format_columns: dict[str, str]
@@ -298,7 +296,7 @@ class RefCreate(BaseModel):
 
 
 class RollBack(BaseModel):
-    """A version whose rows are to be those of a branch again; what lies between stays in the history."""
+    """A version to restore on a branch; later versions stay in the history."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -317,12 +315,12 @@ class DiffCreate(BaseModel):
     key: str | None = Field(
         default=None,
         max_length=200,
-        description="Column that tells rows apart; then changed rows are paired.",
+        description="Key column; if given, changed rows are paired.",
     )
 
 
 class ColumnChangeRead(BaseModel):
-    """A column whose type is another; null where there is no such column."""
+    """A column whose type changed; null if there is no such column."""
 
     name: str
     before: str | None
@@ -330,7 +328,7 @@ class ColumnChangeRead(BaseModel):
 
 
 class DiffRead(BaseModel):
-    """The difference of two versions, once it was computed."""
+    """The difference between two versions, once computed."""
 
     before: str
     after: str
@@ -344,7 +342,7 @@ class DiffRead(BaseModel):
 
 
 class DiffRow(BaseModel):
-    """A row that differs, as it was and as it is; null where it was or is not there."""
+    """A changed row, before and after; null if added or removed."""
 
     before: dict[str, Any] | None
     after: dict[str, Any] | None
@@ -361,7 +359,7 @@ class DiffRows(BaseModel):
 
 
 class DataLineageNode(BaseModel):
-    """Something that a dataset is connected with: a source, version, run, job, model, evaluation, report."""
+    """A node in a dataset's lineage: source, version, run, job, model, evaluation or report."""
 
     id: str
     kind: Literal["source", "dataset", "version", "task", "job", "model", "evaluation", "report"]
@@ -377,7 +375,7 @@ class DataLineageNode(BaseModel):
 
 
 class DataLineageEdge(BaseModel):
-    """What went into what."""
+    """An edge of the lineage."""
 
     source: str
     target: str
@@ -401,4 +399,4 @@ class DataLineageRead(BaseModel):
     dataset: str
     nodes: list[DataLineageNode]
     edges: list[DataLineageEdge]
-    is_cut: bool = Field(description="There is more than is shown.")
+    is_cut: bool = Field(description="Truncated: there are more nodes.")

@@ -26,16 +26,14 @@ from trellis_api.datasets.store import writing
 router = APIRouter(prefix="/datasets/{dataset_id}", tags=["dataset versions"], responses=ERROR_RESPONSES)
 
 Side = Annotated[str, Query(max_length=100, pattern=NO_NUL, description="Version, branch or tag.")]
-Key = Annotated[
-    str | None, Query(max_length=200, pattern=NO_NUL, description="Column that tells rows apart.")
-]
+Key = Annotated[str | None, Query(max_length=200, pattern=NO_NUL, description="Key column.")]
 
 
 @router.get("/versions")
 def list_versions(
     dataset_id: str,
     session: ReadSession,
-    branch: Annotated[str | None, Query(max_length=100, description="Only what led to its tip.")] = None,
+    branch: Annotated[str | None, Query(max_length=100, description="Only ancestors of its tip.")] = None,
     cursor: Annotated[str | None, Query(max_length=400)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> Page[VersionRead]:
@@ -47,13 +45,13 @@ def list_versions(
 def read_version(
     dataset_id: str, version_id: str, session: ReadSession, settings: SettingsDep
 ) -> VersionDetail:
-    """One version: what it holds, where it came from, what uses it."""
+    """One version: contents, provenance and users."""
     return history.read_detail(session, settings, dataset_id=dataset_id, revision=version_id)
 
 
 @router.delete("/versions/{version_id}", status_code=204)
 def delete_version(dataset_id: str, version_id: str, session: WriteSession) -> None:
-    """Forget a version that nothing came of; refused for one that is in use, tagged, a tip or a parent."""
+    """Delete an unused version; refused for one that is in use, tagged, a tip or a parent."""
     history.delete_version(session, dataset_id=dataset_id, revision=version_id)
 
 
@@ -65,7 +63,7 @@ def list_refs(dataset_id: str, session: ReadSession) -> RefsRead:
 
 @router.post("/branches", status_code=201)
 def create_branch(dataset_id: str, request: RefCreate, session: WriteSession) -> RefRead:
-    """Let a branch begin at a version."""
+    """Create a branch at a version."""
     return history.present_ref(
         history.create_ref(session, dataset_id=dataset_id, kind="branch", request=request)
     )
@@ -79,7 +77,7 @@ def delete_branch(dataset_id: str, name: str, session: WriteSession) -> None:
 
 @router.post("/tags", status_code=201)
 def create_tag(dataset_id: str, request: RefCreate, session: WriteSession) -> RefRead:
-    """Give a version a name that stays."""
+    """Create a tag for a version."""
     return history.present_ref(
         history.create_ref(session, dataset_id=dataset_id, kind="tag", request=request)
     )
@@ -115,7 +113,7 @@ def compute_diff(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> DiffRead:
-    """Compare two versions; one comparison serves all who ask for the same."""
+    """Compare two versions; identical requests share one comparison."""
     found, task = comparing.start(session, settings, dataset_id=dataset_id, request=request)
     if task is not None:
         tasks.send_later(background, message_for(task))
@@ -126,7 +124,7 @@ def compute_diff(
 def read_diff(
     dataset_id: str, session: ReadSession, settings: SettingsDep, before: Side, after: Side, key: Key = None
 ) -> DiffRead:
-    """A comparison that was asked for, and its outcome."""
+    """A requested comparison and its result."""
     request = DiffCreate(before=before, after=after, key=key)
     return comparing.read(session, settings, dataset_id=dataset_id, request=request)
 

@@ -24,8 +24,8 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
     409: ERROR_RESPONSES[409],
 }
 RANGES: dict[int | str, dict[str, Any]] = {
-    206: {"description": "The part that was asked for"},
-    416: {"model": ErrorBody, "description": "The range begins behind the end"},
+    206: {"description": "The requested range"},
+    416: {"model": ErrorBody, "description": "The range starts after the end"},
 }
 router = APIRouter(tags=["downloads"], responses=RESPONSES)
 ModelId = Annotated[str, Path(description="Id of the model.", pattern=id_pattern("mdl"))]
@@ -71,7 +71,7 @@ def download_model(
 def list_checkpoint_files(
     job_id: JobId, step: Step, session: ReadSession, settings: SettingsDep
 ) -> FilesRead:
-    """As the trainer left them, optimiser and all; an export makes a model of it."""
+    """As written by the trainer, including optimizer state; export it to get a model."""
     return _describe(list_checkpoint(session, settings, job_id=job_id, step=step))
 
 

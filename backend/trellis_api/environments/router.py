@@ -47,7 +47,7 @@ def create_environment(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> EnvironmentRead:
-    """A worker makes it; when it is ready its rows are datasets of the platform.
+    """A worker creates it; once it is ready, its rows are datasets of the platform.
 
     Where a parameter names files, they are looked at here and read by the worker.
     """
@@ -66,7 +66,7 @@ def read_environment(environment_id: str, session: ReadSession) -> EnvironmentRe
 def retry_environment(
     environment_id: str, session: WriteSession, tasks: TasksDep, background: BackgroundTasks
 ) -> EnvironmentRead:
-    """Make one again that could not be made."""
+    """Retry creating an environment that failed."""
     environment = service.retry(session, environment_id=environment_id)
     tasks.send_later(background, MAKE_ENVIRONMENTS)
     return present(session, environment)
@@ -74,7 +74,7 @@ def retry_environment(
 
 @router.delete("/{environment_id}", status_code=204)
 def delete_environment(environment_id: str, session: WriteSession, settings: SettingsDep) -> None:
-    """Refused while an unfinished job works in it. Its datasets stay."""
+    """Refused while an unfinished job uses it. Its datasets are kept."""
     service.delete(session, settings, environment_id=environment_id)
 
 
@@ -92,7 +92,7 @@ def call_tool(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> ToolCallRead:
-    """Try a tool: a worker calls it as an episode would, with a limit on its time."""
+    """Test a tool: a worker calls it as in an episode, with a time limit."""
     call = service.start_call(session, environment_id=environment_id, request=request)
     tasks.send_later(background, CALL_TOOLS)
     return present_call(call)
@@ -100,5 +100,5 @@ def call_tool(
 
 @router.get("/{environment_id}/calls/{call_id}")
 def read_tool_call(environment_id: str, call_id: str, session: ReadSession) -> ToolCallRead:
-    """A call: its state, and what the model would have been shown."""
+    """A test call: its state and the tool response that the model would see."""
     return service.read_call(session, environment_id=environment_id, call_id=call_id)

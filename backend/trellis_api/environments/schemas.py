@@ -23,13 +23,13 @@ def _check_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 class EnvironmentKindList(BaseModel):
-    """All kinds of environments that can be made."""
+    """All environment kinds."""
 
     items: list[EnvironmentKind]
 
 
 class EnvironmentCreate(BaseModel):
-    """An environment to make."""
+    """An environment to create."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -47,7 +47,7 @@ class EnvironmentDataset(BaseModel):
 
 
 class EnvironmentRead(BaseModel):
-    """An environment as it stands."""
+    """An environment."""
 
     id: str
     name: str
@@ -55,17 +55,17 @@ class EnvironmentRead(BaseModel):
     parameters: dict[str, Any]
     state: EnvironmentState
     phase: Literal["files", "rows"] | None = Field(
-        description="While it is being made: writing its files, or taking its rows in as datasets."
+        description="While it is created: writing files, or importing rows as datasets."
     )
-    reason: str | None = Field(description="Why it could not be made, in one sentence.")
+    reason: str | None = Field(description="Why it could not be created, in one sentence.")
     cause: str | None = Field(description="Code of that reason.")
-    attempt: int = Field(description="How often a worker has taken it up.")
+    attempt: int = Field(description="Number of attempts by workers.")
     counts: dict[str, int] = Field(description="What is in it, by name.")
     tools: list[ToolSchema]
     datasets: list[EnvironmentDataset]
-    sha256: str | None = Field(description="Of its files: the same parameters give the same hash.")
+    sha256: str | None = Field(description="Hash of its files: the same parameters give the same hash.")
     size_bytes: int
-    used_by: list[str] = Field(description="Names of what is under way in it.")
+    used_by: list[str] = Field(description="Names of active jobs that use it.")
     can_call: bool
     can_retry: bool
     can_delete: bool
@@ -75,7 +75,7 @@ class EnvironmentRead(BaseModel):
 
 
 class ToolCallCreate(BaseModel):
-    """A tool to try by hand."""
+    """A tool to test."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -84,7 +84,7 @@ class ToolCallCreate(BaseModel):
 
 
 class ToolCallRead(BaseModel):
-    """A call, and what the model would have been shown."""
+    """A test call and the tool response that the model would see."""
 
     id: str
     environment: str
@@ -93,10 +93,10 @@ class ToolCallRead(BaseModel):
     state: ToolCallState
     result: Any = Field(description="Null until it has succeeded.")
     result_count: int | None = Field(description="Rows or items of the result.")
-    error: str | None = Field(description="Code with which the tool refused, e.g. DENIED or TIMEOUT.")
-    ends_episode: bool = Field(description="In an episode, this call would have been the last.")
+    error: str | None = Field(description="Error code of the tool, e.g. DENIED or TIMEOUT.")
+    ends_episode: bool = Field(description="This call would have ended an episode.")
     duration_s: float | None = Field(description="Of the tool itself.")
-    reason: str | None = Field(description="Why the call could not be carried out.")
+    reason: str | None = Field(description="Why the call failed.")
     cause: str | None
     created_at: datetime
     finished_at: datetime | None

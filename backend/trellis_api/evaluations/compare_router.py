@@ -28,7 +28,7 @@ JobId = Annotated[str | None, Query(pattern=id_pattern("job"), description="The 
 def compare_evaluations(
     a: EvaluationId, b: EvaluationId, database: DatabaseDep, settings: SettingsDep
 ) -> ComparisonRead:
-    """B less A on the problems that both have: the difference with its interval and a paired test."""
+    """B minus A on shared problems: the difference with its interval and a paired test."""
     with database.read() as session:
         pair = comparing.find_pair(session, a=a, b=b)
     return comparing.compare(settings, pair)
@@ -42,9 +42,9 @@ def read_leaderboard(
     configuration: Annotated[
         str | None, Query(max_length=64, pattern=NO_NUL, description="Default that of most evaluations.")
     ] = None,
-    which: Annotated[Which, Query(description="Of a target that was measured several times.")] = "best",
+    which: Annotated[Which, Query(description="Which score if a target was evaluated repeatedly.")] = "best",
 ) -> LeaderboardRead:
-    """One score of each, best first; only those that were measured in the same way on the same data."""
+    """One score per target, best first; only comparable measurements."""
     return ranking.read_leaderboard(
         session, label=label, metric=metric, configuration=configuration, which=which
     )
@@ -58,7 +58,7 @@ def read_history(
     label: Label = None,
     metric: Metric = None,
 ) -> HistoryRead:
-    """Of a model with all that it was made from, or of a job's checkpoints."""
+    """For a model and its ancestors, or for a job's checkpoints."""
     if (model is None) == (job is None):
         raise HistoryOfWhat("Name a model or a job, one of the two.")
     return ranking.read_history(session, model_id=model, job_id=job, label=label, metric=metric)

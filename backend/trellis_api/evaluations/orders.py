@@ -50,7 +50,7 @@ def _label_all(orders: list[AnyOrder]) -> list[AnyOrder]:
 _storable: Callable[[AnyOrder], AnyOrder] = _check_storable
 Orders = Annotated[
     list[Annotated[AnyOrder, AfterValidator(_storable)]],
-    Field(min_length=1, max_length=MAX_BENCHMARKS, description="Each with a label of its own, if any."),
+    Field(min_length=1, max_length=MAX_BENCHMARKS, description="Labels must be unique, if given."),
     AfterValidator(_label_all),
 ]
 MetricName = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=NO_NUL)]
@@ -73,12 +73,12 @@ class EarlyStop(BaseModel):
     label: Label
     metric: MetricName | None = Field(default=None, description="Default the benchmark's headline.")
     patience: int = Field(default=3, ge=1, le=1000, description="Evaluations without a gain.")
-    min_delta: float = Field(default=0.0, ge=0, le=1e9, description="A smaller gain is none.")
-    mode: Literal["max", "min"] = Field(default="max", description="Whether more is better.")
+    min_delta: float = Field(default=0.0, ge=0, le=1e9, description="Smaller gains do not count.")
+    mode: Literal["max", "min"] = Field(default="max", description="Whether higher is better.")
 
 
 class BestByBenchmark(BaseModel):
-    """The score that tells which checkpoint is the best."""
+    """The score that selects the best checkpoint."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -88,13 +88,13 @@ class BestByBenchmark(BaseModel):
 
 
 class EvaluateWhileTraining(BaseModel):
-    """Benchmarks that the saved checkpoints of a training are measured on."""
+    """Benchmarks for evaluating a training job's checkpoints."""
 
     model_config = ConfigDict(extra="forbid")
 
     benchmarks: Orders
     every_steps: int | None = Field(
-        default=None, ge=1, le=2**31, description="The first checkpoint at or behind each multiple."
+        default=None, ge=1, le=2**31, description="The first checkpoint at or after each multiple."
     )
     every_minutes: float | None = Field(default=None, gt=0, le=100_000)
     at_end: bool = Field(default=True, description="The last checkpoint too.")

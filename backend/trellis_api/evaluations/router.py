@@ -39,7 +39,7 @@ OtherId = Annotated[str | None, Query(description="Evaluation to compare with.",
 MAX_POSITION = 2**40
 
 
-@router.post("", status_code=201, summary="Measure models or checkpoints", responses=MALFORMED)
+@router.post("", status_code=201, summary="Evaluate models or checkpoints", responses=MALFORMED)
 def create_evaluations(
     body: EvaluationCreate,
     background: BackgroundTasks,
@@ -47,18 +47,18 @@ def create_evaluations(
     settings: SettingsDep,
     tasks: TasksDep,
 ) -> EvaluationsCreated:
-    """One evaluation for each target. Benchmarks that are not here are brought first."""
+    """One evaluation per target. Missing benchmarks are downloaded first."""
     rows = create.create(session, settings, request=body)
     tasks.send_later(background, task_names.INSTALL_BENCHMARKS)
     tasks.send_later(background, task_names.LAUNCH_QUEUED)
     return EvaluationsCreated(items=presentation.present_all(session, evaluations=rows, has_detail=True))
 
 
-@router.post("/estimate", summary="What evaluations would take", responses=MALFORMED)
+@router.post("/estimate", summary="Estimate evaluations", responses=MALFORMED)
 def estimate_evaluations(
     body: EvaluationPlan, session: WriteSession, settings: SettingsDep
 ) -> EvaluationEstimate:
-    """From what finished evaluations of this platform took; nothing is queued."""
+    """Based on finished evaluations of this platform; nothing is queued."""
     return estimate.estimate(session, settings, plan=body)
 
 
@@ -76,7 +76,7 @@ def list_evaluations(
     cursor: Annotated[str | None, Query(max_length=500)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> Page[EvaluationRead]:
-    """Every filter that is given must hold."""
+    """All given filters must match."""
     wanted = EvaluationFilter(model_id=model, job_id=job, benchmark=benchmark, states=tuple(state or ()))
     return presentation.list_page(session, wanted=wanted, cursor=cursor, limit=limit)
 
@@ -88,7 +88,7 @@ def read_evaluation(evaluation_id: EvaluationId, session: ReadSession) -> Evalua
     return presentation.present(session, evaluation=row)
 
 
-@router.get("/{evaluation_id}/manifest", summary="What the scores were measured with", responses=CONFLICT)
+@router.get("/{evaluation_id}/manifest", summary="Evaluation manifest", responses=CONFLICT)
 def read_manifest(evaluation_id: EvaluationId, session: ReadSession) -> EvaluationManifest:
     """Engine, versions, hash of the prompts, revisions of the data, seed, chat template."""
     manifest = service.get_manifest(session, evaluation_id=evaluation_id)
@@ -118,7 +118,7 @@ def list_samples(
     cursor: Annotated[str | None, Query(max_length=100)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> SamplePage:
-    """In the order in which problems were drawn. Every filter that is given must hold."""
+    """In sampling order of the problems. All given filters must match."""
     query = SampleQuery(
         label=label,
         verdicts=tuple(verdict or ()),
@@ -142,7 +142,7 @@ def read_sample(
     settings: SettingsDep,
     against: OtherId = None,
 ) -> SampleRead:
-    """What the model read and wrote; beside it, the same problem's in another evaluation."""
+    """Prompt and answer, with the same problem's sample in another evaluation."""
     query = SampleQuery(label=label, against=against)
     with database.read() as session:
         places = samples.locate(session, settings, evaluation_id=evaluation_id, query=query)
@@ -153,13 +153,13 @@ def read_sample(
 def cancel_evaluation(
     evaluation_id: EvaluationId, background: BackgroundTasks, session: WriteSession, tasks: TasksDep
 ) -> EvaluationRead:
-    """What it has measured stays; a retry goes on from there."""
+    """Results so far are kept; a retry continues from there."""
     row = service.cancel(session, evaluation_id=evaluation_id)
     tasks.send_later(background, task_names.STOP, row.job_id)
     return presentation.present(session, evaluation=row)
 
 
-@router.post("/{evaluation_id}/retry", summary="Try an evaluation again", responses=CONFLICT)
+@router.post("/{evaluation_id}/retry", summary="Retry an evaluation", responses=CONFLICT)
 def retry_evaluation(
     evaluation_id: EvaluationId,
     background: BackgroundTasks,
@@ -167,7 +167,7 @@ def retry_evaluation(
     settings: SettingsDep,
     tasks: TasksDep,
 ) -> EvaluationRead:
-    """One that was cancelled or has failed goes on where it stopped."""
+    """A cancelled or failed one continues where it stopped."""
     row = service.retry(session, settings, evaluation_id=evaluation_id)
     tasks.send_later(background, task_names.INSTALL_BENCHMARKS)
     tasks.send_later(background, task_names.LAUNCH_QUEUED)
@@ -180,7 +180,7 @@ def retry_evaluation(
 def delete_evaluation(
     evaluation_id: EvaluationId, background: BackgroundTasks, session: WriteSession, tasks: TasksDep
 ) -> None:
-    """Refused while it waits or runs."""
+    """Refused while it is queued or running."""
     service.delete(session, evaluation_id=evaluation_id)
     tasks.send_later(background, task_names.TIDY_EVALUATIONS)
     tasks.send_later(background, task_names.PURGE)

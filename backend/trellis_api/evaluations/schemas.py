@@ -45,14 +45,14 @@ Target = Annotated[ModelTarget | CheckpointTarget, Field(discriminator="kind")]
 
 
 class EvaluationPlan(BaseModel):
-    """What would be measured, and how."""
+    """Targets, benchmarks and estimates."""
 
     model_config = ConfigDict(extra="forbid")
 
     targets: list[Target] = Field(min_length=1, max_length=MAX_TARGETS, description="One evaluation each.")
     benchmarks: Orders
     engine: EngineSettings = Field(default_factory=EngineSettings)
-    seed: int = Field(default=0, ge=0, lt=MAX_SEED, description="Draws problems where there is a limit.")
+    seed: int = Field(default=0, ge=0, lt=MAX_SEED, description="Samples problems if there is a limit.")
 
 
 class EvaluationCreate(EvaluationPlan):
@@ -63,17 +63,17 @@ class EvaluationCreate(EvaluationPlan):
 
 
 class EvaluationTarget(BaseModel):
-    """What is measured. Names are null where it was deleted."""
+    """The target. Names are null if it was deleted."""
 
     kind: Literal["model", "checkpoint"]
-    name: str = Field(description="As it was called when the evaluation was asked for.")
+    name: str = Field(description="Its name when the evaluation was created.")
     model: NamedReference | None = Field(description="The model, or the one that the job started from.")
     job: NamedReference | None
     step: int | None
 
 
 class EvaluationRead(Renamed):
-    """An evaluation as it stands."""
+    """An evaluation."""
 
     old_names: ClassVar = {"is_displaced": "preempted", "waits_for": "pending_benchmarks"}
 
@@ -88,17 +88,17 @@ class EvaluationRead(Renamed):
     priority: int
     state: JobState
     attempt: int
-    preempted: bool = Field(description="It makes room for a training and goes on afterwards.")
-    pending_benchmarks: list[str] = Field(description="Benchmarks whose files are being brought.")
+    preempted: bool = Field(description="It is preempted by training jobs and resumes afterwards.")
+    pending_benchmarks: list[str] = Field(description="Benchmarks that are being downloaded.")
     progress: Progress = Field(description="Steps are samples.")
     eta_s: float | None
     queue_position: int | None
     failure: Failure | None
     results: list[BenchmarkResult] | None = Field(
-        description="Null until it has succeeded; with groups only in the reading of one evaluation."
+        description="Null until it has succeeded; with groups only when reading one evaluation."
     )
     partial: dict[str, dict[str, float | None]] = Field(
-        description="Label → metric → score so far, while it runs (only in the reading of one evaluation)."
+        description="Label → metric → score so far, while it runs (only when reading one evaluation)."
     )
     created_at: datetime
     queued_at: datetime
@@ -107,7 +107,7 @@ class EvaluationRead(Renamed):
     can_cancel: bool
     can_retry: bool
     can_delete: bool
-    last_event_id: int = Field(description="Start the job's event stream behind this to miss nothing.")
+    last_event_id: int = Field(description="Follow the job's event stream from here to miss nothing.")
 
     @deprecated_field("preempted")
     def is_displaced(self) -> bool:
@@ -125,35 +125,35 @@ class EvaluationsCreated(BaseModel):
 
 
 class BenchmarkEstimate(BaseModel):
-    """What one benchmark is expected to take for one target."""
+    """Estimate for one benchmark and target."""
 
     label: str
-    samples: int | None = Field(description="Null for tasks whose rows are not known here.")
-    prompt_tokens: int | None = Field(description="Null where nothing like it was measured here.")
+    samples: int | None = Field(description="Null for tasks with an unknown number of rows.")
+    prompt_tokens: int | None = Field(description="Null without a comparable measurement.")
     output_tokens: int | None
     seconds: float | None
-    measured_in: int = Field(description="Finished evaluations that the figures were taken from.")
-    judge_cost: float | None = Field(description="US dollars at most; null where nothing is judged.")
+    measured_in: int = Field(description="Finished evaluations that the estimate is based on.")
+    judge_cost: float | None = Field(description="Maximum cost in US dollars; null without a judge.")
 
 
 class TargetEstimate(BaseModel):
-    """What one target is expected to take."""
+    """Estimate for one target."""
 
     target: Target
     name: str
     benchmarks: list[BenchmarkEstimate]
-    seconds: float | None = Field(description="Null where a benchmark was never measured here.")
+    seconds: float | None = Field(description="Null if a benchmark was never run here.")
 
 
 class EvaluationEstimate(BaseModel):
-    """What the whole plan is expected to take."""
+    """Estimate for the whole plan."""
 
     targets: list[TargetEstimate]
     samples: int | None
     output_tokens: int | None
     seconds: float | None
-    judge_cost: float = Field(description="US dollars that judges may cost at most.")
-    to_install: list[str] = Field(description="Benchmarks whose files would be brought first.")
+    judge_cost: float = Field(description="Cost limit for judges in US dollars.")
+    to_install: list[str] = Field(description="Benchmarks that would be downloaded first.")
 
 
 class EvaluationManifest(BaseModel):
@@ -164,25 +164,25 @@ class EvaluationManifest(BaseModel):
 
 
 class SampleChanges(BaseModel):
-    """How samples differ from those of another evaluation."""
+    """Filter by difference from another evaluation."""
 
     better: int
     worse: int
-    otherwise: int = Field(description="As good, with another verdict or answer.")
+    otherwise: int = Field(description="Same score, but different verdict or answer.")
     same: int
     only_here: int
     only_there: int
 
 
 class SamplePage(BaseModel):
-    """Some samples of a benchmark, in the order in which problems were drawn."""
+    """Samples of a benchmark, in sampling order of the problems."""
 
     label: str
     items: list[Sample]
     next_cursor: str | None = Field(
-        description="Give as `cursor` to go on; null at the end. A search may hand one out with few items."
+        description="Pass as `cursor` for the next page; null at the end. A search may return short pages."
     )
-    fitting: int = Field(description="Samples that fit the filters, the search aside.")
+    fitting: int = Field(description="Samples that match the filters, ignoring the search.")
     counts: VerdictCounts = Field(description="Of all samples of the benchmark, whatever the filters.")
     groups: dict[str, dict[str, int]] = Field(description="Samples by kind and name of group.")
     changes: SampleChanges | None = Field(description="Null where there is nothing to compare with.")
@@ -212,18 +212,18 @@ class ComparedBenchmark(BaseModel):
     metric: str
     a: Score
     b: Score
-    difference: float = Field(description="b less a.")
+    difference: float = Field(description="b minus a.")
     low: float | None = Field(description="95 % interval of the difference.")
     high: float | None
     p_value: float | None
     test: str | None = Field(
         description="mcnemar_exact, mcnemar_corrected, paired_bootstrap or paired_t; null without pairs."
     )
-    pairs: int = Field(description="Problems that both have.")
+    pairs: int = Field(description="Problems that both evaluations share.")
     improved: int
     worsened: int
-    obstacle: Obstacle | None = Field(description="Why it cannot be told problem by problem.")
-    differences: list[str] = Field(description="Settings that differ, so that scores mean different things.")
+    obstacle: Obstacle | None = Field(description="Why they cannot be compared problem by problem.")
+    differences: list[str] = Field(description="Settings that differ, so the scores are not comparable.")
 
 
 class ComparisonRead(BaseModel):
@@ -232,7 +232,7 @@ class ComparisonRead(BaseModel):
     a: EvaluationRead
     b: EvaluationRead
     benchmarks: list[ComparedBenchmark]
-    only_a: list[str] = Field(description="Labels that the other has not.")
+    only_a: list[str] = Field(description="Labels missing in the other evaluation.")
     only_b: list[str]
 
 
@@ -248,7 +248,7 @@ class RankedScore(BaseModel):
 
 
 class LeaderboardBenchmark(BaseModel):
-    """A benchmark that there are scores of, and its metrics, the headline first."""
+    """A benchmark with scores and its metrics, headline first."""
 
     label: str
     benchmark: str
@@ -256,7 +256,7 @@ class LeaderboardBenchmark(BaseModel):
 
 
 class LeaderboardConfiguration(BaseModel):
-    """A way in which a benchmark was measured; scores of different ones do not belong on one board."""
+    """An evaluation setup; scores of different setups are not comparable."""
 
     id: str
     evaluations: int
@@ -270,11 +270,11 @@ class LeaderboardRead(BaseModel):
 
     label: str | None = Field(description="Null while there are no scores.")
     metric: str | None
-    mode: Literal["max", "min"] = Field(description="Which end of the metric is the good one.")
+    mode: Literal["max", "min"] = Field(description="Whether higher or lower is better.")
     configuration: str | None
     configurations: list[LeaderboardConfiguration] = Field(description="That of most evaluations first.")
     items: list[RankedScore]
-    benchmarks: list[LeaderboardBenchmark] = Field(description="What else could be ranked by.")
+    benchmarks: list[LeaderboardBenchmark] = Field(description="Other metrics to rank by.")
 
 
 class HistoryPoint(BaseModel):
@@ -291,6 +291,6 @@ class HistoryPoint(BaseModel):
 
 
 class HistoryRead(BaseModel):
-    """Scores of a model and those it descends from, or of a job's checkpoints; oldest first."""
+    """Scores of a model and its ancestors, or of a job's checkpoints; oldest first."""
 
     items: list[HistoryPoint]

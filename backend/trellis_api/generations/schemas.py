@@ -15,12 +15,12 @@ class GenerationEndpoint(BaseModel):
     name: str
     model: str
     requests_per_minute: float
-    input_price: float = Field(description="US dollars for a million tokens.")
+    input_price: float = Field(description="US dollars per million tokens.")
     output_price: float
 
 
 class GenerationEndpointList(BaseModel):
-    """Endpoints that may be asked."""
+    """Endpoints that can be used."""
 
     items: list[GenerationEndpoint]
 
@@ -41,10 +41,10 @@ class GenerationCreate(BaseModel):
     method: Annotated[SelfInstruct | RejectionSampling, Field(discriminator="kind")]
     sampling: Sampling = Field(default_factory=Sampling)
     system: Annotated[str, Field(max_length=20_000, pattern=NO_NUL)] | None = None
-    max_cost: float = Field(default=1.0, gt=0, le=100_000, description="US dollars that all calls may cost.")
+    max_cost: float = Field(default=1.0, gt=0, le=100_000, description="Total cost limit in US dollars.")
     concurrency: int = Field(default=16, ge=1, le=256)
     seed: int = Field(default=0, ge=0, lt=2**31)
     max_judge_cost: MaxJudgeCost = 1.0
     output: Annotated[ToVersion | ToDataset, Field(discriminator="kind")] = Field(
-        description="A version of the dataset holds the rows that were written, and those alone."
+        description="The generated rows become a version of the dataset, without the seed rows."
     )

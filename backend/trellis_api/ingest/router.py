@@ -66,11 +66,11 @@ def count_points(batch: IngestBatch) -> int:
     return sum(len(event.values) for event in batch.events if isinstance(event, MetricsEvent))
 
 
-@router.post("/heartbeat", summary="Sign of life of a run (job token)")
+@router.post("/heartbeat", summary="Heartbeat of a run (job token)")
 def heartbeat(
     job_id: JobId, token: JobToken, body: Heartbeat, session: WriteSession, settings: SettingsDep
 ) -> HeartbeatReply:
-    """The answer says whether the run is asked to stop."""
+    """The response says whether the run should stop."""
     return service.record_heartbeat(
         session, data_root=settings.data_root, job_id=job_id, token=token, heartbeat=body
     )

@@ -44,11 +44,11 @@ def read_compared_curves(
     session: ReadSession,
     ids: Ids,
     keys: Annotated[
-        list[MetricKeyText], Query(description="Metric keys, one a parameter.", min_length=1, max_length=20)
+        list[MetricKeyText], Query(description="Metric keys, one per parameter.", min_length=1, max_length=20)
     ],
-    max_points: Annotated[int, Query(ge=10, le=2000, description="At most so many points a curve.")] = 400,
+    max_points: Annotated[int, Query(ge=10, le=2000, description="Maximum points per curve.")] = 400,
 ) -> ComparedCurves:
-    """Every stretch of a long curve is told by its least and its greatest value."""
+    """Long curves are downsampled to the minimum and maximum of each bucket."""
     return service.read_curves(session, ids=service.read_ids(ids), keys=keys, max_points=max_points)
 
 
@@ -63,7 +63,7 @@ def compare_evaluations_of_jobs(
     ids: Ids,
     baseline: Annotated[str | None, Query(max_length=64, description="Default the first job.")] = None,
 ) -> ComparedEvaluations:
-    """Of every benchmark that a job and the baseline share: the difference and a paired test."""
+    """For every shared benchmark: the difference and a paired test."""
     wanted = service.read_ids(ids)
     with database.read() as session:
         job_ids = [job.id for job in service.find_jobs(session, ids=wanted)]
@@ -83,7 +83,7 @@ def compare_rollouts(
     limit: Annotated[int, Query(ge=1, le=50)] = 5,
     offset: Annotated[int, Query(ge=0, le=MAX_STEP)] = 0,
 ) -> ComparedRollouts:
-    """Only prompts that all jobs have; up to four responses of each job to a prompt."""
+    """Only shared prompts; up to four responses of each job per prompt."""
     return service.read_rollouts(
         session, ids=service.read_ids(ids), split=split, step=step, limit=limit, offset=offset
     )

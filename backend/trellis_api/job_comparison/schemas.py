@@ -37,12 +37,12 @@ class MetricChoice(BaseModel):
 class JobComparison(BaseModel):
     """Jobs side by side."""
 
-    jobs: list[JobRead] = Field(description="In the order asked for.")
+    jobs: list[JobRead] = Field(description="In the requested order.")
     missing: list[str] = Field(description="Ids of jobs that were deleted.")
     parameters: list[ComparedParameter] = Field(description="Only those that differ.")
-    metric_keys: list[MetricChoice] = Field(description="Of all jobs; those of the most jobs first.")
+    metric_keys: list[MetricChoice] = Field(description="Of all jobs; the most common first.")
     metrics: list[ComparedMetric]
-    seed_groups: list[list[str]] = Field(description="Jobs that differ in nothing but the seed.")
+    seed_groups: list[list[str]] = Field(description="Jobs that differ only in the seed.")
 
 
 class RunCurves(BaseModel):
@@ -67,7 +67,7 @@ class EvaluationReference(BaseModel):
 
 
 class EvaluatedPair(BaseModel):
-    """A job's newest evaluation on a benchmark beside the baseline's."""
+    """A job's newest evaluation on a benchmark compared with the baseline's."""
 
     baseline: EvaluationReference
     evaluation: EvaluationReference
@@ -75,10 +75,10 @@ class EvaluatedPair(BaseModel):
 
 
 class RunEvaluations(BaseModel):
-    """A job's evaluations beside those of the baseline."""
+    """A job's evaluations compared with the baseline's."""
 
     job_id: str
-    benchmarks: list[EvaluatedPair] = Field(description="Empty where they share no benchmark.")
+    benchmarks: list[EvaluatedPair] = Field(description="Empty if they share no benchmark.")
 
 
 class ComparedEvaluations(BaseModel):
@@ -97,9 +97,9 @@ class PromptResponses(BaseModel):
 
 
 class ComparedRollouts(BaseModel):
-    """Sampled responses to prompts that all jobs have in common."""
+    """Sampled responses to prompts shared by all jobs."""
 
     split: Split
     steps: dict[str, int] = Field(description="The step of each job that is shown.")
-    total: int = Field(description="Prompts that all jobs have.")
+    total: int = Field(description="Prompts shared by all jobs.")
     items: list[PromptResponses]

@@ -25,7 +25,7 @@ router = APIRouter(prefix="/job-pipelines", tags=["job pipelines"], responses=ER
 
 @router.get("/templates")
 def list_job_pipeline_templates() -> JobPipelineTemplateList:
-    """Pipelines to begin with."""
+    """Pipeline templates."""
     return JobPipelineTemplateList(items=list_templates())
 
 
@@ -47,7 +47,7 @@ def create_job_pipeline(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> JobPipelineRead:
-    """Every stage is checked before anything runs; stages that need nothing begin within seconds."""
+    """All stages are validated before anything runs; stages without dependencies start within seconds."""
     pipeline = service.create(session, settings, request=request)
     tasks.send_later(background, ADVANCE_JOB_PIPELINES)
     return present(session, pipeline)
@@ -57,7 +57,7 @@ def create_job_pipeline(
 def check_job_pipeline(
     body: JobPipelineText, session: ReadSession, settings: SettingsDep
 ) -> JobPipelineChecked:
-    """What a YAML text stands for, and what is wrong with it, line by line; nothing is created."""
+    """Parse and validate a YAML text, with problems by line; nothing is created."""
     return check_document(session, settings, text=body.yaml)
 
 
@@ -71,7 +71,7 @@ def read_job_pipeline(job_pipeline_id: str, session: ReadSession) -> JobPipeline
 def start_job_pipeline(
     job_pipeline_id: str, session: WriteSession, tasks: TasksDep, background: BackgroundTasks
 ) -> JobPipelineRead:
-    """Run it, or run it again: a stage whose inputs did not change is skipped."""
+    """Run or rerun a pipeline; stages whose inputs did not change are skipped."""
     pipeline = service.start(session, pipeline_id=job_pipeline_id)
     tasks.send_later(background, ADVANCE_JOB_PIPELINES)
     return present(session, pipeline)
@@ -81,7 +81,7 @@ def start_job_pipeline(
 def stop_job_pipeline(
     job_pipeline_id: str, session: WriteSession, tasks: TasksDep, background: BackgroundTasks
 ) -> JobPipelineRead:
-    """Begin no more stages, and stop the jobs of those that run; a start goes on from there."""
+    """Stop running stages and start no more; starting the pipeline again continues from there."""
     pipeline, job_ids = service.stop(session, pipeline_id=job_pipeline_id)
     for job_id in job_ids:
         tasks.send_later(background, STOP, job_id)
@@ -92,7 +92,7 @@ def stop_job_pipeline(
 def rerun_stage(
     job_pipeline_id: str, stage_id: str, session: WriteSession, tasks: TasksDep, background: BackgroundTasks
 ) -> JobPipelineRead:
-    """Run a stage and all that stand behind it, whether or not their inputs changed."""
+    """Rerun a stage and all stages that depend on it, even if their inputs did not change."""
     pipeline = service.rerun(session, pipeline_id=job_pipeline_id, stage_id=stage_id)
     tasks.send_later(background, ADVANCE_JOB_PIPELINES)
     return present(session, pipeline)

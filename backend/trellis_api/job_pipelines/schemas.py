@@ -31,7 +31,7 @@ Reference = Annotated[str, StringConstraints(min_length=1, max_length=64, patter
 
 
 class StageModel(BaseModel):
-    """The model that a stage starts from: one that is registered, or what another stage made."""
+    """The model that a stage starts from: a registered one, or the output of another stage."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -56,7 +56,7 @@ class StageCreate(BaseModel):
     needs: list[StageId] = Field(
         default_factory=list,
         max_length=MAX_STAGES,
-        description="Stages that have to finish first; the one that the model comes from always has to.",
+        description="Stages that must finish first; the stage that provides the model is always included.",
     )
     model: StageModel
     seed: int = Field(default=1, ge=0, lt=2**31)
@@ -109,14 +109,14 @@ class StageCreate(BaseModel):
 
 
 class JobPipelineCreate(BaseModel):
-    """Stages to run as jobs, each when those that it needs have finished."""
+    """Stages to run as jobs, each after the stages it needs."""
 
     model_config = ConfigDict(extra="forbid")
 
     name: Name
     description: Description = ""
     stages: list[StageCreate] = Field(min_length=1, max_length=MAX_STAGES)
-    start: bool = Field(default=True, description="Begin at once; otherwise when it is started.")
+    start: bool = Field(default=True, description="Start immediately; otherwise it has to be started.")
 
 
 class JobPipelineText(BaseModel):
@@ -130,7 +130,7 @@ class JobPipelineText(BaseModel):
 
 
 class DocumentProblem(BaseModel):
-    """Something that is wrong with a text."""
+    """A problem in a text."""
 
     code: str
     field: str = Field(description="Such as stages.0.model; empty for the whole.")
@@ -139,7 +139,7 @@ class DocumentProblem(BaseModel):
 
 
 class JobPipelineChecked(BaseModel):
-    """What a text stands for: `document` can be created; it is null where there are problems."""
+    """The parsed text: `document` can be created; null if there are problems."""
 
     document: JobPipelineCreate | None
     problems: list[DocumentProblem] = Field(description="In the order of their lines.")
@@ -156,7 +156,7 @@ class StageJob(BaseModel):
 
 
 class StageRead(BaseModel):
-    """A stage as it stands."""
+    """A stage."""
 
     id: str
     title: str
@@ -164,14 +164,14 @@ class StageRead(BaseModel):
     state: StageState
     needs: list[str] = Field(description="That of the model included.")
     recipe: str | None
-    request: StageCreate = Field(description="As it was asked for.")
+    request: StageCreate = Field(description="As requested.")
     job: StageJob | None
     export_job: StageJob | None = Field(description="Writes the model of a training that has succeeded.")
     evaluation_id: str | None
-    model: NamedReference | None = Field(description="The model that came of it.")
+    model: NamedReference | None = Field(description="The resulting model.")
     fingerprint: str | None = Field(description="Of all that it was made from, when it began.")
     reused_from: NamedReference | None = Field(
-        description="Of a skipped stage: the pipeline in which the same was done."
+        description="For a skipped stage: the pipeline that already ran it."
     )
     reason: str | None
     cause: str | None
@@ -182,7 +182,7 @@ class StageRead(BaseModel):
 
 
 class JobPipelineRead(BaseModel):
-    """A pipeline as it stands."""
+    """A pipeline."""
 
     id: str
     name: str
@@ -198,7 +198,7 @@ class JobPipelineRead(BaseModel):
 
 
 class TemplateStage(BaseModel):
-    """A stage of a template: what is fixed, and what a person has to choose."""
+    """A stage of a template: fixed settings and choices."""
 
     id: str
     title: Text
@@ -210,7 +210,7 @@ class TemplateStage(BaseModel):
     params: dict[str, Any] = Field(default_factory=dict)
     exports: bool = True
     dataset_split: str | None = None
-    dataset: Text | None = Field(default=None, description="What rows it needs.")
+    dataset: Text | None = Field(default=None, description="The rows that it needs.")
     benchmarks: list[dict[str, Any]] = Field(
         default_factory=list, description="Orders of an evaluation; dataset ids are left to choose."
     )
@@ -218,14 +218,14 @@ class TemplateStage(BaseModel):
 
 
 class JobPipelineTemplate(BaseModel):
-    """A pipeline to begin with."""
+    """A pipeline template."""
 
     id: str
     title: Text
     description: Text
     stages: list[TemplateStage]
     missing_recipes: list[str] = Field(
-        default_factory=list, description="That this platform has not; the template cannot be used."
+        default_factory=list, description="Missing on this platform, so the template cannot be used."
     )
 
 

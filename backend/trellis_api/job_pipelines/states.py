@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class StageState(StrEnum):
-    """Where a stage is."""
+    """State of a stage."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -22,7 +22,7 @@ class StageState(StrEnum):
 
 
 class PipelineState(StrEnum):
-    """Where a pipeline is, all in all."""
+    """State of a pipeline."""
 
     #: Never started.
     IDLE = "idle"

@@ -15,18 +15,18 @@ class CheckpointRead(BaseModel):
 
     step: int
     attempt: int
-    path: str = Field(description="Relative to the data root where it lies under it.")
+    path: str = Field(description="Relative to the data root if it is inside it.")
     hf_path: str | None = Field(description="Folder in Hugging Face format, if there is one.")
     size_bytes: int
     metrics: dict[str, float | None] = Field(
         description="Headline and validation metrics as last reported at or before this step."
     )
     created_at: datetime
-    is_best: bool = Field(description="By the metric asked for, else the job's, else the recipe's.")
-    is_kept: bool = Field(description="Pinned by a person.")
-    is_pruned: bool = Field(description="Its files were removed; its metrics are still here.")
+    is_best: bool = Field(description="By the requested metric, else the job's, else the recipe's.")
+    is_kept: bool = Field(description="Pinned by a user.")
+    is_pruned: bool = Field(description="Its files were removed; its metrics are kept.")
     kept_because: list[Literal["pinned", "best", "resumed", "exporting", "evaluating", "model"]] = Field(
-        description="Why it is not removed to make room."
+        description="Why it is not pruned."
     )
     evaluation: CheckpointEvaluation | None = Field(
         description="Of the job's own evaluations; null where none was due."
@@ -34,28 +34,26 @@ class CheckpointRead(BaseModel):
     can_resume: bool
     can_export: bool
     can_delete: bool
-    has_adapter: bool = Field(description="It holds an adapter, which may be exported alone.")
+    has_adapter: bool = Field(description="Contains an adapter, which can be exported on its own.")
 
 
 class BestCheckpoint(BaseModel):
-    """What told which checkpoint is the best."""
+    """What selected the best checkpoint."""
 
     metric: str
-    mode: Mode = Field(description="The good end of the metric: as asked for, else as suits it.")
-    step: int | None = Field(description="Null where no checkpoint that is still there has a value.")
+    mode: Mode = Field(description="The metric's direction: as requested, else its default.")
+    step: int | None = Field(description="Null if no existing checkpoint has a value.")
 
 
 class CheckpointPage(Page[CheckpointRead]):
     """Checkpoints, newest first."""
 
-    best: BestCheckpoint | None = Field(
-        description="Among those of all pages; null where nothing was measured."
-    )
+    best: BestCheckpoint | None = Field(description="Across all pages; null without measurements.")
 
 
 class CheckpointUpdate(BaseModel):
-    """What a person decides about a checkpoint."""
+    """User settings of a checkpoint."""
 
     model_config = ConfigDict(extra="forbid")
 
-    is_kept: bool = Field(description="Never remove it to make room.")
+    is_kept: bool = Field(description="Never prune it.")

@@ -26,10 +26,10 @@ def list_checkpoints(
     settings: SettingsDep,
     best_by: Annotated[
         str | None,
-        Query(max_length=256, pattern=NO_NUL, description="Metric that tells the best; default the job's."),
+        Query(max_length=256, pattern=NO_NUL, description="Metric that selects the best; default the job's."),
     ] = None,
     mode: Annotated[
-        Literal["max", "min"] | None, Query(description="Default as suits the metric: a loss is least.")
+        Literal["max", "min"] | None, Query(description="Default depends on the metric; min for a loss.")
     ] = None,
     cursor: Annotated[str | None, Query(max_length=400)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
@@ -49,7 +49,7 @@ def list_checkpoints(
     )
 
 
-@router.patch("/{step}", summary="Pin a checkpoint, or let it go", responses=CONFLICT)
+@router.patch("/{step}", summary="Pin or unpin a checkpoint", responses=CONFLICT)
 def update_checkpoint(
     job_id: JobId,
     step: Step,
@@ -59,7 +59,7 @@ def update_checkpoint(
     settings: SettingsDep,
     tasks: TasksDep,
 ) -> CheckpointRead:
-    """A pinned checkpoint is never removed to make room. One that is let go may be, at once."""
+    """A pinned checkpoint is never pruned. An unpinned one may be pruned immediately."""
     checkpoints.set_kept(session, job_id=job_id, step=step, is_kept=body.is_kept)
     tasks.send_later(background, task_names.PRUNE)
     return checkpoints.read_one(session, job_id=job_id, step=step, data_root=settings.data_root)

@@ -7,15 +7,15 @@ from trellis_contracts.recipe import DataFormat, Text
 
 
 class MissingRole(BaseModel):
-    """A part that no column plays."""
+    """A role without a column."""
 
     role: str = Field(description="prompt, answer, messages, chosen ...")
-    looked_for: list[str] = Field(description="Columns that would have played it.")
+    looked_for: list[str] = Field(description="Columns that would match it.")
     reason: Text
 
 
 class DataConversion(BaseModel):
-    """How the rows are brought into the form that the recipe trains on."""
+    """How the rows are converted to the recipe's training format."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -26,7 +26,7 @@ class DataConversion(BaseModel):
 
 
 class DataOffer(BaseModel):
-    """Another way to read the dataset; send both values with the job to take it."""
+    """Another way to read the dataset; send both values with the job to use it."""
 
     format: DataFormat
     columns: dict[str, str] = Field(description="Role → column.")
@@ -34,7 +34,7 @@ class DataOffer(BaseModel):
 
 
 class DataSample(BaseModel):
-    """The first row of the dataset, and what the trainer gets of it. Long texts are cut."""
+    """The first row of the dataset and its converted form. Long texts are truncated."""
 
     before: dict[str, Any]
     after: list[dict[str, Any]] = Field(description="More than one where a row becomes several.")
@@ -42,14 +42,14 @@ class DataSample(BaseModel):
 
 
 class DataFit(BaseModel):
-    """Whether the dataset suits the recipe, and what can be done where it does not."""
+    """Whether the dataset fits the recipe, and how to fix it if not."""
 
-    wanted: DataFormat = Field(description="The form that the recipe trains on.")
-    found: DataFormat = Field(description="The format that the dataset was recognised as.")
-    read_as: DataFormat = Field(description="The format as which its rows would be read.")
-    columns: dict[str, str] = Field(description="The columns that play the roles of that format.")
+    wanted: DataFormat = Field(description="The recipe's training format.")
+    found: DataFormat = Field(description="The detected format of the dataset.")
+    read_as: DataFormat = Field(description="The format used to read its rows.")
+    columns: dict[str, str] = Field(description="The columns mapped to that format's roles.")
     fits: bool
     missing: list[MissingRole]
     conversion: DataConversion | None = Field(description="Null where the rows are in the wanted form.")
-    offers: list[DataOffer] = Field(description="Other ways to read it, the likeliest first.")
+    offers: list[DataOffer] = Field(description="Other ways to read it, most likely first.")
     sample: DataSample | None = Field(description="Null where the file cannot be read.")

@@ -4,10 +4,10 @@ from pydantic import BaseModel, Field
 
 
 class TimeForecast(BaseModel):
-    """How long a run will take, by measured runs that were alike."""
+    """Estimated duration, based on comparable runs."""
 
     seconds: float = Field(description="From launch to the last step.")
-    low_s: float = Field(description="At the speed of the fastest of them.")
+    low_s: float = Field(description="At the fastest speed among them.")
     high_s: float
     step_s: float
     rows_per_s: float = Field(description="Rows, or responses, that a step works on.")
@@ -17,25 +17,25 @@ class TimeForecast(BaseModel):
 
 
 class StartForecast(BaseModel):
-    """When a launch would begin."""
+    """Estimated start of a launch."""
 
-    seconds: float | None = Field(description="0: at once; null where a job ahead cannot be told.")
+    seconds: float | None = Field(description="0: immediately; null if a job ahead has no estimate.")
     jobs_ahead: int
-    unknown: str | None = Field(default=None, description="Name of the job whose end cannot be told.")
+    unknown: str | None = Field(default=None, description="Name of the job without an estimate.")
 
 
 class DiskForecast(BaseModel):
     """What a run will write."""
 
     checkpoint_bytes: int
-    checkpoints: int | None = Field(description="That lie there together; null where that cannot be told.")
+    checkpoints: int | None = Field(description="Total size there; null if unknown.")
     total_bytes: int | None
 
 
 class RunForecast(BaseModel):
-    """Told before a launch."""
+    """Estimates before a launch."""
 
     steps: int | None
-    time: TimeForecast | None = Field(description="Null: no run that was alike has been measured.")
+    time: TimeForecast | None = Field(description="Null without a comparable run.")
     start: StartForecast
     disk: DiskForecast | None

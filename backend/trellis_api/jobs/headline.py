@@ -29,7 +29,7 @@ class Series:
 
     @property
     def mode(self) -> Mode:
-        """Which end is the good one."""
+        """Whether higher or lower is better."""
         return suit_mode(self.key)
 
 

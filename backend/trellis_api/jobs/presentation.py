@@ -220,7 +220,7 @@ def _export(job: Job) -> ExportRead | None:
 
 
 def present_progress(job: Job) -> Progress:
-    """How far a job is."""
+    """Progress of a job."""
     fraction = min(1.0, job.step / job.total_steps) if job.total_steps else None
     return Progress(phase=job.phase, step=job.step, total_steps=job.total_steps, fraction=fraction)
 

@@ -38,18 +38,18 @@ def read_metrics(
     keys: Annotated[
         list[str] | None, Query(description="Metric keys, repeated or separated by commas; default all.")
     ] = None,
-    max_points: Annotated[int, Query(ge=10, le=20_000, description="At most so many points a key.")] = 1000,
+    max_points: Annotated[int, Query(ge=10, le=20_000, description="Maximum points per key.")] = 1000,
     from_step: Annotated[int | None, Query(ge=0, le=MAX_STEP)] = None,
     to_step: Annotated[int | None, Query(ge=0, le=MAX_STEP)] = None,
 ) -> MetricsRead:
-    """Every stretch of a long curve is told by its least and its greatest value, so no spike is lost."""
+    """Long curves are downsampled to the minimum and maximum of each bucket, so no spike is lost."""
     names = [name for part in keys for name in part.split(",") if name] if keys else None
     return results.read_metrics(
         session, job_id=job_id, keys=names, max_points=max_points, from_step=from_step, to_step=to_step
     )
 
 
-@router.get("/metric-keys", summary="Metrics that the job has reported")
+@router.get("/metric-keys", summary="Metrics reported by the job")
 def list_metric_keys(job_id: JobId, session: ReadSession) -> list[MetricKey]:
     """Under the engine's own names, with their newest values."""
     return results.list_metric_keys(session, job_id=job_id)
@@ -60,7 +60,7 @@ def read_logs(
     job_id: JobId,
     session: ReadSession,
     after: Annotated[
-        int | None, Query(ge=0, le=MAX_STEP, description="Lines behind this one; default the last lines.")
+        int | None, Query(ge=0, le=MAX_STEP, description="Lines after this one; default the last lines.")
     ] = None,
     limit: Annotated[int, Query(ge=1, le=5000)] = 500,
 ) -> LogPage:
@@ -68,7 +68,7 @@ def read_logs(
     return results.read_logs(session, job_id=job_id, after=after, limit=limit)
 
 
-@router.get("/manifest", summary="All that is needed to run it again")
+@router.get("/manifest", summary="Manifest to reproduce the run")
 def read_manifest(
     job_id: JobId, session: ReadSession, attempt: Annotated[int | None, Query(ge=1, le=MAX_STEP)] = None
 ) -> ManifestRead:
@@ -91,12 +91,12 @@ def read_manifest(
 async def follow_job(
     job_id: JobId,
     request: Request,
-    last_event_id: Annotated[str | None, Header(description="Position to continue behind.")] = None,
+    last_event_id: Annotated[str | None, Header(description="Position to continue after.")] = None,
     after: Annotated[
         int | None, Query(ge=0, le=MAX_STEP, description="As Last-Event-ID; default from now.")
     ] = None,
 ) -> EventStreamResponse:
-    """Sends everything behind the given position in order, without a gap, then what happens from then on."""
+    """Sends everything after the given position in order, without gaps, then follows live."""
     hub: EventHub = request.app.state.event_hub
     asked = _read_position(last_event_id) if last_event_id else after
     position = await run_in_threadpool(hub.resolve_position, job_id, asked)

@@ -21,7 +21,7 @@ _LAST = sys.float_info.max
 
 
 class RolloutOrder(StrEnum):
-    """In which order prompts stand, each with its responses as they came."""
+    """Order of prompts; responses stay in sampling order."""
 
     SAMPLED = "sampled"
     WORST = "worst"

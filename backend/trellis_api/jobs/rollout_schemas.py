@@ -16,7 +16,7 @@ class RolloutRead(BaseModel):
     id: int = Field(description="Of the response, among all of the job.")
     step: int
     split: Split
-    number: int = Field(description="Place among the responses of its step as they were sampled, from 1.")
+    number: int = Field(description="Index in sampling order within its step, from 1.")
     group: str = Field(description="Responses to one prompt share it.")
     prompt: str
     response: str
@@ -41,13 +41,13 @@ class TokenTraceRead(BaseModel):
     """
 
     first: int = Field(description="Place of the first token in the response, from 0.")
-    texts: list[str] = Field(description="Empty where a character goes on in the next token.")
+    texts: list[str] = Field(description="Empty if the character continues in the next token.")
     log_prob: list[float | None] | None = Field(description="Under the policy, in nats.")
     entropy: list[float | None] | None = Field(description="In nats.")
     advantage: list[float | None] | None
     kl: list[float | None] | None = Field(description="From the reference policy, in nats.")
     difference: list[float | None] | None = Field(
-        description="Log-probability of the trainer less that of the rollout engine."
+        description="Log-probability of the trainer minus that of the rollout engine."
     )
     not_finite: list[int] = Field(description="Places of tokens with a value that is NaN or infinite.")
 
@@ -55,7 +55,7 @@ class TokenTraceRead(BaseModel):
 class RolloutTokensRead(BaseModel):
     """What was measured of one response's tokens."""
 
-    trace: TokenTraceRead | None = Field(description="Null where nothing was kept of this response.")
+    trace: TokenTraceRead | None = Field(description="Null if nothing was kept for this response.")
 
 
 class TracedRollout(BaseModel):
@@ -68,7 +68,7 @@ class TracedRollout(BaseModel):
 class TracedStep(BaseModel):
     """The responses of one step whose tokens were kept."""
 
-    step: int | None = Field(description="Nearest to the one that was asked for; null where there is none.")
+    step: int | None = Field(description="Nearest to the requested one; null if there is none.")
     split: Split
     items: list[TracedRollout]
 
@@ -87,13 +87,13 @@ class RolloutGroupRead(BaseModel):
     group: str
     prompt_key: str = Field(description="Same for the same prompt at every step.")
     messages: list[PromptMessageRead] | None = Field(
-        description="The prompt as a conversation; null where the run did not say so."
+        description="The prompt as a conversation; null if the run did not report it."
     )
     count: int
     mean: float | None
     lowest: float | None
     highest: float | None
-    correct: int | None = Field(description="Right responses; null where the rewards do not say.")
+    correct: int | None = Field(description="Correct responses; null if the rewards do not report it.")
     is_uniform: bool = Field(description="Several responses, all with the same score.")
     tokens: int
 
@@ -120,9 +120,9 @@ class RolloutGroupTotals(BaseModel):
     """Prompts with several sampled responses, and those of which all scored the same."""
 
     groups: int
-    uniform: int = Field(description="A group-relative advantage learns nothing from these.")
-    all_correct: int | None = Field(description="Of the uniform ones; null where the rewards do not say.")
-    all_wrong: int | None = Field(description="Of the uniform ones; null where the rewards do not say.")
+    uniform: int = Field(description="Group-relative advantages are zero for these.")
+    all_correct: int | None = Field(description="Of the uniform ones; null if the rewards do not report it.")
+    all_wrong: int | None = Field(description="Of the uniform ones; null if the rewards do not report it.")
     tokens: int = Field(description="Of all responses.")
     uniform_tokens: int = Field(description="Of the responses of uniform groups.")
 
@@ -150,7 +150,7 @@ class MapRow(BaseModel):
 
     prompt_key: str
     excerpt: str = Field(description="Beginning of the prompt.")
-    steps: int = Field(description="At so many steps it was sampled.")
+    steps: int = Field(description="Number of steps at which it was sampled.")
     mean: float | None
     cells: list[MapCell]
 
@@ -172,9 +172,7 @@ class RolloutSummary(BaseModel):
     split: Split
     total: int
     scores: list[float] = Field(description="Of those that have one.")
-    stop_reasons: dict[str, int] = Field(
-        description="How many of the step's episodes ended why, the most frequent first."
-    )
+    stop_reasons: dict[str, int] = Field(description="Episode counts by stop reason, most frequent first.")
     reward_parts: list[str] = Field(description="Names of the parts of the reward.")
     groups: RolloutGroupTotals
 

@@ -89,7 +89,7 @@ def list_rollouts(
 def summarise_rollouts(
     job_id: JobId, session: ReadSession, step: Step = None, split: Split = "train"
 ) -> RolloutSummary:
-    """Every score, and why episodes ended."""
+    """Score and stop-reason statistics."""
     return rollouts.summarise_rollouts(session, job_id=job_id, step=step, split=split)
 
 
@@ -117,7 +117,7 @@ def read_map(
     max_prompts: Annotated[int, Query(ge=1, le=200)] = 40,
     max_columns: Annotated[int, Query(ge=1, le=400)] = 100,
 ) -> PromptMap:
-    """The prompts that were sampled at most steps. Of more steps than columns, a column spans several."""
+    """The prompts sampled at the most steps. With more steps than columns, a column spans several."""
     return rollouts.read_map(
         session, job_id=job_id, split=split, max_prompts=max_prompts, max_columns=max_columns
     )

@@ -79,7 +79,7 @@ def list_jobs(
         str | None, Query(description="Jobs of this group.", max_length=200, pattern=NO_NUL)
     ] = None,
     sort: Annotated[JobSort, Query(description="Column; jobs without a value come last.")] = JobSort.CREATED,
-    order: Annotated[Direction, Query(description="From the least on, or from the greatest.")] = "desc",
+    order: Annotated[Direction, Query(description="Ascending or descending.")] = "desc",
     metric: Annotated[
         str | None,
         Query(
@@ -92,7 +92,7 @@ def list_jobs(
     cursor: Annotated[str | None, Query(max_length=2500)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> Page[JobRead]:
-    """Every filter that is given must hold. A cursor is good for the order that gave it."""
+    """All given filters must match. A cursor is only valid for the same order."""
     if sort in BY_METRIC and metric is None:
         raise SortNeedsMetric(f"To sort by {sort.value}, set `metric` to the metric's key.")
     parameters = {"environment": environment, "workflow": workflow}
@@ -124,14 +124,14 @@ def read_job(job_id: JobId, session: ReadSession) -> JobRead:
     responses={**CONFLICT, 422: ERROR_RESPONSES[422]},
 )
 def update_job(job_id: JobId, body: JobUpdate, session: WriteSession) -> JobRead:
-    """Only what the body names is changed; the priority only while the job is queued."""
+    """Only the given fields change; the priority only while the job is queued."""
     job = editing.update(session, job_id=job_id, changes=body)
     return presentation.present(session, job=job, has_detail=True)
 
 
 @router.post("/{job_id}/stop", summary="Stop a job at a checkpoint", responses=CONFLICT)
 def stop_job(job_id: JobId, background: BackgroundTasks, session: WriteSession, tasks: TasksDep) -> JobRead:
-    """A queued job is stopped at once; a running one saves a checkpoint and leaves."""
+    """A queued job is stopped immediately; a running one saves a checkpoint and exits."""
     job = service.request_stop(session, job_id=job_id)
     tasks.send_later(background, task_names.STOP, job_id)
     return presentation.present(session, job=job)
@@ -170,7 +170,7 @@ def clone_job(
     tasks: TasksDep,
     body: JobClone | None = None,
 ) -> JobRead:
-    """A new job with the same request, changed where the body says so."""
+    """A new job with the same request and the given changes."""
     job = submit.clone(session, job_id=job_id, changes=body or JobClone(), settings=settings)
     tasks.send_later(background, task_names.LAUNCH_QUEUED)
     return presentation.present(session, job=job)

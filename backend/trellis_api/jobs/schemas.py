@@ -49,7 +49,7 @@ RevisionText = Annotated[str, StringConstraints(min_length=1, max_length=100, pa
 
 
 class Resources(BaseModel):
-    """What a job occupies while it runs."""
+    """Resources of a job while it runs."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -57,7 +57,7 @@ class Resources(BaseModel):
 
 
 class ResourcesRead(BaseModel):
-    """What a job occupies while it runs."""
+    """Resources of a job while it runs."""
 
     gpus: int = Field(description="GPU slots; 0 for an export, and for an evaluation on a CPU.")
 
@@ -68,12 +68,12 @@ Mode = Literal["max", "min"]
 
 
 class BestBy(BaseModel):
-    """The metric that tells which checkpoint is the best."""
+    """The metric that selects the best checkpoint."""
 
     model_config = ConfigDict(extra="forbid")
 
     metric: MetricKeyText
-    mode: Mode | None = Field(default=None, description="Default as suits the metric: a loss is least.")
+    mode: Mode | None = Field(default=None, description="Default depends on the metric; min for a loss.")
 
 
 class ExportAs(BaseModel):
@@ -89,10 +89,10 @@ class ExportAs(BaseModel):
 
 
 class ExportAsRead(ExportAs):
-    """What was asked for, and what became of it."""
+    """The request and its result."""
 
     job: "NamedReference | None" = Field(default=None, description="The export job, once it is queued.")
-    problem: str | None = Field(default=None, description="Why nothing was exported, or not as asked.")
+    problem: str | None = Field(default=None, description="Why nothing was exported, or not as requested.")
 
 
 class ExportCreate(BaseModel):
@@ -104,7 +104,7 @@ class ExportCreate(BaseModel):
     description: Description = ""
     form: ExportForm = Field(
         default="merged",
-        description="merged: a whole model, an adapter folded into its base; adapter: the adapter alone.",
+        description="merged: a full model with the adapter merged into its base; adapter: only the adapter.",
     )
 
 
@@ -114,7 +114,7 @@ class ExportRead(BaseModel):
     source: "NamedReference" = Field(description="The job that made the checkpoint.")
     step: int
     form: ExportForm
-    name: str = Field(description="Of the model, as it was asked for.")
+    name: str = Field(description="Requested name of the model.")
 
 
 class JobCreate(BaseModel):
@@ -150,7 +150,7 @@ class JobCreate(BaseModel):
         "roles that are not named are looked for.",
     )
     data_format: DataFormat | None = Field(
-        default=None, description="Read the rows as this; default as they were recognised."
+        default=None, description="Format to read the rows as; default the detected one."
     )
     validation_columns: DataColumns = Field(
         default_factory=dict,
@@ -158,7 +158,7 @@ class JobCreate(BaseModel):
         "training dataset.",
     )
     validation_data_format: DataFormat | None = Field(
-        default=None, description="Read the validation's rows as this; default as the training dataset's."
+        default=None, description="Format of the validation rows; default as for the training dataset."
     )
     params: Choices = Field(default_factory=dict, description="Parameters of the recipe.")
     overrides: Choices = Field(default_factory=dict, description="Dotted engine keys and values.")
@@ -175,7 +175,7 @@ class JobCreate(BaseModel):
         default=None, description="Export a checkpoint as a model when the job has succeeded."
     )
     evaluate: EvaluateWhileTraining | None = Field(
-        default=None, description="Measure saved checkpoints on benchmarks while it trains and at its end."
+        default=None, description="Evaluate saved checkpoints on benchmarks during and after training."
     )
 
     @model_validator(mode="after")
@@ -191,7 +191,7 @@ class JobCreate(BaseModel):
 
 
 class JobClone(BaseModel):
-    """What the copy shall have differently; whatever is not given stays as it was."""
+    """Changes for the copy; everything else stays the same."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -203,19 +203,19 @@ class JobClone(BaseModel):
 
 
 class JobUpdate(BaseModel):
-    """What to change of a job; what is not given stays as it is."""
+    """Changes to a job; fields not given stay the same."""
 
     model_config = ConfigDict(extra="forbid")
 
     name: JobName | None = None
     notes: Notes | None = Field(default=None, description="Markdown; an empty text removes them.")
     is_starred: bool | None = None
-    tags: list[Tag] | None = Field(default=None, max_length=MAX_TAGS, description="All tags from now on.")
+    tags: list[Tag] | None = Field(default=None, max_length=MAX_TAGS, description="The new tags.")
     add_tags: list[Tag] = Field(default_factory=list, max_length=MAX_TAGS)
     remove_tags: list[Tag] = Field(default_factory=list, max_length=MAX_TAGS)
     priority: Priority | None = Field(default=None, description="Of a queued job only; higher runs first.")
     group: Annotated[str, StringConstraints(strip_whitespace=True, max_length=200, pattern=NO_NUL)] | None = (
-        Field(default=None, description="Runs that belong together; an empty text takes it out of its group.")
+        Field(default=None, description="Group of related runs; an empty text removes it from its group.")
     )
 
     @model_validator(mode="after")
@@ -226,7 +226,7 @@ class JobUpdate(BaseModel):
 
 
 class JobResume(BaseModel):
-    """Where to continue."""
+    """Where to resume."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -236,24 +236,24 @@ class JobResume(BaseModel):
 
 
 class JobPreview(BaseModel):
-    """What a launch would run; the launch uses the same builder."""
+    """What a launch would run, built by the same code."""
 
     engine: str
     params: dict[str, Any] = Field(description="All parameters with their values.")
-    derived: list[str] = Field(description="Names of the parameters that were left empty and derived.")
+    derived: list[str] = Field(description="Names of parameters that were derived.")
     config: dict[str, Any] = Field(description="The engine's whole configuration.")
     engine_overrides: list[str]
     env: dict[str, str]
     command: str = Field(description="Replays the run without the platform.")
-    data: DataFit | None = Field(description="How the dataset suits; null where the recipe is not known.")
+    data: DataFit | None = Field(description="How the dataset fits; null for an unknown recipe.")
     validation_data: DataFit | None = Field(
-        description="How the rows of the validation suit; null where some of the training rows are held out."
+        description="How the validation rows fit; null if training rows are held out."
     )
     rewards: list[RewardTerm] = Field(
         description="What a response earns, also where plain parameters say it; empty where nothing is."
     )
     memory: MemoryEstimate | None = Field(
-        description="What the run is expected to need; null where the model's form is not known."
+        description="Estimated memory of the run; null if the model's architecture is unknown."
     )
     forecast: RunForecast | None = Field(
         description="Time, start and disk; null where the request cannot run."
@@ -263,7 +263,7 @@ class JobPreview(BaseModel):
 
 
 class Progress(BaseModel):
-    """How far a job is."""
+    """Progress of a job."""
 
     phase: str | None = Field(description="preparing, loading, training, validating, saving or finished.")
     step: int
@@ -278,7 +278,7 @@ class Failure(BaseModel):
     cause: str | None = Field(description="Code of a known cause, e.g. out_of_memory.")
     exit_code: int | None
     hint: Text | None = Field(description="What to try, for a known cause.")
-    last_lines: list[str] = Field(description="The last lines of output (only in the reading of one job).")
+    last_lines: list[str] = Field(description="The last lines of output (only when reading one job).")
 
 
 class NamedReference(BaseModel):
@@ -289,10 +289,10 @@ class NamedReference(BaseModel):
 
 
 class HeadlineMetric(BaseModel):
-    """One metric of a job in short."""
+    """Summary of one metric of a job."""
 
     key: str
-    mode: Mode = Field(description="Which end is the good one.")
+    mode: Mode = Field(description="Whether higher or lower is better.")
     last: float | None = Field(description="Newest value; null where it is not a finite number.")
     last_step: int
     best: float | None
@@ -300,7 +300,7 @@ class HeadlineMetric(BaseModel):
 
 
 class JobRead(BaseModel):
-    """A job as it stands."""
+    """A job."""
 
     id: str
     name: str
@@ -321,10 +321,10 @@ class JobRead(BaseModel):
     export: ExportRead | None = Field(description="What an export job writes.")
     exported_model: NamedReference | None = Field(description="The model that an export has registered.")
     export_as: ExportAsRead | None = Field(description="What is exported when the job has succeeded.")
-    evaluate: EvaluateRead | None = Field(description="What its saved checkpoints are measured on.")
+    evaluate: EvaluateRead | None = Field(description="Benchmarks for its saved checkpoints.")
     evaluation_id: str | None = Field(description="The evaluation that a job of kind evaluate carries out.")
-    columns: dict[str, str] = Field(description="Role → column, as it was asked for.")
-    data_format: DataFormat | None = Field(description="What the rows are read as, where that was asked for.")
+    columns: dict[str, str] = Field(description="Requested mapping role → column.")
+    data_format: DataFormat | None = Field(description="Requested format of the rows, if any.")
     validation_columns: dict[str, str] = Field(description="Of the validation, where it has its own.")
     validation_data_format: DataFormat | None
     params: dict[str, Any]
@@ -337,8 +337,8 @@ class JobRead(BaseModel):
     priority: int
     attempt: int
     cloned_from: str | None
-    sweep: NamedReference | None = Field(description="The sweep that it is a run of.")
-    group: str | None = Field(description="Runs that belong together, such as the seeds of one trial.")
+    sweep: NamedReference | None = Field(description="The sweep that it belongs to.")
+    group: str | None = Field(description="Group of related runs, such as the seeds of one trial.")
     resume_step: int | None = Field(description="Step of the checkpoint that this attempt continued from.")
     created_at: datetime
     queued_at: datetime
@@ -346,25 +346,25 @@ class JobRead(BaseModel):
     started_at: datetime | None
     finished_at: datetime | None
     stop_requested_at: datetime | None
-    earlier_run_time_s: float = Field(description="Seconds that the attempts before this one ran.")
+    earlier_run_time_s: float = Field(description="Total seconds of earlier attempts.")
     progress: Progress
     eta_s: float | None = Field(description="Seconds to the last step, at this attempt's speed so far.")
     queue_position: int | None = Field(description="1 is next; null unless queued.")
     failure: Failure | None
     headline_metrics: list[str] = Field(description="Keys to chart first.")
     metric: HeadlineMetric | None = Field(
-        description="The metric asked for, else the first headline metric that it reported (only in lists)."
+        description="The requested metric, else its first reported headline metric (only in lists)."
     )
     alarm_count: int = Field(description="Active alarms.")
     worst_alarm: Severity | None = Field(description="The worst severity among the active alarms.")
     alarms: list[AlarmRead] = Field(
-        description="Active and past alarms, the active ones first (only in the reading of one job)."
+        description="Active and past alarms, active ones first (only when reading one job)."
     )
     can_stop: bool
     can_resume: bool
     can_clone: bool
     can_delete: bool
-    last_event_id: int = Field(description="Start the event stream behind this to miss nothing.")
+    last_event_id: int = Field(description="Start the event stream after this position to miss nothing.")
 
 
 class MetricSeries(BaseModel):
@@ -373,8 +373,8 @@ class MetricSeries(BaseModel):
     key: str
     steps: list[int]
     values: list[float | None] = Field(description="Null is a gap: the value is not a finite number.")
-    non_finite: list["NonFinitePoint"] = Field(description="What stands at the gaps.")
-    total_points: int = Field(description="Points that are stored.")
+    non_finite: list["NonFinitePoint"] = Field(description="Values at the gaps.")
+    total_points: int = Field(description="Number of stored points.")
     is_downsampled: bool = Field(description="Only the extremes of every stretch are in here.")
 
 
@@ -386,10 +386,10 @@ class NonFinitePoint(BaseModel):
 
 
 class MetricsRead(BaseModel):
-    """Curves of a job."""
+    """Metric curves of a job."""
 
     series: list[MetricSeries]
-    last_event_id: int = Field(description="Stream events behind this to continue the curves.")
+    last_event_id: int = Field(description="Stream events after this position to continue the curves.")
 
 
 class MetricKey(BaseModel):
@@ -414,7 +414,7 @@ class LogPage(BaseModel):
     """Consecutive lines."""
 
     lines: list[LogLineRead]
-    next_after: int = Field(description="Give as `after` to continue.")
+    next_after: int = Field(description="Pass as `after` to continue.")
     total_lines: int
 
 
@@ -422,7 +422,7 @@ class LogPage(BaseModel):
 
 
 class ManifestRead(BaseModel):
-    """All that is needed to run an attempt again."""
+    """Everything needed to reproduce an attempt."""
 
     attempt: int
     manifest: dict[str, Any]

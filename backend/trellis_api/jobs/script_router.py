@@ -29,7 +29,7 @@ class UnreadableScript(InvalidRequest):
 
 
 @router.post(
-    "/import-script", summary="Turn a script of verl's into a job", responses={422: ERROR_RESPONSES[422]}
+    "/import-script", summary="Convert a verl script to a job", responses={422: ERROR_RESPONSES[422]}
 )
 def import_job_script(body: ScriptImport, settings: SettingsDep) -> ImportedScript:
     """Recipe, parameters and overrides of the script's settings, and what was left out and why.

@@ -27,7 +27,7 @@ Direction = Literal["asc", "desc"]
 
 
 class JobSort(StrEnum):
-    """Columns by which jobs are listed."""
+    """Columns to sort jobs by."""
 
     CREATED = "created"
     NAME = "name"

@@ -19,7 +19,7 @@ class StateChanged(BaseModel):
 
 
 class ProgressMade(BaseModel):
-    """How far the run is."""
+    """Progress of the run."""
 
     phase: str | None
     step: int
@@ -64,7 +64,7 @@ class ManifestWritten(BaseModel):
 
 
 class StreamReset(BaseModel):
-    """The position asked for does not exist: read everything again and go on from here."""
+    """The requested position does not exist: reload everything and continue from here."""
 
     at: datetime
 

@@ -38,7 +38,7 @@ class HubOrigin(BaseModel):
 
 
 class CatalogueEntry(BaseModel):
-    """A model that can be had by its name."""
+    """A model that can be downloaded by name."""
 
     model_config = ConfigDict(extra="forbid")
 

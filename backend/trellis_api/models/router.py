@@ -54,7 +54,7 @@ def create_model(
 
 @router.get("/catalogue")
 def read_catalogue() -> Catalogue:
-    """Models that can be had by name: ``POST /models`` with a source of kind ``catalogue`` fetches one."""
+    """Models that can be downloaded by name: ``POST /models`` with a source of kind ``catalogue``."""
     return Catalogue(items=list(list_entries()))
 
 
@@ -64,9 +64,9 @@ def read_model(model_id: str, session: ReadSession) -> ModelRead:
     return ModelRead.model_validate(service.get_model(session, model_id=model_id))
 
 
-@router.get("/{model_id}/lineage", summary="What a model was made from, and what was made from it")
+@router.get("/{model_id}/lineage", summary="Lineage of a model")
 def read_lineage(model_id: str, session: ReadSession) -> LineageRead:
-    """Models, jobs and datasets with what went into what; deleted ones keep their names."""
+    """Models, jobs and datasets and how they are connected; deleted ones keep their names."""
     return lineage.read_lineage(session, model=service.get_model(session, model_id=model_id))
 
 
@@ -74,7 +74,7 @@ def read_lineage(model_id: str, session: ReadSession) -> LineageRead:
 def retry_model(
     model_id: str, session: WriteSession, tasks: TasksDep, background: BackgroundTasks
 ) -> ModelRead:
-    """Fetch or convert a model again that failed."""
+    """Retry a failed download or conversion of a model."""
     model = service.retry_fetch(session, model_id=model_id)
     tasks.send_later(background, FETCH_MODEL, model.id)
     return ModelRead.model_validate(model)

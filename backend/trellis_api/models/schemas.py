@@ -12,7 +12,7 @@ from trellis_api.core.texts import Description, Name
 
 
 class ModelState(StrEnum):
-    """Whether the weights are here."""
+    """State of the weights."""
 
     PENDING = "pending"
     FETCHING = "fetching"
@@ -33,7 +33,7 @@ class CatalogueSource(BaseModel):
 
 
 class LocalSource(BaseModel):
-    """A folder under the data root, used where it lies; or a GGUF file, which a worker converts."""
+    """A folder in the data root, used in place; or a GGUF file, which a worker converts."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -95,7 +95,7 @@ class CheckpointSource(BaseModel):
 
 
 class ExportSource(BaseModel):
-    """Written by an export job; not asked for here but with ``POST /jobs/{id}/checkpoints/{step}/export``."""
+    """Written by an export job; use ``POST /jobs/{id}/checkpoints/{step}/export`` instead."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -114,7 +114,7 @@ ModelOrigin = Annotated[
 
 
 class FetchStage(StrEnum):
-    """What a worker does with a model that is fetched."""
+    """Phase of a model download."""
 
     DOWNLOADING = "downloading"
     CONVERTING = "converting"
@@ -122,11 +122,11 @@ class FetchStage(StrEnum):
 
 
 class FetchProgress(BaseModel):
-    """How far the fetch of a model is."""
+    """Progress of a model download."""
 
     stage: FetchStage
     done_bytes: int | None = Field(default=None, description="Downloaded so far.")
-    total_bytes: int | None = Field(default=None, description="To download, where it is known.")
+    total_bytes: int | None = Field(default=None, description="Total download size, if known.")
 
 
 class ModelCreate(BaseModel):
@@ -155,7 +155,7 @@ class ModelCreate(BaseModel):
 
 
 class ModelWarning(BaseModel):
-    """Something that limits what the model can be used for."""
+    """A limitation of the model."""
 
     code: str = Field(description="chat_template_missing, tokenizer_missing ...")
     message: str
@@ -172,21 +172,21 @@ class Training(BaseModel):
     model_name: str | None = None
     dataset_id: str | None = None
     dataset_name: str | None = None
-    dataset_version: str | None = Field(default=None, description="The version that it learned from.")
+    dataset_version: str | None = Field(default=None, description="The version that it was trained on.")
     dataset_split: str | None = None
     dataset_sha256: str | None = Field(default=None, description="Hash of that version's rows.")
-    environment_id: str | None = Field(default=None, description="What its agent worked in.")
+    environment_id: str | None = Field(default=None, description="The environment of its agent.")
     environment_name: str | None = None
     environment_sha256: str | None = Field(default=None, description="Hash of the environment's files.")
 
 
 class Lineage(Training):
-    """What the weights were made from; nulls for weights that came from elsewhere."""
+    """Where the weights come from; nulls for imported weights."""
 
     form: ExportForm | None = Field(default=None, description="adapter: needs its base model to be used.")
     export_job_id: str | None = Field(default=None, description="The job that wrote the files.")
     ancestors: list[Training] = Field(
-        default_factory=list, description="The trainings before this one, nearest first."
+        default_factory=list, description="Earlier training jobs, most recent first."
     )
 
 
@@ -198,7 +198,7 @@ class LineageNode(BaseModel):
     name: str | None
     exists: bool = Field(description="False where it was deleted.")
     recipe: str | None = Field(default=None, description="Of a job.")
-    state: str | None = Field(default=None, description="Of all that exists but datasets.")
+    state: str | None = Field(default=None, description="Null for deleted objects and datasets.")
     form: ExportForm | None = Field(default=None, description="Of a model that was exported.")
     sha256: str | None = Field(
         default=None, description="Of a dataset's rows or an environment's files, then."
@@ -206,7 +206,7 @@ class LineageNode(BaseModel):
 
 
 class LineageEdge(BaseModel):
-    """What went into what."""
+    """An edge of the lineage."""
 
     source: str
     target: str
@@ -220,16 +220,16 @@ class LineageEdge(BaseModel):
 
 
 class LineageRead(BaseModel):
-    """Everything that a model descends from, and everything that descends from it."""
+    """All ancestors and descendants of a model."""
 
     model_id: str
     nodes: list[LineageNode]
     edges: list[LineageEdge]
-    is_cut: bool = Field(description="There is more than is shown.")
+    is_cut: bool = Field(description="Truncated: there are more nodes.")
 
 
 class ModelRead(BaseModel):
-    """A registered model. Facts about the weights are null until they are here."""
+    """A registered model. Facts about the weights are null until they are downloaded."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -237,8 +237,8 @@ class ModelRead(BaseModel):
     name: str
     description: str
     state: ModelState
-    state_reason: str | None = Field(description="Why fetching failed.")
-    progress: FetchProgress | None = Field(description="While it is fetched.")
+    state_reason: str | None = Field(description="Why the download failed.")
+    progress: FetchProgress | None = Field(description="While it is downloaded.")
     source: ModelOrigin
     lineage: Lineage
     path: str | None = Field(description="Folder, relative to the data root.")

@@ -30,15 +30,13 @@ def read_dashboard(session: ReadSession, settings: SettingsDep, probes: ProbesDe
     return service.read_dashboard(session, settings, probes)
 
 
-@router.get("/machines", summary="What the nodes measured over time")
+@router.get("/machines", summary="Node metrics over time")
 def read_machines(
     session: ReadSession,
     since: Since = None,
     until: Until = None,
     max_points: MaxPoints = 288,
-    node: Annotated[
-        str | None, Query(max_length=255, pattern=NO_NUL, description="Of this node alone.")
-    ] = None,
+    node: Annotated[str | None, Query(max_length=255, pattern=NO_NUL, description="Only this node.")] = None,
 ) -> MachineHistory:
     """Processors, memory, disks, network and GPUs of every node, measured every ten seconds, kept a week."""
     return history.read_history(session, since=since, until=until, max_points=max_points, node=node)
@@ -49,14 +47,14 @@ def read_processes(
     session: ReadSession,
     since: Since = None,
     until: Until = None,
-    max_points: Annotated[int, Query(ge=20, le=2000, description="At most so many looks a process.")] = 480,
-    limit: Annotated[int, Query(ge=1, le=500, description="At most so many processes.")] = 100,
+    max_points: Annotated[int, Query(ge=20, le=2000, description="Maximum samples per process.")] = 480,
+    limit: Annotated[int, Query(ge=1, le=500, description="Maximum number of processes.")] = 100,
     job_id: Annotated[
-        str | None, Query(pattern=id_pattern("job"), description="That work for this job.")
+        str | None, Query(pattern=id_pattern("job"), description="Only processes of this job.")
     ] = None,
-    is_growing: Annotated[bool | None, Query(description="Only those that grow, or that do not.")] = None,
+    is_growing: Annotated[bool | None, Query(description="Only processes that grow, or do not.")] = None,
 ) -> list[ProcessHistory]:
-    """The largest of the machine that the workers run on, looked at once a minute; growing ones first."""
+    """The largest processes on the workers' machine, sampled once a minute; growing ones first."""
     return history.read_processes(
         session,
         since=since,
@@ -74,7 +72,7 @@ def read_processes(
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Figures"}},
 )
 def read_metrics(database: DatabaseDep, probes: ProbesDep) -> Response:
-    """Figures in the text format of Prometheus."""
+    """Metrics in Prometheus text format."""
 
     def count_jobs() -> dict[JobState, int]:
         with database.read() as session:

@@ -25,15 +25,15 @@ class ComponentHealth(StrEnum):
 
 
 class ComponentRead(BaseModel):
-    """One part of the platform, as it was measured ``age_s`` ago."""
+    """One part of the platform, as measured ``age_s`` ago."""
 
     name: str = Field(description="database, redis, workers, beat, ray, disk, supervisor.")
     health: ComponentHealth
     message: str = Field(description="One sentence: what was found.")
-    latency_ms: float | None = Field(default=None, description="Time that the measurement's answer took.")
+    latency_ms: float | None = Field(default=None, description="How long the measurement took.")
     age_s: float | None = Field(description="Time since the measurement; null before the first.")
     services: list[SupervisedService] = Field(
-        default=[], description="Of the supervisor: the services of this machine that it watches."
+        default=[], description="For the supervisor: the services that it watches on this machine."
     )
 
 
@@ -48,7 +48,7 @@ class GpuRead(BaseModel):
     """One NVIDIA device."""
 
     node: str | None = Field(
-        default=None, description="Host of the device, where Ray's nodes told of it; null for this machine's."
+        default=None, description="Host of the device if reported by a Ray node; null for this machine."
     )
     index: int = Field(description="Number of the device on its node.")
     name: str
@@ -82,16 +82,16 @@ class AlarmCount(BaseModel):
 
 
 class DashboardRead(BaseModel):
-    """Everything that the overview shows."""
+    """All data of the overview page."""
 
-    health: ComponentHealth = Field(description="The worst of the components that are set up.")
+    health: ComponentHealth = Field(description="The worst state of all configured components.")
     time: datetime
     platform: str = Field(description="cpu or cuda.")
     jobs_by_state: dict[JobState, int]
     alarms: list[AlarmCount] = Field(description="Active alarms of unfinished jobs.")
     slots: SlotsRead
     running: list[JobRead] = Field(description="Jobs that hold slots.")
-    queue: list[JobRead] = Field(description="The first that wait, in the order of launch.")
+    queue: list[JobRead] = Field(description="The first queued jobs, in launch order.")
     recent_failures: list[JobRead] = Field(description="Failed and crashed jobs, the latest first.")
     dataset_count: int
     model_count: int
@@ -113,11 +113,11 @@ class NodeSamples(BaseModel):
 
 
 class MachineHistory(BaseModel):
-    """What the nodes measured in a range of time."""
+    """Node metrics over a time range."""
 
     since: datetime
     until: datetime
-    stretch_s: float = Field(description="Seconds that one entry of the columns stands for.")
+    stretch_s: float = Field(description="Seconds per entry.")
     nodes: list[NodeSamples]
 
 
@@ -127,14 +127,14 @@ class ProcessHistory(BaseModel):
     node: str
     pid: int
     name: str
-    job_id: str | None = Field(description="The job that it works for, where its command line says so.")
-    job_name: str | None = Field(description="Null where the job was deleted.")
+    job_id: str | None = Field(description="Its job, if its command line shows it.")
+    job_name: str | None = Field(description="Null if the job was deleted.")
     started_at: datetime
-    is_alive: bool = Field(description="Whether it was there in the node's last look at processes.")
+    is_alive: bool = Field(description="Whether it existed at the node's last check.")
     memory_bytes: int = Field(description="Resident memory when it was seen last.")
     peak_bytes: int
     growth_bytes: int | None = Field(
-        description="Median of the last third of the range less that of the first; null below six samples."
+        description="Median of the last third of the range minus that of the first; null below six samples."
     )
     growth_bytes_per_h: int | None = Field(description="That growth over the time between the two thirds.")
     is_growing: bool = Field(description="By more than a tenth and 100 MB.")

@@ -54,7 +54,7 @@ def preview_pipeline(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> DataTaskRead:
-    """Try a pipeline on a few rows: a task whose result says of each step what became of each row."""
+    """Preview a pipeline on a few rows: the task's result shows each row after each step."""
     task = runs.start_preview(session, settings, request=request)
     tasks.send_later(background, RUN_PREVIEWS)
     return task
@@ -70,7 +70,7 @@ def list_pipelines(
 
 @router.post("", status_code=201)
 def save_pipeline(request: PipelineSave, session: WriteSession) -> PipelineRead:
-    """Keep a pipeline under its name."""
+    """Save a pipeline under a name."""
     return service.save(session, request=request)
 
 
@@ -106,7 +106,7 @@ def start_run(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> RunRead:
-    """Run a pipeline over a version; a worker carries it out."""
+    """Run a pipeline on a version; a worker executes it."""
     run = runs.start_run(session, settings, request=request)
     tasks.send_later(background, RUN_DATA_TASKS)
     return run
@@ -172,17 +172,17 @@ def export_pipeline(
 
 @router.get("/{pipeline_id}/versions")
 def list_pipeline_versions(pipeline_id: str, session: ReadSession) -> PipelineVersionList:
-    """What the pipeline was, newest first."""
+    """Versions of the pipeline, newest first."""
     return PipelineVersionList(items=service.list_versions(session, pipeline_id=pipeline_id))
 
 
 @router.post("/{pipeline_id}/versions", status_code=201)
 def save_pipeline_version(pipeline_id: str, request: PipelineSave, session: WriteSession) -> PipelineRead:
-    """Keep a changed pipeline as the next version; one that does the same makes none."""
+    """Save a changed pipeline as its next version; an equivalent one creates none."""
     return service.save_version(session, pipeline_id=pipeline_id, request=request)
 
 
 @router.delete("/{pipeline_id}", status_code=204)
 def delete_pipeline(pipeline_id: str, session: WriteSession) -> None:
-    """Forget a saved pipeline; runs keep what they ran."""
+    """Delete a saved pipeline; its runs keep their copy."""
     service.delete(session, pipeline_id=pipeline_id)

@@ -25,7 +25,7 @@ Judges = Annotated[
     list[ShortName],
     Field(max_length=20, description="Judges that may be asked; those that steps name are, in any case."),
 ]
-MaxJudgeCost = Annotated[float, Field(gt=0, le=100_000, description="US dollars that each judge may cost.")]
+MaxJudgeCost = Annotated[float, Field(gt=0, le=100_000, description="Cost limit per judge in US dollars.")]
 Resources = Annotated[
     dict[ShortName, DatasetVersion],
     Field(max_length=20, description="Further rows by the name that steps use, such as a benchmark."),
@@ -40,7 +40,7 @@ class OperatorRead(BaseModel):
     title: Text
     help: Text
     needs_all_rows: bool = Field(
-        description="It decides on a row by all rows: a preview sees the sample alone."
+        description="It needs all rows to decide on one; a preview only sees the sample."
     )
     params: dict[str, Any] = Field(
         description="JSON Schema; each property carries title_texts, help_texts (en, zh) and unit."
@@ -48,13 +48,13 @@ class OperatorRead(BaseModel):
 
 
 class OperatorList(BaseModel):
-    """Every operator, in the order in which a person would use them."""
+    """All operators, in typical order of use."""
 
     items: list[OperatorRead]
 
 
 class PipelineProblemRead(BaseModel):
-    """Something in a pipeline that has to change."""
+    """A problem in a pipeline."""
 
     step: str | None = Field(description="Null where it is about the pipeline as a whole.")
     field: str = Field(description="Place in the document, such as steps.2.params.threshold.")
@@ -75,7 +75,7 @@ class PipelineCheck(BaseModel):
 
 
 class PipelineChecked(BaseModel):
-    """What is wrong with a pipeline; ``pipeline`` and ``yaml`` are null where it cannot even be read."""
+    """Problems of a pipeline; ``pipeline`` and ``yaml`` are null if it cannot be parsed."""
 
     problems: list[PipelineProblemRead]
     pipeline: Pipeline | None
@@ -84,7 +84,7 @@ class PipelineChecked(BaseModel):
 
 
 class PipelineSave(BaseModel):
-    """A pipeline to keep."""
+    """A pipeline to save."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -124,7 +124,7 @@ class PipelineVersionList(BaseModel):
 
 
 class PreviewCreate(BaseModel):
-    """A pipeline to try on a few rows; nothing is kept."""
+    """A pipeline to preview on a few rows; nothing is saved."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -133,7 +133,7 @@ class PreviewCreate(BaseModel):
     version: Revision = None
     split: SplitName | None = Field(default=None, description="Default train, or the only one.")
     rows: int = Field(default=20, ge=1, le=200)
-    at_random: bool = Field(default=False, description="Draw rows by the seed instead of taking the first.")
+    at_random: bool = Field(default=False, description="Sample rows randomly instead of taking the first.")
     judges: Judges = Field(default_factory=list)
     max_judge_cost: MaxJudgeCost = 1.0
     resources: Resources = Field(default_factory=dict)
@@ -145,7 +145,7 @@ class ToVersion(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     kind: Literal["version"] = "version"
-    branch: RefName = Field(default="main", description="A new name begins a branch there.")
+    branch: RefName = Field(default="main", description="A new name creates a branch there.")
     message: Description = ""
 
 
@@ -160,7 +160,7 @@ class ToDataset(BaseModel):
 
 
 class ToNothing(BaseModel):
-    """Only the report is wanted."""
+    """Only the report is kept."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -189,19 +189,19 @@ class RunCreate(BaseModel):
     max_judge_cost: MaxJudgeCost = 1.0
     resources: Resources = Field(default_factory=dict)
     executor: Literal["processes", "ray"] = Field(
-        default="processes", description="ray: shards are worked on by the whole cluster."
+        default="processes", description="ray: shards are processed by the whole cluster."
     )
 
 
 class FunnelBarRead(BaseModel):
-    """Rows that are left after a step; the first bar, without a step, is the input."""
+    """Rows left after a step; the first bar, without a step, is the input."""
 
     step: str | None
     rows: int
 
 
 class RunStepRead(StepReport):
-    """What a step did, and what of it can be looked at."""
+    """Result of a step, and which details are available."""
 
     has_dropped: bool = Field(description="Dropped rows can be read.")
     has_clusters: bool = Field(description="Clusters of duplicates can be read.")
@@ -262,7 +262,7 @@ class Cluster(BaseModel):
 
     number: int
     size: int
-    members: list[ClusterMember] = Field(description="The one that survives first; at most twenty.")
+    members: list[ClusterMember] = Field(description="The surviving row first; at most twenty.")
 
 
 class Clusters(BaseModel):

@@ -29,7 +29,7 @@ _NAME: TypeAdapter[str] = TypeAdapter(Name)
 
 
 def save(session: Session, *, request: PipelineSave) -> PipelineRead:
-    """Keep a pipeline under its name."""
+    """Save a pipeline under a name."""
     document = _prepare(request.pipeline)
     if repository.find_pipeline_named(session, name=document.name):
         raise _name_taken(document.name)
@@ -103,7 +103,7 @@ def list_page(session: Session, *, cursor: str | None, limit: int) -> Page[Pipel
 
 
 def list_versions(session: Session, *, pipeline_id: str) -> list[PipelineVersionRead]:
-    """What the pipeline was, newest first."""
+    """Versions of the pipeline, newest first."""
     row = get_pipeline(session, pipeline_id=pipeline_id)
     return [
         PipelineVersionRead(

@@ -19,7 +19,7 @@ def read_recipes() -> RecipeList:
 
 @router.get("/names")
 def read_recipe_names() -> RecipeNames:
-    """Id, title and engine of all recipes: a fiftieth of the catalogue."""
+    """Id, title and engine of all recipes, without their parameters."""
     names = (RecipeName(id=each.id, title=each.title, engine=each.engine) for each in list_recipes())
     return RecipeNames(items=list(names))
 

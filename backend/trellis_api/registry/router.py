@@ -35,13 +35,13 @@ def list_named_models(session: ReadSession) -> NamedModelList:
 
 @router.post("", status_code=201, summary="Add a version", responses=CONFLICT)
 def add_version(body: VersionCreate, session: WriteSession) -> NamedModelRead:
-    """A model becomes the next version of a name, which is made at its first."""
+    """Adds a model as the next version of a name; the first version creates the name."""
     return service.present(session, service.add_version(session, request=body))
 
 
 @router.get("/{registry_name}", summary="Read a named model")
 def read_named_model(registry_name: RegistryName, session: ReadSession) -> NamedModelRead:
-    """Versions, newest first, and where aliases stand."""
+    """Versions, newest first, and the aliases."""
     return service.present(session, service.get_named(session, name=registry_name))
 
 
@@ -59,7 +59,7 @@ def promote_version(
     database: DatabaseDep,
     settings: SettingsDep,
 ) -> NamedModelRead:
-    """Let the alias stand on it. With a gate: only if it is not worse than what stands there."""
+    """Point the alias at this version. With a gate: only if it is not worse than the current one."""
     look = None
     with database.read() as session:
         service.get_version(session, name=registry_name, number=body.version)
@@ -80,14 +80,14 @@ def promote_version(
 def roll_back_alias(
     registry_name: RegistryName, alias: Alias, session: WriteSession, body: AliasRollBack | None = None
 ) -> NamedModelRead:
-    """To the version that it stood on before."""
+    """To its previous version."""
     note = (body or AliasRollBack()).note
     return service.present(session, service.roll_back(session, name=registry_name, alias=alias, note=note))
 
 
 @router.get("/{registry_name}/history", summary="Promotions and rollbacks, newest first")
 def read_registry_history(registry_name: RegistryName, session: ReadSession) -> PromotionHistory:
-    """Who stood where, with notes and what gates found."""
+    """Changes of aliases, with notes and gate results."""
     service.get_named(session, name=registry_name)
     steps = repository.list_promotions(session, name=registry_name)
     return PromotionHistory(items=[PromotionRead.model_validate(step) for step in steps])

@@ -36,7 +36,7 @@ class Gate(BaseModel):
 
 
 class PromotionCreate(BaseModel):
-    """Let an alias stand on a version."""
+    """Point an alias at a version."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -46,7 +46,7 @@ class PromotionCreate(BaseModel):
 
 
 class AliasRollBack(BaseModel):
-    """Let an alias stand where it stood before."""
+    """Move an alias back to its previous version."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -54,7 +54,7 @@ class AliasRollBack(BaseModel):
 
 
 class GateResult(BaseModel):
-    """What the condition found."""
+    """Result of the gate."""
 
     benchmark: str
     metric: str

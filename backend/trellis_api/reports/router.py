@@ -85,7 +85,7 @@ def read_report_file(
 def retry_report(
     report_id: ReportId, background: BackgroundTasks, session: WriteSession, tasks: TasksDep
 ) -> ReportRead:
-    """One that has failed, or of which a format is missing."""
+    """For a report that failed or is missing a format."""
     report = service.retry(session, report_id=report_id)
     tasks.send_later(background, WRITE_REPORTS)
     return presentation.present(session, report=report)

@@ -16,7 +16,7 @@ EvaluationId = Annotated[str, StringConstraints(max_length=32, pattern=id_patter
 
 
 class ReportState(StrEnum):
-    """How far the files are."""
+    """State of the files."""
 
     PENDING = "pending"
     WRITING = "writing"
@@ -25,7 +25,7 @@ class ReportState(StrEnum):
 
 
 class ReportCreate(BaseModel):
-    """Write evaluations down."""
+    """Create a report on evaluations."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -44,7 +44,7 @@ class ReportFile(BaseModel):
 
 
 class ReportProblem(BaseModel):
-    """A format that could not be made; the others stand."""
+    """A format that could not be created; the others are available."""
 
     format: ReportFormat
     code: str = Field(description="chromium_missing, pdf_failed ...")
@@ -52,7 +52,7 @@ class ReportProblem(BaseModel):
 
 
 class ReportRead(BaseModel):
-    """A report as it stands."""
+    """A report."""
 
     id: str
     name: str

@@ -41,7 +41,7 @@ def list_reward_files(
 
 @router.post("/files", status_code=201)
 def create_reward_file(request: RewardFileCreate, session: WriteSession) -> RewardFileRead:
-    """Keep a Python file. Its syntax is checked; it is run only isolated, in a job or dry run."""
+    """Upload a Python file. Its syntax is checked; it only runs sandboxed, in a job or dry run."""
     return RewardFileRead.model_validate(service.add_file(session, request=request))
 
 
@@ -53,7 +53,7 @@ def read_reward_file(file_id: str, session: ReadSession) -> RewardFileDetail:
 
 @router.delete("/files/{file_id}", status_code=204)
 def delete_reward_file(file_id: str, session: WriteSession) -> None:
-    """Forget a file; refused while an unfinished job or dry run scores with it."""
+    """Delete a file; refused while an unfinished job or dry run uses it."""
     service.delete_file(session, file_id=file_id)
 
 
@@ -73,7 +73,7 @@ def create_dry_run(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> DryRunRead:
-    """Score probes on real rows (reference solution, empty, cut, repeated ...) before a run does."""
+    """Score probes on real rows (reference solution, empty, truncated, repeated ...) before a run."""
     dry_run = service.start_dry_run(session, settings, request=request)
     tasks.send_later(background, RUN_DRY_RUNS)
     return service.present_dry_run(session, dry_run)
@@ -87,11 +87,11 @@ def read_dry_run(dry_run_id: str, session: ReadSession) -> DryRunRead:
 
 @router.post("/dry-runs/{dry_run_id}/cancel")
 def cancel_dry_run(dry_run_id: str, session: WriteSession) -> DryRunRead:
-    """End a dry run that waits or runs."""
+    """Cancel a queued or running dry run."""
     return service.present_dry_run(session, service.cancel_dry_run(session, dry_run_id=dry_run_id))
 
 
 @router.delete("/dry-runs/{dry_run_id}", status_code=204)
 def delete_dry_run(dry_run_id: str, session: WriteSession) -> None:
-    """Forget a dry run, ending it where it still runs."""
+    """Delete a dry run; a running one is stopped."""
     service.delete_dry_run(session, dry_run_id=dry_run_id)

@@ -24,7 +24,7 @@ def _check_rewards(rewards: list[RewardTerm]) -> list[RewardTerm]:
 
 
 class RewardKindList(BaseModel):
-    """All rewards that a mixture may be made of."""
+    """All rewards for mixtures."""
 
     items: list[RewardKind]
 
@@ -35,7 +35,9 @@ class RewardFileCreate(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: Name
-    code: Code = Field(description="Checked for syntax here; run only in the sandbox of a job or dry run.")
+    code: Code = Field(
+        description="Syntax is checked on upload; it only runs sandboxed, in a job or dry run."
+    )
 
 
 class RewardFileRead(CodeFileRead):
@@ -49,7 +51,7 @@ class RewardFileDetail(RewardFileRead):
 
 
 class DryRunCreate(BaseModel):
-    """Rewards to try on rows of a dataset before a run uses them."""
+    """Rewards to test on dataset rows before a run."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -70,7 +72,7 @@ class DryRunCreate(BaseModel):
 
 
 class DryRunRead(BaseModel):
-    """A dry run as it stands."""
+    """A dry run."""
 
     id: str
     state: DryRunState

@@ -53,7 +53,7 @@ def add_file(session: Session, *, request: RewardFileCreate) -> RewardFile:
 
 
 def delete_file(session: Session, *, file_id: str) -> None:
-    """Forget a file; refused while an unfinished job or dry run scores with it."""
+    """Delete a file; refused while an unfinished job or dry run uses it."""
     # Locked before the jobs are looked at: a job that is being created holds it, and is seen afterwards.
     FILES.lock(session, file_id)
     file = FILES.get(session, file_id)
@@ -132,7 +132,7 @@ def cancel_dry_run(session: Session, *, dry_run_id: str) -> DryRun:
 
 
 def delete_dry_run(session: Session, *, dry_run_id: str) -> None:
-    """Forget a dry run, ending it where it still runs."""
+    """Delete a dry run; a running one is stopped."""
     get_dry_run(session, dry_run_id=dry_run_id)
     repository.delete_dry_run(session, dry_run_id=dry_run_id)
 

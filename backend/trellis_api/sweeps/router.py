@@ -41,7 +41,7 @@ def create_sweep(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> SweepRead:
-    """The values at the ends of every range are checked before anything runs; runs begin within seconds."""
+    """The bounds of every range are validated before anything runs; runs start within seconds."""
     sweep = service.create(session, settings, request=request)
     tasks.send_later(background, ADVANCE_SWEEPS)
     return present(session, sweep)
@@ -49,13 +49,13 @@ def create_sweep(
 
 @router.post("/preview")
 def preview_sweep(request: SweepCreate, session: ReadSession, settings: SettingsDep) -> SweepPreview:
-    """What a sweep would do, and everything that is wrong with it; nothing is written."""
+    """Preview and validate a sweep; nothing is saved."""
     return checking.present_plan(checking.make_plan(session, settings, request=request))
 
 
 @router.post("/check")
 def check_sweep(body: SweepText, session: ReadSession, settings: SettingsDep) -> SweepChecked:
-    """What a YAML text stands for, and what is wrong with it, line by line; nothing is created."""
+    """Parse and validate a YAML text, with problems by line; nothing is created."""
     return check_document(session, settings, text=body.yaml)
 
 
@@ -69,7 +69,7 @@ def read_sweep(sweep_id: str, session: ReadSession) -> SweepRead:
 def stop_sweep(
     sweep_id: str, session: WriteSession, tasks: TasksDep, background: BackgroundTasks
 ) -> SweepRead:
-    """Begin no more runs; those that run save a checkpoint and leave. A resume goes on from there."""
+    """Start no more runs; running ones save a checkpoint and exit. It can be resumed."""
     sweep, job_ids = service.stop(session, sweep_id=sweep_id)
     for job_id in job_ids:
         tasks.send_later(background, STOP, job_id)
@@ -85,7 +85,7 @@ def resume_sweep(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> SweepRead:
-    """Continue the runs that were stopped with it, and begin the next ones."""
+    """Resume its stopped runs and start the next ones."""
     sweep = service.resume(session, settings, sweep_id=sweep_id)
     tasks.send_later(background, ADVANCE_SWEEPS)
     return present(session, sweep)
@@ -93,5 +93,5 @@ def resume_sweep(
 
 @router.delete("/{sweep_id}", status_code=204)
 def delete_sweep(sweep_id: str, session: WriteSession) -> None:
-    """Refused while it is under way. Its jobs stay."""
+    """Refused while it is running. Its jobs are kept."""
     service.delete(session, sweep_id=sweep_id)

@@ -22,7 +22,7 @@ Seed = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class Variation(BaseModel):
-    """The values that one parameter takes: a list, or a range."""
+    """Values of one parameter: a list or a range."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -74,7 +74,7 @@ class Search(BaseModel):
 
 
 class Budget(BaseModel):
-    """When no more runs begin."""
+    """When no more runs are started."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -85,7 +85,7 @@ class Budget(BaseModel):
         default=None,
         gt=0,
         le=10_000,
-        description="Hours under way. Then no run begins; queued ones are stopped, running ones end.",
+        description="Maximum hours. After that no run starts, queued runs are stopped, running ones finish.",
     )
     slot_hours: float | None = Field(
         default=None,
@@ -103,7 +103,7 @@ class Objective(BaseModel):
     metric: MetricKeyText | None = Field(
         default=None, description="Default the recipe's first validation metric, else its first metric."
     )
-    mode: Mode | None = Field(default=None, description="Default as suits the metric: a loss is least.")
+    mode: Mode | None = Field(default=None, description="Default depends on the metric; min for a loss.")
     take: Literal["last", "best"] | None = Field(
         default=None, description="Of a run's values; default best for validation metrics, else last."
     )
@@ -126,7 +126,7 @@ class StopRule(BaseModel):
 
 
 class SweepCreate(BaseModel):
-    """A training, and what varies in it."""
+    """A training job and its search space."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -170,7 +170,7 @@ class SweepCreate(BaseModel):
 
 
 class SweepIssue(BaseModel):
-    """Something that is wrong, or worth a warning."""
+    """An error or warning."""
 
     code: str
     field: str = Field(description="Such as parameters.learning_rate; empty for the whole.")
@@ -178,9 +178,9 @@ class SweepIssue(BaseModel):
 
 
 class SweepPreview(BaseModel):
-    """What a sweep would do; nothing is written."""
+    """Preview of a sweep; nothing is saved."""
 
-    runs: int | None = Field(description="Runs in all; null where something is wrong.")
+    runs: int | None = Field(description="Total runs; null if there are errors.")
     trials: int | None = Field(description="Combinations of values; each has one run per seed.")
     parallel: int
     objective: Objective
@@ -200,13 +200,13 @@ class SweepText(BaseModel):
 
 
 class SweepProblem(SweepIssue):
-    """Something that is wrong with a text."""
+    """A problem in a text."""
 
     line: int | None = Field(description="From 1; null where it has none.")
 
 
 class SweepChecked(BaseModel):
-    """What a text stands for: `document` can be created; it is null where there are problems."""
+    """The parsed text: `document` can be created; null if there are problems."""
 
     document: SweepCreate | None
     problems: list[SweepProblem]
@@ -216,7 +216,7 @@ class SweepRunRead(BaseModel):
     """One run of a sweep."""
 
     index: int
-    trial: int = Field(description="Runs of one trial differ in nothing but the seed.")
+    trial: int = Field(description="Runs of one trial differ only in the seed.")
     seed: int
     values: dict[str, Any]
     state: RunState
@@ -240,18 +240,18 @@ class TrialRead(BaseModel):
     values: dict[str, Any]
     run_count: int = Field(description="Runs that the mean takes: finished ones, where there are any.")
     finished_seeds: int = Field(description="Runs that have finished with a value.")
-    planned_seeds: int = Field(description="Fewer finished ones rank below trials that have all.")
+    planned_seeds: int = Field(description="Trials with fewer finished runs rank below complete ones.")
     mean: float
     spread: float | None = Field(description="Standard deviation over seeds; null for one run.")
 
 
 class ParameterImportance(BaseModel):
-    """How much of the difference between runs a parameter accounts for."""
+    """Importance of a parameter for the objective."""
 
     parameter: str
     importance: float = Field(description="0 to 1.")
-    p_value: float = Field(description="Share of random orders of the runs that look as important.")
-    correlation: float | None = Field(description="Spearman's, of a number: above 0, more of it is more.")
+    p_value: float = Field(description="p-value from random permutations of the runs.")
+    correlation: float | None = Field(description="Spearman correlation, for numeric parameters.")
 
 
 class Importance(BaseModel):
@@ -277,7 +277,7 @@ class SweepSummary(BaseModel):
     search: Search
     parameters: list[str]
     planned_runs: int
-    counts: dict[RunState, int] = Field(description="Runs by state; those that have not begun are missing.")
+    counts: dict[RunState, int] = Field(description="Runs by state, without runs that have not started.")
     best: TrialRead | None
     reason: str | None
     cause: str | None
@@ -296,8 +296,8 @@ class SweepRead(SweepSummary):
     model: NamedReference
     dataset: NamedReference
     runs: list[SweepRunRead]
-    trials: list[TrialRead] = Field(description="Best first; those without a value are missing.")
+    trials: list[TrialRead] = Field(description="Best first, without trials that have no value.")
     best_run: int | None = Field(description="Index of the best run of the best trial.")
     importance: Importance
-    elapsed_s: float = Field(description="Under way, stops left out.")
-    slot_hours: float = Field(description="Hours times slots that its runs have taken.")
+    elapsed_s: float = Field(description="Elapsed hours, without stops.")
+    slot_hours: float = Field(description="Slot-hours used by its runs.")

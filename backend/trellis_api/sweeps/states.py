@@ -6,7 +6,7 @@ from trellis_contracts.states import ACTIVE, JobState
 
 
 class SweepState(StrEnum):
-    """Where a sweep stands."""
+    """State of a sweep."""
 
     RUNNING = "running"
     #: No more runs begin; those that run save a checkpoint and leave.
@@ -20,7 +20,7 @@ UNDER_WAY = frozenset({SweepState.RUNNING, SweepState.STOPPING})
 
 
 class RunState(StrEnum):
-    """Where a run stands: as its job, or one of the ends that only a sweep knows."""
+    """State of a run: that of its job, or an end state of the sweep."""
 
     QUEUED = "queued"
     RUNNING = "running"

@@ -16,8 +16,8 @@ from trellis_api.transfers.schemas import GgufCreate, PushCreate, TransferRead
 
 CONFLICT: dict[int | str, dict[str, Any]] = {404: ERROR_RESPONSES[404], 409: ERROR_RESPONSES[409]}
 RANGES: dict[int | str, dict[str, Any]] = {
-    206: {"description": "The part that was asked for"},
-    416: {"model": ErrorBody, "description": "The range begins behind the end"},
+    206: {"description": "The requested range"},
+    416: {"model": ErrorBody, "description": "The range starts after the end"},
 }
 router = APIRouter(tags=["transfers"], responses=ERROR_RESPONSES)
 ModelId = Annotated[str, Path(description="Id of the model.", pattern=id_pattern("mdl"))]
@@ -86,15 +86,15 @@ def resume_transfer(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> TransferRead:
-    """Let one that failed or was cancelled go on. Files that the hub has are not sent again."""
+    """Resume a failed or cancelled transfer. Files already on the Hub are not sent again."""
     transfer = service.resume(session, transfer_id=transfer_id)
     tasks.send_later(background, RUN_TRANSFERS)
     return service.present(settings, transfer)
 
 
-@router.delete("/transfers/{transfer_id}", status_code=204, summary="Forget a transfer", responses=CONFLICT)
+@router.delete("/transfers/{transfer_id}", status_code=204, summary="Delete a transfer", responses=CONFLICT)
 def delete_transfer(transfer_id: TransferId, session: WriteSession, settings: SettingsDep) -> None:
-    """With the file that an export has made; what was pushed stays on the hub."""
+    """Also deletes an exported file; pushed files stay on the Hub."""
     service.delete(session, settings, transfer_id=transfer_id)
 
 

@@ -18,7 +18,7 @@ class TransferKind(StrEnum):
 
 
 class TransferState(StrEnum):
-    """How far a transfer is."""
+    """State of a transfer."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -79,11 +79,11 @@ class GgufCreate(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    type: GgufType = Field(default=GgufType.Q8_0, description="f16 keeps 16 bits a weight, q8_0 about 8.5.")
+    type: GgufType = Field(default=GgufType.Q8_0, description="f16 uses 16 bits per weight, q8_0 about 8.5.")
 
 
 class TransferProgress(BaseModel):
-    """How far the work is."""
+    """Progress of the work."""
 
     done_bytes: int = Field(ge=0, description="Sent, or written.")
     total_bytes: int | None = Field(default=None, ge=0, description="Of all, where it is known.")
@@ -91,7 +91,7 @@ class TransferProgress(BaseModel):
 
 
 class TransferResult(BaseModel):
-    """What a transfer that succeeded has left."""
+    """Result of a successful transfer."""
 
     url: str | None = Field(default=None, description="Of a push: the page of the repository's revision.")
     commit: str | None = Field(default=None, description="Of a push.")
@@ -110,7 +110,7 @@ class TransferRead(BaseModel):
     state: TransferState
     model_id: str
     model_name: str
-    request: dict[str, Any] = Field(description="As it was asked for.")
+    request: dict[str, Any] = Field(description="As requested.")
     progress: TransferProgress | None
     result: TransferResult | None
     reason: str | None = Field(description="Why it failed.")

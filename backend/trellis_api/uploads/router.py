@@ -29,7 +29,7 @@ _LIMITS: dict[int | str, dict[str, Any]] = {
 _PIECES: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorBody, "description": "Checksum of an unknown kind"},
     408: {"model": ErrorBody, "description": "Nothing arrived for a long time"},
-    415: {"model": ErrorBody, "description": "Not sent as a piece"},
+    415: {"model": ErrorBody, "description": "Not sent as a chunk"},
     460: {"model": ErrorBody, "description": "Not what the checksum says"},
 }
 _PIECE_BODY: dict[str, Any] = {
@@ -58,7 +58,7 @@ PieceSize = Annotated[int, Header(alias="Content-Length", ge=0, include_in_schem
 
 @router.options("", status_code=204, response_class=Response)
 def describe_uploads(settings: SettingsDep) -> Response:
-    """What of the protocol is spoken here: Tus-Version, Tus-Extension, Tus-Max-Size."""
+    """Supported protocol features: Tus-Version, Tus-Extension, Tus-Max-Size."""
     headers = {
         "Tus-Resumable": TUS_VERSION,
         "Tus-Version": TUS_VERSION,
@@ -77,7 +77,7 @@ def create_upload(
     metadata: Metadata = None,
     version: TusVersion = None,
 ) -> Response:
-    """Begin an upload of ``Upload-Length`` bytes, described by ``Upload-Metadata``; answers with Location."""
+    """Start an upload of ``Upload-Length`` bytes, described by ``Upload-Metadata``; returns Location."""
     tus.check_version(version)
     upload = service.begin(settings, size_bytes=size, metadata=metadata)
     # Without host: what a client reached through a proxy it reaches again.
@@ -87,7 +87,7 @@ def create_upload(
 
 @router.head("/{upload_id}", response_class=Response, responses=_PROTOCOL)
 def locate_upload(upload_id: str, settings: SettingsDep, version: TusVersion = None) -> Response:
-    """How much was received: ``Upload-Offset``."""
+    """Number of bytes received: ``Upload-Offset``."""
     tus.check_version(version)
     upload = storage.find(settings, upload_id)
     headers = _tell(upload) | {
@@ -119,7 +119,7 @@ async def append_upload(
     version: TusVersion = None,
     announced_bytes: PieceSize = 0,
 ) -> Response:
-    """The next piece, at ``Upload-Offset``; with ``Upload-Checksum`` it is checked."""
+    """Upload the next chunk at ``Upload-Offset``; ``Upload-Checksum`` is verified if given."""
     tus.check_version(version)
     tus.check_piece_type(request.headers.get("content-type"))
     upload = await run_in_threadpool(storage.find, settings, upload_id)
@@ -138,7 +138,7 @@ async def append_upload(
 def delete_upload(
     upload_id: str, session: ReadSession, settings: SettingsDep, version: TusVersion = TUS_VERSION
 ) -> Response:
-    """Forget an upload and its file; refused while an import reads it."""
+    """Delete an upload and its file; refused while an import reads it."""
     tus.check_version(version)
     service.delete(session, settings, upload_id=upload_id)
     return Response(status_code=204, headers={"Tus-Resumable": TUS_VERSION})

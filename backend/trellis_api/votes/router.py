@@ -37,7 +37,7 @@ BlindOnly = Annotated[bool, Query(description="Only votes of people who did not 
 
 @router.post("", status_code=201, summary="Vote")
 def add_vote(body: VoteCreate, session: WriteSession, user: UserDep) -> VoteRead:
-    """Keep which of two answers to the same messages is better."""
+    """Record which of two answers to the same messages is better."""
     return service.present(service.add(session, request=body, voter=user.name))
 
 
@@ -85,7 +85,7 @@ def make_vote_dataset(
     return found
 
 
-@router.delete("/{vote_id}", status_code=204, summary="Forget a vote")
+@router.delete("/{vote_id}", status_code=204, summary="Delete a vote")
 def delete_vote(vote_id: VoteId, session: WriteSession) -> None:
     """Datasets that were made from it stay."""
     service.delete(session, vote_id=vote_id)

@@ -26,7 +26,7 @@ class VoteVerdict(StrEnum):
 
 
 class VoteMessage(BaseModel):
-    """A turn of what both models were given."""
+    """A turn of the shared conversation."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -44,7 +44,7 @@ class VoteAnswer(BaseModel):
 
 
 class VoteSettings(BaseModel):
-    """What both were asked with."""
+    """Shared request settings."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -100,17 +100,15 @@ class VoteRead(BaseModel):
 
 
 class WinRate(BaseModel):
-    """How often one of two models was better."""
+    """Win rate between two models."""
 
     model_a: str
     model_b: str
     wins_a: int
     wins_b: int
-    ties: int = Field(description="Votes for both alike: good (tie) or bad (neither).")
+    ties: int = Field(description="Votes for neither: both good (tie) or both bad (neither).")
     votes: int
-    win_rate: float | None = Field(
-        description="Share of a among the votes that chose one; None where none did."
-    )
+    win_rate: float | None = Field(description="Share of a among decisive votes; null without any.")
     low: float | None = Field(description="Lower bound of its 95 % interval (Wilson).")
     high: float | None = Field(description="Upper bound.")
 

@@ -35,7 +35,7 @@ def create_workflow(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> WorkflowRead:
-    """Keep a Python file, or the files of an uploaded archive. Functions are checked; nothing is run here."""
+    """Upload a Python file or an archive. Functions are checked; nothing is run yet."""
     unpacked = service.unpack_upload(settings, request=request)
     with database.write() as session:
         file = service.add_workflow(session, settings, request=request, unpacked=unpacked)
@@ -49,7 +49,7 @@ def create_workflow(
 def retry_workflow(
     workflow_id: str, session: WriteSession, tasks: TasksDep, background: BackgroundTasks
 ) -> WorkflowRead:
-    """Install requirements again that could not be installed."""
+    """Retry a failed installation of requirements."""
     again = WorkflowRead.model_validate(service.retry(session, workflow_id=workflow_id))
     tasks.send_later(background, INSTALL_WORKFLOWS)
     return again
@@ -63,5 +63,5 @@ def read_workflow(workflow_id: str, session: ReadSession) -> WorkflowDetail:
 
 @router.delete("/{workflow_id}", status_code=204)
 def delete_workflow(workflow_id: str, session: WriteSession, settings: SettingsDep) -> None:
-    """Forget a workflow; refused while an unfinished job trains with it."""
+    """Delete a workflow; refused while an unfinished job uses it."""
     service.delete_workflow(session, settings, workflow_id=workflow_id)

@@ -17,7 +17,7 @@ class WorkflowCreate(BaseModel):
 
     name: Name
     code: Code | None = Field(
-        default=None, description="Checked for its functions here; run only in the sandbox of a job."
+        default=None, description="Its functions are checked on upload; it only runs in a job's sandbox."
     )
     upload: Annotated[str, StringConstraints(max_length=64)] | None = Field(
         default=None,
@@ -52,7 +52,7 @@ class WorkflowListed(WorkflowRead):
     job_count: int = Field(description="Jobs that trained it, finished ones included.")
     jobs: list[NamedReference] = Field(description="The newest of them.")
     used_by: list[str] = Field(
-        description="Unfinished jobs, and pipelines under way; it is not deleted while there are any."
+        description="Unfinished jobs and running pipelines; it cannot be deleted while there are any."
     )
 
 

@@ -53,7 +53,7 @@ export interface paths {
         };
         /**
          * Who is logged in
-         * @description 401 where nobody is.
+         * @description 401 if nobody is logged in.
          */
         get: operations["read_me_api_v1_auth_me_get"];
         put?: never;
@@ -73,7 +73,7 @@ export interface paths {
         };
         /**
          * The catalogue of benchmarks
-         * @description All of them, with what of them is here.
+         * @description All benchmarks, with their installation state.
          */
         get: operations["list_benchmarks_api_v1_benchmarks_get"];
         put?: never;
@@ -114,8 +114,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Bring a benchmark's files
-         * @description From the hub, or the folder that stands for it; again where that failed or a revision is newer.
+         * Install a benchmark
+         * @description From the Hub or its local mirror; also to retry or to update to a newer revision.
          */
         post: operations["install_benchmark_api_v1_benchmarks__benchmark_name__install_post"];
         delete?: never;
@@ -160,7 +160,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Data Task
-         * @description Forget a finished task, its report and the rows that it kept aside.
+         * @description Delete a finished task with its report and quarantined rows.
          */
         delete: operations["delete_data_task_api_v1_data_tasks__task_id__delete"];
         options?: never;
@@ -179,7 +179,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel Data Task
-         * @description End a task that waits or runs; what it has done so far is kept for a retry.
+         * @description Cancel a queued or running task; its progress is kept for a retry.
          */
         post: operations["cancel_data_task_api_v1_data_tasks__task_id__cancel_post"];
         delete?: never;
@@ -199,7 +199,7 @@ export interface paths {
         put?: never;
         /**
          * Retry Data Task
-         * @description Take up a task that failed or was cancelled; it goes on where it stopped.
+         * @description Retry a failed or cancelled task; it continues where it stopped.
          */
         post: operations["retry_data_task_api_v1_data_tasks__task_id__retry_post"];
         delete?: never;
@@ -291,7 +291,7 @@ export interface paths {
         put?: never;
         /**
          * Create Branch
-         * @description Let a branch begin at a version.
+         * @description Create a branch at a version.
          */
         post: operations["create_branch_api_v1_datasets__dataset_id__branches_post"];
         delete?: never;
@@ -329,13 +329,13 @@ export interface paths {
         };
         /**
          * Read Diff
-         * @description A comparison that was asked for, and its outcome.
+         * @description A requested comparison and its result.
          */
         get: operations["read_diff_api_v1_datasets__dataset_id__diff_get"];
         put?: never;
         /**
          * Compute Diff
-         * @description Compare two versions; one comparison serves all who ask for the same.
+         * @description Compare two versions; identical requests share one comparison.
          */
         post: operations["compute_diff_api_v1_datasets__dataset_id__diff_post"];
         delete?: never;
@@ -395,7 +395,7 @@ export interface paths {
         put?: never;
         /**
          * Import More
-         * @description Further or other rows as the next version of a branch.
+         * @description Import more or different rows as the next version of a branch.
          */
         post: operations["import_more_api_v1_datasets__dataset_id__imports_post"];
         delete?: never;
@@ -433,7 +433,7 @@ export interface paths {
         };
         /**
          * Read Quarantine
-         * @description Rows that an import did not take, each with line and reason.
+         * @description Rows rejected by an import, each with line and reason.
          */
         get: operations["read_quarantine_api_v1_datasets__dataset_id__quarantine_get"];
         put?: never;
@@ -453,7 +453,7 @@ export interface paths {
         };
         /**
          * Download Quarantine
-         * @description All rows that an import did not take, as JSON lines.
+         * @description All rows rejected by an import, as JSON Lines.
          */
         get: operations["download_quarantine_api_v1_datasets__dataset_id__quarantine_download_get"];
         put?: never;
@@ -535,7 +535,7 @@ export interface paths {
         put?: never;
         /**
          * Search Dataset Rows
-         * @description Rows that fit conditions and hold a text.
+         * @description Rows that match conditions and contain a text.
          */
         post: operations["search_dataset_rows_api_v1_datasets__dataset_id__rows_search_post"];
         delete?: never;
@@ -599,7 +599,7 @@ export interface paths {
         put?: never;
         /**
          * Create Tag
-         * @description Give a version a name that stays.
+         * @description Create a tag for a version.
          */
         post: operations["create_tag_api_v1_datasets__dataset_id__tags_post"];
         delete?: never;
@@ -657,14 +657,14 @@ export interface paths {
         };
         /**
          * Read Version
-         * @description One version: what it holds, where it came from, what uses it.
+         * @description One version: contents, provenance and users.
          */
         get: operations["read_version_api_v1_datasets__dataset_id__versions__version_id__get"];
         put?: never;
         post?: never;
         /**
          * Delete Version
-         * @description Forget a version that nothing came of; refused for one that is in use, tagged, a tip or a parent.
+         * @description Delete an unused version; refused for one that is in use, tagged, a tip or a parent.
          */
         delete: operations["delete_version_api_v1_datasets__dataset_id__versions__version_id__delete"];
         options?: never;
@@ -731,7 +731,7 @@ export interface paths {
         put?: never;
         /**
          * Create Environment
-         * @description A worker makes it; when it is ready its rows are datasets of the platform.
+         * @description A worker creates it; once it is ready, its rows are datasets of the platform.
          *
          *     Where a parameter names files, they are looked at here and read by the worker.
          */
@@ -778,7 +778,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Environment
-         * @description Refused while an unfinished job works in it. Its datasets stay.
+         * @description Refused while an unfinished job uses it. Its datasets are kept.
          */
         delete: operations["delete_environment_api_v1_environments__environment_id__delete"];
         options?: never;
@@ -801,7 +801,7 @@ export interface paths {
         put?: never;
         /**
          * Call Tool
-         * @description Try a tool: a worker calls it as an episode would, with a limit on its time.
+         * @description Test a tool: a worker calls it as in an episode, with a time limit.
          */
         post: operations["call_tool_api_v1_environments__environment_id__calls_post"];
         delete?: never;
@@ -819,7 +819,7 @@ export interface paths {
         };
         /**
          * Read Tool Call
-         * @description A call: its state, and what the model would have been shown.
+         * @description A test call: its state and the tool response that the model would see.
          */
         get: operations["read_tool_call_api_v1_environments__environment_id__calls__call_id__get"];
         put?: never;
@@ -841,7 +841,7 @@ export interface paths {
         put?: never;
         /**
          * Retry Environment
-         * @description Make one again that could not be made.
+         * @description Retry creating an environment that failed.
          */
         post: operations["retry_environment_api_v1_environments__environment_id__retry_post"];
         delete?: never;
@@ -859,13 +859,13 @@ export interface paths {
         };
         /**
          * List evaluations, newest first
-         * @description Every filter that is given must hold.
+         * @description All given filters must match.
          */
         get: operations["list_evaluations_api_v1_evaluations_get"];
         put?: never;
         /**
-         * Measure models or checkpoints
-         * @description One evaluation for each target. Benchmarks that are not here are brought first.
+         * Evaluate models or checkpoints
+         * @description One evaluation per target. Missing benchmarks are downloaded first.
          */
         post: operations["create_evaluations_api_v1_evaluations_post"];
         delete?: never;
@@ -883,7 +883,7 @@ export interface paths {
         };
         /**
          * Compare two evaluations
-         * @description B less A on the problems that both have: the difference with its interval and a paired test.
+         * @description B minus A on shared problems: the difference with its interval and a paired test.
          */
         get: operations["compare_evaluations_api_v1_evaluations_compare_get"];
         put?: never;
@@ -904,8 +904,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * What evaluations would take
-         * @description From what finished evaluations of this platform took; nothing is queued.
+         * Estimate evaluations
+         * @description Based on finished evaluations of this platform; nothing is queued.
          */
         post: operations["estimate_evaluations_api_v1_evaluations_estimate_post"];
         delete?: never;
@@ -923,7 +923,7 @@ export interface paths {
         };
         /**
          * Scores over versions and steps
-         * @description Of a model with all that it was made from, or of a job's checkpoints.
+         * @description For a model and its ancestors, or for a job's checkpoints.
          */
         get: operations["read_history_api_v1_evaluations_history_get"];
         put?: never;
@@ -943,7 +943,7 @@ export interface paths {
         };
         /**
          * Rank models and checkpoints
-         * @description One score of each, best first; only those that were measured in the same way on the same data.
+         * @description One score per target, best first; only comparable measurements.
          */
         get: operations["read_leaderboard_api_v1_evaluations_leaderboard_get"];
         put?: never;
@@ -970,7 +970,7 @@ export interface paths {
         post?: never;
         /**
          * Delete an evaluation and its files
-         * @description Refused while it waits or runs.
+         * @description Refused while it is queued or running.
          */
         delete: operations["delete_evaluation_api_v1_evaluations__evaluation_id__delete"];
         options?: never;
@@ -989,7 +989,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel an evaluation
-         * @description What it has measured stays; a retry goes on from there.
+         * @description Results so far are kept; a retry continues from there.
          */
         post: operations["cancel_evaluation_api_v1_evaluations__evaluation_id__cancel_post"];
         delete?: never;
@@ -1006,7 +1006,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What the scores were measured with
+         * Evaluation manifest
          * @description Engine, versions, hash of the prompts, revisions of the data, seed, chat template.
          */
         get: operations["read_manifest_api_v1_evaluations__evaluation_id__manifest_get"];
@@ -1028,8 +1028,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Try an evaluation again
-         * @description One that was cancelled or has failed goes on where it stopped.
+         * Retry an evaluation
+         * @description A cancelled or failed one continues where it stopped.
          */
         post: operations["retry_evaluation_api_v1_evaluations__evaluation_id__retry_post"];
         delete?: never;
@@ -1047,7 +1047,7 @@ export interface paths {
         };
         /**
          * Samples of a benchmark
-         * @description In the order in which problems were drawn. Every filter that is given must hold.
+         * @description In sampling order of the problems. All given filters must match.
          */
         get: operations["list_samples_api_v1_evaluations__evaluation_id__samples_get"];
         put?: never;
@@ -1067,7 +1067,7 @@ export interface paths {
         };
         /**
          * One sample
-         * @description What the model read and wrote; beside it, the same problem's in another evaluation.
+         * @description Prompt and answer, with the same problem's sample in another evaluation.
          */
         get: operations["read_sample_api_v1_evaluations__evaluation_id__samples__label___position___number__get"];
         put?: never;
@@ -1148,8 +1148,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Sign of life of a run (job token)
-         * @description The answer says whether the run is asked to stop.
+         * Heartbeat of a run (job token)
+         * @description The response says whether the run should stop.
          */
         post: operations["heartbeat_api_v1_ingest_jobs__job_id__heartbeat_post"];
         delete?: never;
@@ -1173,7 +1173,7 @@ export interface paths {
         put?: never;
         /**
          * Create Job Pipeline
-         * @description Every stage is checked before anything runs; stages that need nothing begin within seconds.
+         * @description All stages are validated before anything runs; stages without dependencies start within seconds.
          */
         post: operations["create_job_pipeline_api_v1_job_pipelines_post"];
         delete?: never;
@@ -1193,7 +1193,7 @@ export interface paths {
         put?: never;
         /**
          * Check Job Pipeline
-         * @description What a YAML text stands for, and what is wrong with it, line by line; nothing is created.
+         * @description Parse and validate a YAML text, with problems by line; nothing is created.
          */
         post: operations["check_job_pipeline_api_v1_job_pipelines_check_post"];
         delete?: never;
@@ -1211,7 +1211,7 @@ export interface paths {
         };
         /**
          * List Job Pipeline Templates
-         * @description Pipelines to begin with.
+         * @description Pipeline templates.
          */
         get: operations["list_job_pipeline_templates_api_v1_job_pipelines_templates_get"];
         put?: never;
@@ -1257,7 +1257,7 @@ export interface paths {
         put?: never;
         /**
          * Rerun Stage
-         * @description Run a stage and all that stand behind it, whether or not their inputs changed.
+         * @description Rerun a stage and all stages that depend on it, even if their inputs did not change.
          */
         post: operations["rerun_stage_api_v1_job_pipelines__job_pipeline_id__stages__stage_id__rerun_post"];
         delete?: never;
@@ -1277,7 +1277,7 @@ export interface paths {
         put?: never;
         /**
          * Start Job Pipeline
-         * @description Run it, or run it again: a stage whose inputs did not change is skipped.
+         * @description Run or rerun a pipeline; stages whose inputs did not change are skipped.
          */
         post: operations["start_job_pipeline_api_v1_job_pipelines__job_pipeline_id__start_post"];
         delete?: never;
@@ -1297,7 +1297,7 @@ export interface paths {
         put?: never;
         /**
          * Stop Job Pipeline
-         * @description Begin no more stages, and stop the jobs of those that run; a start goes on from there.
+         * @description Stop running stages and start no more; starting the pipeline again continues from there.
          */
         post: operations["stop_job_pipeline_api_v1_job_pipelines__job_pipeline_id__stop_post"];
         delete?: never;
@@ -1315,7 +1315,7 @@ export interface paths {
         };
         /**
          * List jobs, newest first or by a column
-         * @description Every filter that is given must hold. A cursor is good for the order that gave it.
+         * @description All given filters must match. A cursor is only valid for the same order.
          */
         get: operations["list_jobs_api_v1_jobs_get"];
         put?: never;
@@ -1359,7 +1359,7 @@ export interface paths {
         };
         /**
          * Compare evaluations of jobs with a baseline
-         * @description Of every benchmark that a job and the baseline share: the difference and a paired test.
+         * @description For every shared benchmark: the difference and a paired test.
          */
         get: operations["compare_evaluations_of_jobs_api_v1_jobs_compare_evaluations_get"];
         put?: never;
@@ -1379,7 +1379,7 @@ export interface paths {
         };
         /**
          * Curves of several jobs
-         * @description Every stretch of a long curve is told by its least and its greatest value.
+         * @description Long curves are downsampled to the minimum and maximum of each bucket.
          */
         get: operations["read_compared_curves_api_v1_jobs_compare_metrics_get"];
         put?: never;
@@ -1399,7 +1399,7 @@ export interface paths {
         };
         /**
          * Responses of several jobs to the same prompts
-         * @description Only prompts that all jobs have; up to four responses of each job to a prompt.
+         * @description Only shared prompts; up to four responses of each job per prompt.
          */
         get: operations["compare_rollouts_api_v1_jobs_compare_rollouts_get"];
         put?: never;
@@ -1420,7 +1420,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Turn a script of verl's into a job
+         * Convert a verl script to a job
          * @description Recipe, parameters and overrides of the script's settings, and what was left out and why.
          *
          *     Nothing is launched: model and dataset are the platform's own, and are chosen by the caller.
@@ -1475,7 +1475,7 @@ export interface paths {
         head?: never;
         /**
          * Rename, annotate, tag or star a job
-         * @description Only what the body names is changed; the priority only while the job is queued.
+         * @description Only the given fields change; the priority only while the job is queued.
          */
         patch: operations["update_job_api_v1_jobs__job_id__patch"];
         trace?: never;
@@ -1520,8 +1520,8 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Pin a checkpoint, or let it go
-         * @description A pinned checkpoint is never removed to make room. One that is let go may be, at once.
+         * Pin or unpin a checkpoint
+         * @description A pinned checkpoint is never pruned. An unpinned one may be pruned immediately.
          */
         patch: operations["update_checkpoint_api_v1_jobs__job_id__checkpoints__step__patch"];
         trace?: never;
@@ -1595,7 +1595,7 @@ export interface paths {
         };
         /**
          * List a checkpoint's files
-         * @description As the trainer left them, optimiser and all; an export makes a model of it.
+         * @description As written by the trainer, including optimizer state; export it to get a model.
          */
         get: operations["list_checkpoint_files_api_v1_jobs__job_id__checkpoints__step__files_get"];
         put?: never;
@@ -1637,7 +1637,7 @@ export interface paths {
         put?: never;
         /**
          * Launch a copy
-         * @description A new job with the same request, changed where the body says so.
+         * @description A new job with the same request and the given changes.
          */
         post: operations["clone_job_api_v1_jobs__job_id__clone_post"];
         delete?: never;
@@ -1655,7 +1655,7 @@ export interface paths {
         };
         /**
          * Follow a job live (server-sent events)
-         * @description Sends everything behind the given position in order, without a gap, then what happens from then on.
+         * @description Sends everything after the given position in order, without gaps, then follows live.
          */
         get: operations["follow_job_api_v1_jobs__job_id__events_get"];
         put?: never;
@@ -1694,7 +1694,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * All that is needed to run it again
+         * Manifest to reproduce the run
          * @description Resolved configuration, versions, seeds, hashes, commit, command; default the newest attempt.
          */
         get: operations["read_manifest_api_v1_jobs__job_id__manifest_get"];
@@ -1714,7 +1714,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Metrics that the job has reported
+         * Metrics reported by the job
          * @description Under the engine's own names, with their newest values.
          */
         get: operations["list_metric_keys_api_v1_jobs__job_id__metric_keys_get"];
@@ -1735,7 +1735,7 @@ export interface paths {
         };
         /**
          * Curves, downsampled with their extremes kept
-         * @description Every stretch of a long curve is told by its least and its greatest value, so no spike is lost.
+         * @description Long curves are downsampled to the minimum and maximum of each bucket, so no spike is lost.
          */
         get: operations["read_metrics_api_v1_jobs__job_id__metrics_get"];
         put?: never;
@@ -1795,7 +1795,7 @@ export interface paths {
         };
         /**
          * Mean scores by prompt and step
-         * @description The prompts that were sampled at most steps. Of more steps than columns, a column spans several.
+         * @description The prompts sampled at the most steps. With more steps than columns, a column spans several.
          */
         get: operations["read_map_api_v1_jobs__job_id__rollout_map_get"];
         put?: never;
@@ -1835,7 +1835,7 @@ export interface paths {
         };
         /**
          * All sampled responses of one step in numbers
-         * @description Every score, and why episodes ended.
+         * @description Score and stop-reason statistics.
          */
         get: operations["summarise_rollouts_api_v1_jobs__job_id__rollout_summary_get"];
         put?: never;
@@ -1940,7 +1940,7 @@ export interface paths {
         put?: never;
         /**
          * Stop a job at a checkpoint
-         * @description A queued job is stopped at once; a running one saves a checkpoint and leaves.
+         * @description A queued job is stopped immediately; a running one saves a checkpoint and exits.
          */
         post: operations["stop_job_api_v1_jobs__job_id__stop_post"];
         delete?: never;
@@ -2044,7 +2044,7 @@ export interface paths {
         };
         /**
          * Read Catalogue
-         * @description Models that can be had by name: ``POST /models`` with a source of kind ``catalogue`` fetches one.
+         * @description Models that can be downloaded by name: ``POST /models`` with a source of kind ``catalogue``.
          */
         get: operations["read_catalogue_api_v1_models_catalogue_get"];
         put?: never;
@@ -2111,8 +2111,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Whether a card is still right
-         * @description 409 where a number of it is no longer that of its run, with each difference.
+         * Check whether a card is up to date
+         * @description 409 with each difference if a number no longer matches its run.
          */
         post: operations["check_model_card_api_v1_models__model_id__card_check_post"];
         delete?: never;
@@ -2229,8 +2229,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What a model was made from, and what was made from it
-         * @description Models, jobs and datasets with what went into what; deleted ones keep their names.
+         * Lineage of a model
+         * @description Models, jobs and datasets and how they are connected; deleted ones keep their names.
          */
         get: operations["read_lineage_api_v1_models__model_id__lineage_get"];
         put?: never;
@@ -2272,7 +2272,7 @@ export interface paths {
         put?: never;
         /**
          * Retry Model
-         * @description Fetch or convert a model again that failed.
+         * @description Retry a failed download or conversion of a model.
          */
         post: operations["retry_model_api_v1_models__model_id__retry_post"];
         delete?: never;
@@ -2309,7 +2309,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What the nodes measured over time
+         * Node metrics over time
          * @description Processors, memory, disks, network and GPUs of every node, measured every ten seconds, kept a week.
          */
         get: operations["read_machines_api_v1_monitoring_machines_get"];
@@ -2330,7 +2330,7 @@ export interface paths {
         };
         /**
          * Memory of large processes over time
-         * @description The largest of the machine that the workers run on, looked at once a minute; growing ones first.
+         * @description The largest processes on the workers' machine, sampled once a minute; growing ones first.
          */
         get: operations["read_processes_api_v1_monitoring_processes_get"];
         put?: never;
@@ -2356,7 +2356,7 @@ export interface paths {
         put?: never;
         /**
          * Save Pipeline
-         * @description Keep a pipeline under its name.
+         * @description Save a pipeline under a name.
          */
         post: operations["save_pipeline_api_v1_pipelines_post"];
         delete?: never;
@@ -2396,7 +2396,7 @@ export interface paths {
         put?: never;
         /**
          * Preview Pipeline
-         * @description Try a pipeline on a few rows: a task whose result says of each step what became of each row.
+         * @description Preview a pipeline on a few rows: the task's result shows each row after each step.
          */
         post: operations["preview_pipeline_api_v1_pipelines_preview_post"];
         delete?: never;
@@ -2420,7 +2420,7 @@ export interface paths {
         put?: never;
         /**
          * Start Run
-         * @description Run a pipeline over a version; a worker carries it out.
+         * @description Run a pipeline on a version; a worker executes it.
          */
         post: operations["start_run_api_v1_pipelines_runs_post"];
         delete?: never;
@@ -2525,7 +2525,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Pipeline
-         * @description Forget a saved pipeline; runs keep what they ran.
+         * @description Delete a saved pipeline; its runs keep their copy.
          */
         delete: operations["delete_pipeline_api_v1_pipelines__pipeline_id__delete"];
         options?: never;
@@ -2542,13 +2542,13 @@ export interface paths {
         };
         /**
          * List Pipeline Versions
-         * @description What the pipeline was, newest first.
+         * @description Versions of the pipeline, newest first.
          */
         get: operations["list_pipeline_versions_api_v1_pipelines__pipeline_id__versions_get"];
         put?: never;
         /**
          * Save Pipeline Version
-         * @description Keep a changed pipeline as the next version; one that does the same makes none.
+         * @description Save a changed pipeline as its next version; an equivalent one creates none.
          */
         post: operations["save_pipeline_version_api_v1_pipelines__pipeline_id__versions_post"];
         delete?: never;
@@ -2606,7 +2606,7 @@ export interface paths {
         };
         /**
          * Read Recipe Names
-         * @description Id, title and engine of all recipes: a fiftieth of the catalogue.
+         * @description Id, title and engine of all recipes, without their parameters.
          */
         get: operations["read_recipe_names_api_v1_recipes_names_get"];
         put?: never;
@@ -2652,7 +2652,7 @@ export interface paths {
         put?: never;
         /**
          * Add a version
-         * @description A model becomes the next version of a name, which is made at its first.
+         * @description Adds a model as the next version of a name; the first version creates the name.
          */
         post: operations["add_version_api_v1_registry_post"];
         delete?: never;
@@ -2670,7 +2670,7 @@ export interface paths {
         };
         /**
          * Read a named model
-         * @description Versions, newest first, and where aliases stand.
+         * @description Versions, newest first, and the aliases.
          */
         get: operations["read_named_model_api_v1_registry__registry_name__get"];
         put?: never;
@@ -2695,7 +2695,7 @@ export interface paths {
         get?: never;
         /**
          * Promote a version
-         * @description Let the alias stand on it. With a gate: only if it is not worse than what stands there.
+         * @description Point the alias at this version. With a gate: only if it is not worse than the current one.
          */
         put: operations["promote_version_api_v1_registry__registry_name__aliases__alias__put"];
         post?: never;
@@ -2716,7 +2716,7 @@ export interface paths {
         put?: never;
         /**
          * Roll an alias back
-         * @description To the version that it stood on before.
+         * @description To its previous version.
          */
         post: operations["roll_back_alias_api_v1_registry__registry_name__aliases__alias__rollback_post"];
         delete?: never;
@@ -2734,7 +2734,7 @@ export interface paths {
         };
         /**
          * Promotions and rollbacks, newest first
-         * @description Who stood where, with notes and what gates found.
+         * @description Changes of aliases, with notes and gate results.
          */
         get: operations["read_registry_history_api_v1_registry__registry_name__history_get"];
         put?: never;
@@ -2824,7 +2824,7 @@ export interface paths {
         put?: never;
         /**
          * Write a report again
-         * @description One that has failed, or of which a format is missing.
+         * @description For a report that failed or is missing a format.
          */
         post: operations["retry_report_api_v1_reports__report_id__retry_post"];
         delete?: never;
@@ -2868,7 +2868,7 @@ export interface paths {
         put?: never;
         /**
          * Create Dry Run
-         * @description Score probes on real rows (reference solution, empty, cut, repeated ...) before a run does.
+         * @description Score probes on real rows (reference solution, empty, truncated, repeated ...) before a run.
          */
         post: operations["create_dry_run_api_v1_rewards_dry_runs_post"];
         delete?: never;
@@ -2893,7 +2893,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Dry Run
-         * @description Forget a dry run, ending it where it still runs.
+         * @description Delete a dry run; a running one is stopped.
          */
         delete: operations["delete_dry_run_api_v1_rewards_dry_runs__dry_run_id__delete"];
         options?: never;
@@ -2912,7 +2912,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel Dry Run
-         * @description End a dry run that waits or runs.
+         * @description Cancel a queued or running dry run.
          */
         post: operations["cancel_dry_run_api_v1_rewards_dry_runs__dry_run_id__cancel_post"];
         delete?: never;
@@ -2936,7 +2936,7 @@ export interface paths {
         put?: never;
         /**
          * Create Reward File
-         * @description Keep a Python file. Its syntax is checked; it is run only isolated, in a job or dry run.
+         * @description Upload a Python file. Its syntax is checked; it only runs sandboxed, in a job or dry run.
          */
         post: operations["create_reward_file_api_v1_rewards_files_post"];
         delete?: never;
@@ -2961,7 +2961,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Reward File
-         * @description Forget a file; refused while an unfinished job or dry run scores with it.
+         * @description Delete a file; refused while an unfinished job or dry run uses it.
          */
         delete: operations["delete_reward_file_api_v1_rewards_files__file_id__delete"];
         options?: never;
@@ -3032,7 +3032,7 @@ export interface paths {
         put?: never;
         /**
          * Create Sweep
-         * @description The values at the ends of every range are checked before anything runs; runs begin within seconds.
+         * @description The bounds of every range are validated before anything runs; runs start within seconds.
          */
         post: operations["create_sweep_api_v1_sweeps_post"];
         delete?: never;
@@ -3052,7 +3052,7 @@ export interface paths {
         put?: never;
         /**
          * Check Sweep
-         * @description What a YAML text stands for, and what is wrong with it, line by line; nothing is created.
+         * @description Parse and validate a YAML text, with problems by line; nothing is created.
          */
         post: operations["check_sweep_api_v1_sweeps_check_post"];
         delete?: never;
@@ -3072,7 +3072,7 @@ export interface paths {
         put?: never;
         /**
          * Preview Sweep
-         * @description What a sweep would do, and everything that is wrong with it; nothing is written.
+         * @description Preview and validate a sweep; nothing is saved.
          */
         post: operations["preview_sweep_api_v1_sweeps_preview_post"];
         delete?: never;
@@ -3097,7 +3097,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Sweep
-         * @description Refused while it is under way. Its jobs stay.
+         * @description Refused while it is running. Its jobs are kept.
          */
         delete: operations["delete_sweep_api_v1_sweeps__sweep_id__delete"];
         options?: never;
@@ -3116,7 +3116,7 @@ export interface paths {
         put?: never;
         /**
          * Resume Sweep
-         * @description Continue the runs that were stopped with it, and begin the next ones.
+         * @description Resume its stopped runs and start the next ones.
          */
         post: operations["resume_sweep_api_v1_sweeps__sweep_id__resume_post"];
         delete?: never;
@@ -3136,7 +3136,7 @@ export interface paths {
         put?: never;
         /**
          * Stop Sweep
-         * @description Begin no more runs; those that run save a checkpoint and leave. A resume goes on from there.
+         * @description Start no more runs; running ones save a checkpoint and exit. It can be resumed.
          */
         post: operations["stop_sweep_api_v1_sweeps__sweep_id__stop_post"];
         delete?: never;
@@ -3180,8 +3180,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Forget a transfer
-         * @description With the file that an export has made; what was pushed stays on the hub.
+         * Delete a transfer
+         * @description Also deletes an exported file; pushed files stay on the Hub.
          */
         delete: operations["delete_transfer_api_v1_transfers__transfer_id__delete"];
         options?: never;
@@ -3240,7 +3240,7 @@ export interface paths {
         put?: never;
         /**
          * Resume a transfer
-         * @description Let one that failed or was cancelled go on. Files that the hub has are not sent again.
+         * @description Resume a failed or cancelled transfer. Files already on the Hub are not sent again.
          */
         post: operations["resume_transfer_api_v1_transfers__transfer_id__resume_post"];
         delete?: never;
@@ -3260,13 +3260,13 @@ export interface paths {
         put?: never;
         /**
          * Create Upload
-         * @description Begin an upload of ``Upload-Length`` bytes, described by ``Upload-Metadata``; answers with Location.
+         * @description Start an upload of ``Upload-Length`` bytes, described by ``Upload-Metadata``; returns Location.
          */
         post: operations["create_upload_api_v1_uploads_post"];
         delete?: never;
         /**
          * Describe Uploads
-         * @description What of the protocol is spoken here: Tus-Version, Tus-Extension, Tus-Max-Size.
+         * @description Supported protocol features: Tus-Version, Tus-Extension, Tus-Max-Size.
          */
         options: operations["describe_uploads_api_v1_uploads_options"];
         head?: never;
@@ -3289,18 +3289,18 @@ export interface paths {
         post?: never;
         /**
          * Delete Upload
-         * @description Forget an upload and its file; refused while an import reads it.
+         * @description Delete an upload and its file; refused while an import reads it.
          */
         delete: operations["delete_upload_api_v1_uploads__upload_id__delete"];
         options?: never;
         /**
          * Locate Upload
-         * @description How much was received: ``Upload-Offset``.
+         * @description Number of bytes received: ``Upload-Offset``.
          */
         head: operations["locate_upload_api_v1_uploads__upload_id__head"];
         /**
          * Append Upload
-         * @description The next piece, at ``Upload-Offset``; with ``Upload-Checksum`` it is checked.
+         * @description Upload the next chunk at ``Upload-Offset``; ``Upload-Checksum`` is verified if given.
          */
         patch: operations["append_upload_api_v1_uploads__upload_id__patch"];
         trace?: never;
@@ -3320,7 +3320,7 @@ export interface paths {
         put?: never;
         /**
          * Vote
-         * @description Keep which of two answers to the same messages is better.
+         * @description Record which of two answers to the same messages is better.
          */
         post: operations["add_vote_api_v1_votes_post"];
         delete?: never;
@@ -3380,7 +3380,7 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Forget a vote
+         * Delete a vote
          * @description Datasets that were made from it stay.
          */
         delete: operations["delete_vote_api_v1_votes__vote_id__delete"];
@@ -3404,7 +3404,7 @@ export interface paths {
         put?: never;
         /**
          * Create Workflow
-         * @description Keep a Python file, or the files of an uploaded archive. Functions are checked; nothing is run here.
+         * @description Upload a Python file or an archive. Functions are checked; nothing is run yet.
          */
         post: operations["create_workflow_api_v1_workflows_post"];
         delete?: never;
@@ -3429,7 +3429,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Workflow
-         * @description Forget a workflow; refused while an unfinished job trains with it.
+         * @description Delete a workflow; refused while an unfinished job uses it.
          */
         delete: operations["delete_workflow_api_v1_workflows__workflow_id__delete"];
         options?: never;
@@ -3448,7 +3448,7 @@ export interface paths {
         put?: never;
         /**
          * Retry Workflow
-         * @description Install requirements again that could not be installed.
+         * @description Retry a failed installation of requirements.
          */
         post: operations["retry_workflow_api_v1_workflows__workflow_id__retry_post"];
         delete?: never;
@@ -3466,7 +3466,7 @@ export interface paths {
         };
         /**
          * Is the process alive?
-         * @description Needs nothing but the process.
+         * @description Depends on nothing but the process.
          */
         get: operations["read_health_healthz_get"];
         put?: never;
@@ -3486,7 +3486,7 @@ export interface paths {
         };
         /**
          * Read Metrics
-         * @description Figures in the text format of Prometheus.
+         * @description Metrics in Prometheus text format.
          */
         get: operations["read_metrics_metrics_get"];
         put?: never;
@@ -3505,8 +3505,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Can it do its work?
-         * @description 503 while the database is away or not migrated, or the data root cannot be written.
+         * Is it ready for work?
+         * @description 503 while the database is unreachable or not migrated, or the data root is not writable.
          */
         get: operations["read_readiness_readyz_get"];
         put?: never;
@@ -3972,7 +3972,7 @@ export interface components {
         };
         /**
          * AliasRollBack
-         * @description Let an alias stand where it stood before.
+         * @description Move an alias back to its previous version.
          */
         AliasRollBack: {
             /**
@@ -4003,31 +4003,31 @@ export interface components {
         };
         /**
          * BenchmarkEstimate
-         * @description What one benchmark is expected to take for one target.
+         * @description Estimate for one benchmark and target.
          */
         BenchmarkEstimate: {
             /**
              * Judge Cost
-             * @description US dollars at most; null where nothing is judged.
+             * @description Maximum cost in US dollars; null without a judge.
              */
             judge_cost: number | null;
             /** Label */
             label: string;
             /**
              * Measured In
-             * @description Finished evaluations that the figures were taken from.
+             * @description Finished evaluations that the estimate is based on.
              */
             measured_in: number;
             /** Output Tokens */
             output_tokens: number | null;
             /**
              * Prompt Tokens
-             * @description Null where nothing like it was measured here.
+             * @description Null without a comparable measurement.
              */
             prompt_tokens: number | null;
             /**
              * Samples
-             * @description Null for tasks whose rows are not known here.
+             * @description Null for tasks with an unknown number of rows.
              */
             samples: number | null;
             /** Seconds */
@@ -4047,7 +4047,7 @@ export interface components {
             description: components["schemas"]["Text"];
             /**
              * Group Kinds
-             * @description What scores are broken down by: level, type, subject.
+             * @description Score groups: level, type, subject.
              */
             group_kinds: string[];
             /**
@@ -4078,19 +4078,19 @@ export interface components {
             paper: string | null;
             /**
              * Revision
-             * @description Commit of the files that are here.
+             * @description Commit of the downloaded files.
              */
             revision: string | null;
             /**
              * Rows
-             * @description Rows by part: of the files here, else of the catalogue.
+             * @description Rows by split: of the downloaded files, else of the catalogue.
              */
             rows: {
                 [key: string]: number;
             };
             /**
              * Runs Code
-             * @description It runs what the model writes, which needs a sandbox.
+             * @description Runs model-generated code, which needs a sandbox.
              */
             runs_code: boolean;
             /** Sha256 */
@@ -4101,7 +4101,7 @@ export interface components {
             state: components["schemas"]["InstallState"];
             /**
              * State Reason
-             * @description Why bringing it failed.
+             * @description Why the download failed.
              */
             state_reason: string | null;
             title: components["schemas"]["Text"];
@@ -4157,7 +4157,7 @@ export interface components {
             repo_id: string;
             /**
              * Revision
-             * @description The commit that is brought.
+             * @description The commit to download.
              */
             revision: string;
         };
@@ -4171,20 +4171,20 @@ export interface components {
         };
         /**
          * BestBy
-         * @description The metric that tells which checkpoint is the best.
+         * @description The metric that selects the best checkpoint.
          */
         BestBy: {
             /** Metric */
             metric: string;
             /**
              * Mode
-             * @description Default as suits the metric: a loss is least.
+             * @description Default depends on the metric; min for a loss.
              */
             mode?: ("max" | "min") | null;
         };
         /**
          * BestByBenchmark
-         * @description The score that tells which checkpoint is the best.
+         * @description The score that selects the best checkpoint.
          */
         BestByBenchmark: {
             /** Label */
@@ -4203,20 +4203,20 @@ export interface components {
         };
         /**
          * BestCheckpoint
-         * @description What told which checkpoint is the best.
+         * @description What selected the best checkpoint.
          */
         BestCheckpoint: {
             /** Metric */
             metric: string;
             /**
              * Mode
-             * @description The good end of the metric: as asked for, else as suits it.
+             * @description The metric's direction: as requested, else its default.
              * @enum {string}
              */
             mode: "max" | "min";
             /**
              * Step
-             * @description Null where no checkpoint that is still there has a value.
+             * @description Null if no existing checkpoint has a value.
              */
             step: number | null;
         };
@@ -4263,12 +4263,12 @@ export interface components {
         };
         /**
          * Budget
-         * @description When no more runs begin.
+         * @description When no more runs are started.
          */
         Budget: {
             /**
              * Hours
-             * @description Hours under way. Then no run begins; queued ones are stopped, running ones end.
+             * @description Maximum hours. After that no run starts, queued runs are stopped, running ones finish.
              */
             hours?: number | null;
             /**
@@ -4294,7 +4294,7 @@ export interface components {
         };
         /**
          * CardCheck
-         * @description A card to compare with what is known now.
+         * @description A card to check against the current facts.
          */
         CardCheck: {
             /**
@@ -4305,14 +4305,14 @@ export interface components {
         };
         /**
          * CardChecked
-         * @description The card is right.
+         * @description The card is correct.
          */
         CardChecked: {
             /** Model Id */
             model_id: string;
             /**
              * Statements
-             * @description How many were compared.
+             * @description Number of values compared.
              */
             statements: number;
         };
@@ -4326,7 +4326,7 @@ export interface components {
         };
         /**
          * CatalogueEntry
-         * @description A model that can be had by its name.
+         * @description A model that can be downloaded by name.
          */
         CatalogueEntry: {
             /**
@@ -4469,7 +4469,7 @@ export interface components {
         };
         /**
          * CheckpointEvaluation
-         * @description Where the measuring of a checkpoint is that its job has asked for.
+         * @description State of a checkpoint evaluation requested by its job.
          */
         CheckpointEvaluation: {
             /**
@@ -4486,7 +4486,7 @@ export interface components {
             job_state: components["schemas"]["JobState"] | null;
             /**
              * Problem
-             * @description Why there are no scores, or not all that were asked for.
+             * @description Why some or all scores are missing.
              */
             problem: string | null;
             /** @description waiting, queued (its evaluation waits or runs), recorded, failed, or skipped: too many were waiting already. */
@@ -4574,13 +4574,13 @@ export interface components {
          * @description Checkpoints, newest first.
          */
         CheckpointPage: {
-            /** @description Among those of all pages; null where nothing was measured. */
+            /** @description Across all pages; null without measurements. */
             best: components["schemas"]["BestCheckpoint"] | null;
             /** Items */
             items: components["schemas"]["CheckpointRead"][];
             /**
              * Next Cursor
-             * @description Give as `cursor` for the next page; null at the end.
+             * @description Pass as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -4606,7 +4606,7 @@ export interface components {
             evaluation: components["schemas"]["CheckpointEvaluation"] | null;
             /**
              * Has Adapter
-             * @description It holds an adapter, which may be exported alone.
+             * @description Contains an adapter, which can be exported on its own.
              */
             has_adapter: boolean;
             /**
@@ -4616,22 +4616,22 @@ export interface components {
             hf_path: string | null;
             /**
              * Is Best
-             * @description By the metric asked for, else the job's, else the recipe's.
+             * @description By the requested metric, else the job's, else the recipe's.
              */
             is_best: boolean;
             /**
              * Is Kept
-             * @description Pinned by a person.
+             * @description Pinned by a user.
              */
             is_kept: boolean;
             /**
              * Is Pruned
-             * @description Its files were removed; its metrics are still here.
+             * @description Its files were removed; its metrics are kept.
              */
             is_pruned: boolean;
             /**
              * Kept Because
-             * @description Why it is not removed to make room.
+             * @description Why it is not pruned.
              */
             kept_because: ("pinned" | "best" | "resumed" | "exporting" | "evaluating" | "model")[];
             /**
@@ -4643,7 +4643,7 @@ export interface components {
             };
             /**
              * Path
-             * @description Relative to the data root where it lies under it.
+             * @description Relative to the data root if it is inside it.
              */
             path: string;
             /** Size Bytes */
@@ -4695,18 +4695,18 @@ export interface components {
         };
         /**
          * CheckpointUpdate
-         * @description What a person decides about a checkpoint.
+         * @description User settings of a checkpoint.
          */
         CheckpointUpdate: {
             /**
              * Is Kept
-             * @description Never remove it to make room.
+             * @description Never prune it.
              */
             is_kept: boolean;
         };
         /**
          * ChoiceScorer
-         * @description The letter that the answer gives is that of the right choice.
+         * @description The letter in the answer is that of the correct choice.
          */
         ChoiceScorer: {
             /** Choices Column */
@@ -4724,7 +4724,7 @@ export interface components {
         Cluster: {
             /**
              * Members
-             * @description The one that survives first; at most twenty.
+             * @description The surviving row first; at most twenty.
              */
             members: components["schemas"]["ClusterMember"][];
             /** Number */
@@ -4789,7 +4789,7 @@ export interface components {
         };
         /**
          * ColumnChangeRead
-         * @description A column whose type is another; null where there is no such column.
+         * @description A column whose type changed; null if there is no such column.
          */
         ColumnChangeRead: {
             /** After */
@@ -4854,12 +4854,12 @@ export interface components {
             benchmark: string;
             /**
              * Difference
-             * @description b less a.
+             * @description b minus a.
              */
             difference: number;
             /**
              * Differences
-             * @description Settings that differ, so that scores mean different things.
+             * @description Settings that differ, so the scores are not comparable.
              */
             differences: string[];
             /** High */
@@ -4877,14 +4877,14 @@ export interface components {
             metric: string;
             /**
              * Obstacle
-             * @description Why it cannot be told problem by problem.
+             * @description Why they cannot be compared problem by problem.
              */
             obstacle: ("other_benchmark" | "other_metric" | "other_data" | "no_common_problems" | "samples_missing") | null;
             /** P Value */
             p_value: number | null;
             /**
              * Pairs
-             * @description Problems that both have.
+             * @description Problems that both evaluations share.
              */
             pairs: number;
             /**
@@ -4960,7 +4960,7 @@ export interface components {
         };
         /**
          * ComparedRollouts
-         * @description Sampled responses to prompts that all jobs have in common.
+         * @description Sampled responses to prompts shared by all jobs.
          */
         ComparedRollouts: {
             /** Items */
@@ -4979,7 +4979,7 @@ export interface components {
             };
             /**
              * Total
-             * @description Prompts that all jobs have.
+             * @description Prompts shared by all jobs.
              */
             total: number;
         };
@@ -4994,7 +4994,7 @@ export interface components {
             benchmarks: components["schemas"]["ComparedBenchmark"][];
             /**
              * Only A
-             * @description Labels that the other has not.
+             * @description Labels missing in the other evaluation.
              */
             only_a: string[];
             /** Only B */
@@ -5080,7 +5080,7 @@ export interface components {
         ComponentHealth: "ok" | "degraded" | "down" | "not_configured" | "unknown";
         /**
          * ComponentRead
-         * @description One part of the platform, as it was measured ``age_s`` ago.
+         * @description One part of the platform, as measured ``age_s`` ago.
          */
         ComponentRead: {
             /**
@@ -5091,7 +5091,7 @@ export interface components {
             health: components["schemas"]["ComponentHealth"];
             /**
              * Latency Ms
-             * @description Time that the measurement's answer took.
+             * @description How long the measurement took.
              */
             latency_ms?: number | null;
             /**
@@ -5106,7 +5106,7 @@ export interface components {
             name: string;
             /**
              * Services
-             * @description Of the supervisor: the services of this machine that it watches.
+             * @description For the supervisor: the services that it watches on this machine.
              * @default []
              */
             services: components["schemas"]["SupervisedService"][];
@@ -5128,7 +5128,7 @@ export interface components {
         };
         /**
          * ContainsScorer
-         * @description The answer holds the reference as a word of its own.
+         * @description The answer contains the reference as a separate word.
          */
         ContainsScorer: {
             /**
@@ -5212,20 +5212,20 @@ export interface components {
         };
         /**
          * CutValue
-         * @description A value of which a page shows only the beginning; asked for alone or downloaded, its row has more.
+         * @description A value that is truncated on a page; read the row alone or download it for the full value.
          */
         CutValue: {
             /** Column */
             column: string;
             /**
              * Row
-             * @description Its place among the rows of the answer, from 0.
+             * @description Index among the returned rows, from 0.
              */
             row: number;
         };
         /**
          * DashboardRead
-         * @description Everything that the overview shows.
+         * @description All data of the overview page.
          */
         DashboardRead: {
             /**
@@ -5237,7 +5237,7 @@ export interface components {
             components: components["schemas"]["ComponentRead"][];
             /** Dataset Count */
             dataset_count: number;
-            /** @description The worst of the components that are set up. */
+            /** @description The worst state of all configured components. */
             health: components["schemas"]["ComponentHealth"];
             /** Jobs By State */
             jobs_by_state: {
@@ -5252,7 +5252,7 @@ export interface components {
             platform: string;
             /**
              * Queue
-             * @description The first that wait, in the order of launch.
+             * @description The first queued jobs, in launch order.
              */
             queue: components["schemas"]["JobRead"][];
             /**
@@ -5282,7 +5282,7 @@ export interface components {
         };
         /**
          * DataConversion
-         * @description How the rows are brought into the form that the recipe trains on.
+         * @description How the rows are converted to the recipe's training format.
          */
         DataConversion: {
             /**
@@ -5298,12 +5298,12 @@ export interface components {
         };
         /**
          * DataFit
-         * @description Whether the dataset suits the recipe, and what can be done where it does not.
+         * @description Whether the dataset fits the recipe, and how to fix it if not.
          */
         DataFit: {
             /**
              * Columns
-             * @description The columns that play the roles of that format.
+             * @description The columns mapped to that format's roles.
              */
             columns: {
                 [key: string]: string;
@@ -5312,20 +5312,20 @@ export interface components {
             conversion: components["schemas"]["DataConversion"] | null;
             /** Fits */
             fits: boolean;
-            /** @description The format that the dataset was recognised as. */
+            /** @description The detected format of the dataset. */
             found: components["schemas"]["DataFormat"];
             /** Missing */
             missing: components["schemas"]["MissingRole"][];
             /**
              * Offers
-             * @description Other ways to read it, the likeliest first.
+             * @description Other ways to read it, most likely first.
              */
             offers: components["schemas"]["DataOffer"][];
-            /** @description The format as which its rows would be read. */
+            /** @description The format used to read its rows. */
             read_as: components["schemas"]["DataFormat"];
             /** @description Null where the file cannot be read. */
             sample: components["schemas"]["DataSample"] | null;
-            /** @description The form that the recipe trains on. */
+            /** @description The recipe's training format. */
             wanted: components["schemas"]["DataFormat"];
         };
         /**
@@ -5336,7 +5336,7 @@ export interface components {
         DataFormat: "prompt-answer" | "messages" | "preference" | "unpaired-preference" | "text" | "verl-rl" | "unknown";
         /**
          * DataLineageEdge
-         * @description What went into what.
+         * @description An edge of the lineage.
          */
         DataLineageEdge: {
             /**
@@ -5351,7 +5351,7 @@ export interface components {
         };
         /**
          * DataLineageNode
-         * @description Something that a dataset is connected with: a source, version, run, job, model, evaluation, report.
+         * @description A node in a dataset's lineage: source, version, run, job, model, evaluation or report.
          */
         DataLineageNode: {
             /**
@@ -5402,7 +5402,7 @@ export interface components {
             edges: components["schemas"]["DataLineageEdge"][];
             /**
              * Is Cut
-             * @description There is more than is shown.
+             * @description Truncated: there are more nodes.
              */
             is_cut: boolean;
             /** Nodes */
@@ -5410,7 +5410,7 @@ export interface components {
         };
         /**
          * DataOffer
-         * @description Another way to read the dataset; send both values with the job to take it.
+         * @description Another way to read the dataset; send both values with the job to use it.
          */
         DataOffer: {
             /**
@@ -5425,7 +5425,7 @@ export interface components {
         };
         /**
          * DataSample
-         * @description The first row of the dataset, and what the trainer gets of it. Long texts are cut.
+         * @description The first row of the dataset and its converted form. Long texts are truncated.
          */
         DataSample: {
             /**
@@ -5453,7 +5453,7 @@ export interface components {
         DataTaskKind: "import" | "pipeline" | "preview" | "statistics" | "diff" | "tokens" | "generate";
         /**
          * DataTaskProgress
-         * @description How far a task is; what is not known is None.
+         * @description Progress of a task; unknown values are null.
          */
         DataTaskProgress: {
             /** Counts */
@@ -5485,19 +5485,19 @@ export interface components {
         };
         /**
          * DataTaskRead
-         * @description Long work on a dataset: how far it is, and what became of it.
+         * @description A long-running dataset task with its progress and result.
          */
         DataTaskRead: {
             /**
              * Attempt
-             * @description How often a worker has taken it up.
+             * @description Number of attempts by workers.
              */
             attempt: number;
             /** Can Cancel */
             can_cancel: boolean;
             /**
              * Can Retry
-             * @description It failed or was cancelled, and goes on where it stopped.
+             * @description It failed or was cancelled and can be resumed.
              */
             can_retry: boolean;
             /**
@@ -5512,7 +5512,7 @@ export interface components {
             created_at: string;
             /**
              * Dataset
-             * @description The dataset that it reads or makes.
+             * @description The dataset that it reads or creates.
              */
             dataset: string;
             /**
@@ -5529,7 +5529,7 @@ export interface components {
             made_dataset: string | null;
             /**
              * Made Version
-             * @description The version that it made; null where rows stayed as they were.
+             * @description The version that it created; null if rows did not change.
              */
             made_version: string | null;
             progress: components["schemas"]["DataTaskProgress"];
@@ -5545,7 +5545,7 @@ export interface components {
             reason: string | null;
             /**
              * Result
-             * @description What it found, once it has succeeded; its fields depend on the kind.
+             * @description The result once it has succeeded; its fields depend on the kind.
              */
             result: {
                 [key: string]: unknown;
@@ -5561,13 +5561,13 @@ export interface components {
         };
         /**
          * DataTaskState
-         * @description Where a task is in its life.
+         * @description State of a task.
          * @enum {string}
          */
         DataTaskState: "queued" | "running" | "succeeded" | "failed" | "cancelled";
         /**
          * DatasetChange
-         * @description What to change of a dataset; its rows change by versions only.
+         * @description Changes to a dataset; its rows only change through versions.
          */
         DatasetChange: {
             /** Description */
@@ -5592,7 +5592,7 @@ export interface components {
             kind: "upload" | "path" | "hub" | "s3" | "pipeline" | "generation";
             /**
              * Name
-             * @description File name, path, hub id, address, or the name of the dataset it was made of.
+             * @description File name, path, Hub id, URL, or the name of the source dataset.
              */
             name: string;
             /**
@@ -5612,7 +5612,7 @@ export interface components {
         };
         /**
          * DatasetRead
-         * @description A dataset. What it says of rows is that of the tip of its branch main; without rows it is empty.
+         * @description A dataset. Row facts are those of the tip of its branch main; empty without rows.
          */
         DatasetRead: {
             /** Columns */
@@ -5627,14 +5627,14 @@ export interface components {
             format: components["schemas"]["DataFormat"] | null;
             /**
              * Format Columns
-             * @description The columns that play the format's roles, e.g. prompt: question, answer: answer.
+             * @description Columns mapped to the format's roles, e.g. prompt: question, answer: answer.
              */
             format_columns: {
                 [key: string]: string;
             };
             /**
              * Format Reason
-             * @description One sentence: what the format was recognised by.
+             * @description One sentence on how the format was detected.
              */
             format_reason: string | null;
             /**
@@ -5650,7 +5650,7 @@ export interface components {
             row_count: number;
             /**
              * Size Bytes
-             * @description Of the rows as JSON, whatever they take on disk.
+             * @description Size of the rows as JSON, regardless of their size on disk.
              */
             size_bytes: number;
             source: components["schemas"]["DatasetOrigin"];
@@ -5662,7 +5662,7 @@ export interface components {
                 [key: string]: number;
             };
             state: components["schemas"]["DatasetState"];
-            /** @description The work that makes its first version, until that is done. */
+            /** @description The task that creates its first version, until it is done. */
             task: components["schemas"]["DataTaskRead"] | null;
             /**
              * Updated At
@@ -5719,7 +5719,7 @@ export interface components {
         };
         /**
          * DatasetWarning
-         * @description Something that does not stop training but is worth a look.
+         * @description A warning that does not prevent training.
          */
         DatasetWarning: {
             /**
@@ -5739,7 +5739,7 @@ export interface components {
         };
         /**
          * Decoding
-         * @description How answers are generated; greedy unless said otherwise.
+         * @description How answers are generated; greedy by default.
          */
         Decoding: {
             /** Max Tokens */
@@ -5762,23 +5762,23 @@ export interface components {
         DiffCreate: {
             /**
              * After
-             * @description A version's id (its first eight digits will do), branch or tag.
+             * @description A version id (or its first eight digits), branch or tag.
              */
             after: string;
             /**
              * Before
-             * @description A version's id (its first eight digits will do), branch or tag.
+             * @description A version id (or its first eight digits), branch or tag.
              */
             before: string;
             /**
              * Key
-             * @description Column that tells rows apart; then changed rows are paired.
+             * @description Key column; if given, changed rows are paired.
              */
             key?: string | null;
         };
         /**
          * DiffRead
-         * @description The difference of two versions, once it was computed.
+         * @description The difference between two versions, once computed.
          */
         DiffRead: {
             /** After */
@@ -5801,7 +5801,7 @@ export interface components {
         };
         /**
          * DiffRow
-         * @description A row that differs, as it was and as it is; null where it was or is not there.
+         * @description A changed row, before and after; null if added or removed.
          */
         DiffRow: {
             /** After */
@@ -5841,7 +5841,7 @@ export interface components {
             checkpoint_bytes: number;
             /**
              * Checkpoints
-             * @description That lie there together; null where that cannot be told.
+             * @description Total size there; null if unknown.
              */
             checkpoints: number | null;
             /** Total Bytes */
@@ -5849,7 +5849,7 @@ export interface components {
         };
         /**
          * DocumentProblem
-         * @description Something that is wrong with a text.
+         * @description A problem in a text.
          */
         DocumentProblem: {
             /** Code */
@@ -5937,7 +5937,7 @@ export interface components {
         };
         /**
          * DryRunCreate
-         * @description Rewards to try on rows of a dataset before a run uses them.
+         * @description Rewards to test on dataset rows before a run.
          */
         DryRunCreate: {
             /**
@@ -5988,7 +5988,7 @@ export interface components {
         };
         /**
          * DryRunProgress
-         * @description How far the scoring is.
+         * @description Progress of the scoring.
          */
         DryRunProgress: {
             /**
@@ -6004,7 +6004,7 @@ export interface components {
         };
         /**
          * DryRunRead
-         * @description A dry run as it stands.
+         * @description A dry run.
          */
         DryRunRead: {
             /** Can Cancel */
@@ -6062,7 +6062,7 @@ export interface components {
         };
         /**
          * DryRunResult
-         * @description What the rewards did on real rows.
+         * @description Results of the rewards on real rows.
          */
         DryRunResult: {
             /**
@@ -6086,13 +6086,13 @@ export interface components {
         };
         /**
          * DryRunState
-         * @description Where a dry run is in its life.
+         * @description State of a dry run.
          * @enum {string}
          */
         DryRunState: "queued" | "running" | "succeeded" | "failed" | "cancelled";
         /**
          * DryRunWarning
-         * @description Something in the scores that will hurt a training run.
+         * @description A problem in the scores that will hurt training.
          */
         DryRunWarning: {
             /** Code */
@@ -6102,7 +6102,7 @@ export interface components {
         };
         /**
          * DueState
-         * @description Where the measuring of a checkpoint is.
+         * @description State of a checkpoint evaluation.
          * @enum {string}
          */
         DueState: "waiting" | "queued" | "recorded" | "failed" | "skipped";
@@ -6120,13 +6120,13 @@ export interface components {
             metric?: string | null;
             /**
              * Min Delta
-             * @description A smaller gain is none.
+             * @description Smaller gains do not count.
              * @default 0
              */
             min_delta: number;
             /**
              * Mode
-             * @description Whether more is better.
+             * @description Whether higher is better.
              * @default max
              * @enum {string}
              */
@@ -6318,7 +6318,7 @@ export interface components {
         };
         /**
          * EnvironmentCreate
-         * @description An environment to make.
+         * @description An environment to create.
          */
         EnvironmentCreate: {
             /** Kind */
@@ -6354,7 +6354,7 @@ export interface components {
         };
         /**
          * EnvironmentKind
-         * @description What an environment can be made of: what the form shows, and what it can be told.
+         * @description An environment kind: texts for the form and its parameters.
          */
         EnvironmentKind: {
             help: components["schemas"]["Text"];
@@ -6370,7 +6370,7 @@ export interface components {
         };
         /**
          * EnvironmentKindList
-         * @description All kinds of environments that can be made.
+         * @description All environment kinds.
          */
         EnvironmentKindList: {
             /** Items */
@@ -6378,12 +6378,12 @@ export interface components {
         };
         /**
          * EnvironmentRead
-         * @description An environment as it stands.
+         * @description An environment.
          */
         EnvironmentRead: {
             /**
              * Attempt
-             * @description How often a worker has taken it up.
+             * @description Number of attempts by workers.
              */
             attempt: number;
             /** Can Call */
@@ -6425,17 +6425,17 @@ export interface components {
             };
             /**
              * Phase
-             * @description While it is being made: writing its files, or taking its rows in as datasets.
+             * @description While it is created: writing files, or importing rows as datasets.
              */
             phase: ("files" | "rows") | null;
             /**
              * Reason
-             * @description Why it could not be made, in one sentence.
+             * @description Why it could not be created, in one sentence.
              */
             reason: string | null;
             /**
              * Sha256
-             * @description Of its files: the same parameters give the same hash.
+             * @description Hash of its files: the same parameters give the same hash.
              */
             sha256: string | null;
             /** Size Bytes */
@@ -6447,7 +6447,7 @@ export interface components {
             tools: components["schemas"]["ToolSchema"][];
             /**
              * Used By
-             * @description Names of what is under way in it.
+             * @description Names of active jobs that use it.
              */
             used_by: string[];
         };
@@ -6459,12 +6459,12 @@ export interface components {
         EnvironmentState: "queued" | "making" | "ready" | "failed";
         /**
          * ErrorBody
-         * @description How every error looks to a client.
+         * @description The format of every error.
          */
         ErrorBody: {
             /**
              * Details
-             * @description More, where there is more to say.
+             * @description Further details, if any.
              */
             details?: unknown;
             /**
@@ -6480,7 +6480,7 @@ export interface components {
         };
         /**
          * EvaluateRead
-         * @description What was asked for, and whether it has ended the training.
+         * @description The request, and whether it stopped the training early.
          */
         EvaluateRead: {
             /**
@@ -6491,7 +6491,7 @@ export interface components {
             at_end: boolean;
             /**
              * Benchmarks
-             * @description Each with a label of its own, if any.
+             * @description Labels must be unique, if given.
              */
             benchmarks: (components["schemas"]["Gsm8kOrder"] | components["schemas"]["MathOrder"] | components["schemas"]["HumanEvalOrder"] | components["schemas"]["MmluOrder"] | components["schemas"]["CustomOrder"] | components["schemas"]["HarnessOrder"])[];
             best_by?: components["schemas"]["BestByBenchmark"] | null;
@@ -6501,7 +6501,7 @@ export interface components {
             every_minutes?: number | null;
             /**
              * Every Steps
-             * @description The first checkpoint at or behind each multiple.
+             * @description The first checkpoint at or after each multiple.
              */
             every_steps?: number | null;
             /**
@@ -6511,15 +6511,15 @@ export interface components {
             seed: number;
             /**
              * Skipped
-             * @description Checkpoints that were not measured: too many were waiting when they were saved.
+             * @description Checkpoints that were skipped: too many evaluations were pending when they were saved.
              */
             skipped: number;
-            /** @description Null unless a score that no longer rose stopped the job. */
+            /** @description Null unless the job was stopped early by a score. */
             stopped: components["schemas"]["EarlyStopped"] | null;
         };
         /**
          * EvaluateWhileTraining
-         * @description Benchmarks that the saved checkpoints of a training are measured on.
+         * @description Benchmarks for evaluating a training job's checkpoints.
          */
         EvaluateWhileTraining: {
             /**
@@ -6530,7 +6530,7 @@ export interface components {
             at_end: boolean;
             /**
              * Benchmarks
-             * @description Each with a label of its own, if any.
+             * @description Labels must be unique, if given.
              */
             benchmarks: (components["schemas"]["Gsm8kOrder"] | components["schemas"]["MathOrder"] | components["schemas"]["HumanEvalOrder"] | components["schemas"]["MmluOrder"] | components["schemas"]["CustomOrder"] | components["schemas"]["HarnessOrder"])[];
             best_by?: components["schemas"]["BestByBenchmark"] | null;
@@ -6540,7 +6540,7 @@ export interface components {
             every_minutes?: number | null;
             /**
              * Every Steps
-             * @description The first checkpoint at or behind each multiple.
+             * @description The first checkpoint at or after each multiple.
              */
             every_steps?: number | null;
             /**
@@ -6551,7 +6551,7 @@ export interface components {
         };
         /**
          * EvaluatedPair
-         * @description A job's newest evaluation on a benchmark beside the baseline's.
+         * @description A job's newest evaluation on a benchmark compared with the baseline's.
          */
         EvaluatedPair: {
             baseline: components["schemas"]["EvaluationReference"];
@@ -6566,7 +6566,7 @@ export interface components {
         EvaluationCreate: {
             /**
              * Benchmarks
-             * @description Each with a label of its own, if any.
+             * @description Labels must be unique, if given.
              */
             benchmarks: (components["schemas"]["Gsm8kOrder"] | components["schemas"]["MathOrder"] | components["schemas"]["HumanEvalOrder"] | components["schemas"]["MmluOrder"] | components["schemas"]["CustomOrder"] | components["schemas"]["HarnessOrder"])[];
             engine?: components["schemas"]["EngineSettings"];
@@ -6583,7 +6583,7 @@ export interface components {
             priority: number;
             /**
              * Seed
-             * @description Draws problems where there is a limit.
+             * @description Samples problems if there is a limit.
              * @default 0
              */
             seed: number;
@@ -6595,12 +6595,12 @@ export interface components {
         };
         /**
          * EvaluationEstimate
-         * @description What the whole plan is expected to take.
+         * @description Estimate for the whole plan.
          */
         EvaluationEstimate: {
             /**
              * Judge Cost
-             * @description US dollars that judges may cost at most.
+             * @description Cost limit for judges in US dollars.
              */
             judge_cost: number;
             /** Output Tokens */
@@ -6613,7 +6613,7 @@ export interface components {
             targets: components["schemas"]["TargetEstimate"][];
             /**
              * To Install
-             * @description Benchmarks whose files would be brought first.
+             * @description Benchmarks that would be downloaded first.
              */
             to_install: string[];
         };
@@ -6634,18 +6634,18 @@ export interface components {
         };
         /**
          * EvaluationPlan
-         * @description What would be measured, and how.
+         * @description Targets, benchmarks and estimates.
          */
         EvaluationPlan: {
             /**
              * Benchmarks
-             * @description Each with a label of its own, if any.
+             * @description Labels must be unique, if given.
              */
             benchmarks: (components["schemas"]["Gsm8kOrder"] | components["schemas"]["MathOrder"] | components["schemas"]["HumanEvalOrder"] | components["schemas"]["MmluOrder"] | components["schemas"]["CustomOrder"] | components["schemas"]["HarnessOrder"])[];
             engine?: components["schemas"]["EngineSettings"];
             /**
              * Seed
-             * @description Draws problems where there is a limit.
+             * @description Samples problems if there is a limit.
              * @default 0
              */
             seed: number;
@@ -6657,7 +6657,7 @@ export interface components {
         };
         /**
          * EvaluationRead
-         * @description An evaluation as it stands.
+         * @description An evaluation.
          */
         EvaluationRead: {
             /** Attempt */
@@ -6699,14 +6699,14 @@ export interface components {
             job_id: string;
             /**
              * Last Event Id
-             * @description Start the job's event stream behind this to miss nothing.
+             * @description Follow the job's event stream from here to miss nothing.
              */
             last_event_id: number;
             /** Name */
             name: string;
             /**
              * Partial
-             * @description Label → metric → score so far, while it runs (only in the reading of one evaluation).
+             * @description Label → metric → score so far, while it runs (only when reading one evaluation).
              */
             partial: {
                 [key: string]: {
@@ -6715,12 +6715,12 @@ export interface components {
             };
             /**
              * Pending Benchmarks
-             * @description Benchmarks whose files are being brought.
+             * @description Benchmarks that are being downloaded.
              */
             pending_benchmarks: string[];
             /**
              * Preempted
-             * @description It makes room for a training and goes on afterwards.
+             * @description It is preempted by training jobs and resumes afterwards.
              */
             preempted: boolean;
             /** Priority */
@@ -6736,7 +6736,7 @@ export interface components {
             queued_at: string;
             /**
              * Results
-             * @description Null until it has succeeded; with groups only in the reading of one evaluation.
+             * @description Null until it has succeeded; with groups only when reading one evaluation.
              */
             results: components["schemas"]["BenchmarkResult"][] | null;
             /** Seed */
@@ -6772,7 +6772,7 @@ export interface components {
         };
         /**
          * EvaluationTarget
-         * @description What is measured. Names are null where it was deleted.
+         * @description The target. Names are null if it was deleted.
          */
         EvaluationTarget: {
             job: components["schemas"]["NamedReference"] | null;
@@ -6785,7 +6785,7 @@ export interface components {
             model: components["schemas"]["NamedReference"] | null;
             /**
              * Name
-             * @description As it was called when the evaluation was asked for.
+             * @description Its name when the evaluation was created.
              */
             name: string;
             /** Step */
@@ -6849,7 +6849,7 @@ export interface components {
         };
         /**
          * ExactScorer
-         * @description The answer is the reference, white space aside.
+         * @description The answer equals the reference, ignoring white space.
          */
         ExactScorer: {
             /**
@@ -6909,7 +6909,7 @@ export interface components {
         };
         /**
          * ExportAsRead
-         * @description What was asked for, and what became of it.
+         * @description The request and its result.
          */
         ExportAsRead: {
             /**
@@ -6931,7 +6931,7 @@ export interface components {
             name: string;
             /**
              * Problem
-             * @description Why nothing was exported, or not as asked.
+             * @description Why nothing was exported, or not as requested.
              */
             problem?: string | null;
         };
@@ -6947,7 +6947,7 @@ export interface components {
             description: string;
             /**
              * Form
-             * @description merged: a whole model, an adapter folded into its base; adapter: the adapter alone.
+             * @description merged: a full model with the adapter merged into its base; adapter: only the adapter.
              * @default merged
              * @enum {string}
              */
@@ -6970,7 +6970,7 @@ export interface components {
             form: "merged" | "adapter";
             /**
              * Name
-             * @description Of the model, as it was asked for.
+             * @description Requested name of the model.
              */
             name: string;
             /** @description The job that made the checkpoint. */
@@ -6980,7 +6980,7 @@ export interface components {
         };
         /**
          * ExportSource
-         * @description Written by an export job; not asked for here but with ``POST /jobs/{id}/checkpoints/{step}/export``.
+         * @description Written by an export job; use ``POST /jobs/{id}/checkpoints/{step}/export`` instead.
          */
         ExportSource: {
             /**
@@ -7014,7 +7014,7 @@ export interface components {
             hint: components["schemas"]["Text"] | null;
             /**
              * Last Lines
-             * @description The last lines of output (only in the reading of one job).
+             * @description The last lines of output (only when reading one job).
              */
             last_lines: string[];
             /** Reason */
@@ -7022,7 +7022,7 @@ export interface components {
         };
         /**
          * FetchProgress
-         * @description How far the fetch of a model is.
+         * @description Progress of a model download.
          */
         FetchProgress: {
             /**
@@ -7033,13 +7033,13 @@ export interface components {
             stage: components["schemas"]["FetchStage"];
             /**
              * Total Bytes
-             * @description To download, where it is known.
+             * @description Total download size, if known.
              */
             total_bytes?: number | null;
         };
         /**
          * FetchStage
-         * @description What a worker does with a model that is fetched.
+         * @description Phase of a model download.
          * @enum {string}
          */
         FetchStage: "downloading" | "converting" | "inspecting";
@@ -7287,7 +7287,7 @@ export interface components {
         };
         /**
          * FunnelBarRead
-         * @description Rows that are left after a step; the first bar, without a step, is the input.
+         * @description Rows left after a step; the first bar, without a step, is the input.
          */
         FunnelBarRead: {
             /** Rows */
@@ -7308,7 +7308,7 @@ export interface components {
         };
         /**
          * GateResult
-         * @description What the condition found.
+         * @description Result of the gate.
          */
         GateResult: {
             /**
@@ -7358,13 +7358,13 @@ export interface components {
             endpoint?: string | null;
             /**
              * Max Cost
-             * @description US dollars that all calls may cost.
+             * @description Total cost limit in US dollars.
              * @default 1
              */
             max_cost: number;
             /**
              * Max Judge Cost
-             * @description US dollars that each judge may cost.
+             * @description Cost limit per judge in US dollars.
              * @default 1
              */
             max_judge_cost: number;
@@ -7379,7 +7379,7 @@ export interface components {
             name: string;
             /**
              * Output
-             * @description A version of the dataset holds the rows that were written, and those alone.
+             * @description The generated rows become a version of the dataset, without the seed rows.
              */
             output: components["schemas"]["ToVersion"] | components["schemas"]["ToDataset"];
             sampling?: components["schemas"]["Sampling"];
@@ -7408,7 +7408,7 @@ export interface components {
         GenerationEndpoint: {
             /**
              * Input Price
-             * @description US dollars for a million tokens.
+             * @description US dollars per million tokens.
              */
             input_price: number;
             /** Model */
@@ -7422,7 +7422,7 @@ export interface components {
         };
         /**
          * GenerationEndpointList
-         * @description Endpoints that may be asked.
+         * @description Endpoints that can be used.
          */
         GenerationEndpointList: {
             /** Items */
@@ -7485,7 +7485,7 @@ export interface components {
          */
         GgufCreate: {
             /**
-             * @description f16 keeps 16 bits a weight, q8_0 about 8.5.
+             * @description f16 uses 16 bits per weight, q8_0 about 8.5.
              * @default q8_0
              */
             type: components["schemas"]["GgufType"];
@@ -7514,7 +7514,7 @@ export interface components {
             name: string;
             /**
              * Node
-             * @description Host of the device, where Ray's nodes told of it; null for this machine's.
+             * @description Host of the device if reported by a Ray node; null for this machine.
              */
             node?: string | null;
             /** Power Watts */
@@ -7591,7 +7591,7 @@ export interface components {
         };
         /**
          * HeadlineMetric
-         * @description One metric of a job in short.
+         * @description Summary of one metric of a job.
          */
         HeadlineMetric: {
             /** Best */
@@ -7609,7 +7609,7 @@ export interface components {
             last_step: number;
             /**
              * Mode
-             * @description Which end is the good one.
+             * @description Whether higher or lower is better.
              * @enum {string}
              */
             mode: "max" | "min";
@@ -7634,7 +7634,7 @@ export interface components {
         };
         /**
          * HeartbeatReply
-         * @description What the platform wants of the run.
+         * @description Requests of the platform to the run.
          */
         HeartbeatReply: {
             /** Adapters */
@@ -7686,7 +7686,7 @@ export interface components {
         };
         /**
          * HistoryRead
-         * @description Scores of a model and those it descends from, or of a job's checkpoints; oldest first.
+         * @description Scores of a model and its ancestors, or of a job's checkpoints; oldest first.
          */
         HistoryRead: {
             /** Items */
@@ -7810,7 +7810,7 @@ export interface components {
         };
         /**
          * ImportCreate
-         * @description A dataset to make of rows that lie elsewhere.
+         * @description A dataset to import from a source.
          */
         ImportCreate: {
             /**
@@ -7820,7 +7820,7 @@ export interface components {
             description: string;
             /**
              * Mixed
-             * @description Of a column that mixes numbers and texts the first kind counts, or all becomes text.
+             * @description For columns that mix numbers and text: use the first type, or convert all to text.
              * @default quarantine
              * @enum {string}
              */
@@ -7835,7 +7835,7 @@ export interface components {
         };
         /**
          * ImportMore
-         * @description Rows that make the next version of a dataset.
+         * @description Rows for the next version of a dataset.
          */
         ImportMore: {
             /**
@@ -8013,7 +8013,7 @@ export interface components {
         };
         /**
          * JobClone
-         * @description What the copy shall have differently; whatever is not given stays as it was.
+         * @description Changes for the copy; everything else stays the same.
          */
         JobClone: {
             /** Name */
@@ -8044,12 +8044,12 @@ export interface components {
         JobComparison: {
             /**
              * Jobs
-             * @description In the order asked for.
+             * @description In the requested order.
              */
             jobs: components["schemas"]["JobRead"][];
             /**
              * Metric Keys
-             * @description Of all jobs; those of the most jobs first.
+             * @description Of all jobs; the most common first.
              */
             metric_keys: components["schemas"]["MetricChoice"][];
             /** Metrics */
@@ -8066,7 +8066,7 @@ export interface components {
             parameters: components["schemas"]["ComparedParameter"][];
             /**
              * Seed Groups
-             * @description Jobs that differ in nothing but the seed.
+             * @description Jobs that differ only in the seed.
              */
             seed_groups: string[][];
         };
@@ -8082,7 +8082,7 @@ export interface components {
             columns?: {
                 [key: string]: string;
             };
-            /** @description Read the rows as this; default as they were recognised. */
+            /** @description Format to read the rows as; default the detected one. */
             data_format?: components["schemas"]["DataFormat"] | null;
             /**
              * Dataset
@@ -8099,7 +8099,7 @@ export interface components {
              * @description Version, branch or tag; default the tip of main, as it is now.
              */
             dataset_version?: string | null;
-            /** @description Measure saved checkpoints on benchmarks while it trains and at its end. */
+            /** @description Evaluate saved checkpoints on benchmarks during and after training. */
             evaluate?: components["schemas"]["EvaluateWhileTraining"] | null;
             /** @description Export a checkpoint as a model when the job has succeeded. */
             export_as?: components["schemas"]["ExportAs"] | null;
@@ -8157,7 +8157,7 @@ export interface components {
             validation_columns?: {
                 [key: string]: string;
             };
-            /** @description Read the validation's rows as this; default as the training dataset's. */
+            /** @description Format of the validation rows; default as for the training dataset. */
             validation_data_format?: components["schemas"]["DataFormat"] | null;
             /**
              * Validation Dataset
@@ -8273,7 +8273,7 @@ export interface components {
         };
         /**
          * JobPipelineChecked
-         * @description What a text stands for: `document` can be created; it is null where there are problems.
+         * @description The parsed text: `document` can be created; null if there are problems.
          */
         JobPipelineChecked: {
             document: components["schemas"]["JobPipelineCreate"] | null;
@@ -8285,7 +8285,7 @@ export interface components {
         };
         /**
          * JobPipelineCreate
-         * @description Stages to run as jobs, each when those that it needs have finished.
+         * @description Stages to run as jobs, each after the stages it needs.
          */
         JobPipelineCreate: {
             /**
@@ -8299,14 +8299,14 @@ export interface components {
             stages: components["schemas"]["StageCreate"][];
             /**
              * Start
-             * @description Begin at once; otherwise when it is started.
+             * @description Start immediately; otherwise it has to be started.
              * @default true
              */
             start: boolean;
         };
         /**
          * JobPipelineRead
-         * @description A pipeline as it stands.
+         * @description A pipeline.
          */
         JobPipelineRead: {
             /** Can Delete */
@@ -8339,7 +8339,7 @@ export interface components {
         };
         /**
          * JobPipelineTemplate
-         * @description A pipeline to begin with.
+         * @description A pipeline template.
          */
         JobPipelineTemplate: {
             description: components["schemas"]["Text"];
@@ -8347,7 +8347,7 @@ export interface components {
             id: string;
             /**
              * Missing Recipes
-             * @description That this platform has not; the template cannot be used.
+             * @description Missing on this platform, so the template cannot be used.
              */
             missing_recipes?: string[];
             /** Stages */
@@ -8375,7 +8375,7 @@ export interface components {
         };
         /**
          * JobPreview
-         * @description What a launch would run; the launch uses the same builder.
+         * @description What a launch would run, built by the same code.
          */
         JobPreview: {
             /**
@@ -8390,11 +8390,11 @@ export interface components {
             config: {
                 [key: string]: unknown;
             };
-            /** @description How the dataset suits; null where the recipe is not known. */
+            /** @description How the dataset fits; null for an unknown recipe. */
             data: components["schemas"]["DataFit"] | null;
             /**
              * Derived
-             * @description Names of the parameters that were left empty and derived.
+             * @description Names of parameters that were derived.
              */
             derived: string[];
             /** Engine */
@@ -8409,7 +8409,7 @@ export interface components {
             errors: components["schemas"]["Issue"][];
             /** @description Time, start and disk; null where the request cannot run. */
             forecast: components["schemas"]["RunForecast"] | null;
-            /** @description What the run is expected to need; null where the model's form is not known. */
+            /** @description Estimated memory of the run; null if the model's architecture is unknown. */
             memory: components["schemas"]["MemoryEstimate"] | null;
             /**
              * Params
@@ -8423,14 +8423,14 @@ export interface components {
              * @description What a response earns, also where plain parameters say it; empty where nothing is.
              */
             rewards: components["schemas"]["RewardTerm"][];
-            /** @description How the rows of the validation suit; null where some of the training rows are held out. */
+            /** @description How the validation rows fit; null if training rows are held out. */
             validation_data: components["schemas"]["DataFit"] | null;
             /** Warnings */
             warnings: components["schemas"]["Issue"][];
         };
         /**
          * JobRead
-         * @description A job as it stands.
+         * @description A job.
          */
         JobRead: {
             /**
@@ -8440,7 +8440,7 @@ export interface components {
             alarm_count: number;
             /**
              * Alarms
-             * @description Active and past alarms, the active ones first (only in the reading of one job).
+             * @description Active and past alarms, active ones first (only when reading one job).
              */
             alarms: components["schemas"]["AlarmRead"][];
             /** Attempt */
@@ -8457,7 +8457,7 @@ export interface components {
             cloned_from: string | null;
             /**
              * Columns
-             * @description Role → column, as it was asked for.
+             * @description Requested mapping role → column.
              */
             columns: {
                 [key: string]: string;
@@ -8467,7 +8467,7 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
-            /** @description What the rows are read as, where that was asked for. */
+            /** @description Requested format of the rows, if any. */
             data_format: components["schemas"]["DataFormat"] | null;
             /** @description Null for a job that does not train. */
             dataset: components["schemas"]["NamedReference"] | null;
@@ -8480,7 +8480,7 @@ export interface components {
             dataset_version: string | null;
             /**
              * Earlier Run Time S
-             * @description Seconds that the attempts before this one ran.
+             * @description Total seconds of earlier attempts.
              */
             earlier_run_time_s: number;
             /**
@@ -8488,7 +8488,7 @@ export interface components {
              * @description Seconds to the last step, at this attempt's speed so far.
              */
             eta_s: number | null;
-            /** @description What its saved checkpoints are measured on. */
+            /** @description Benchmarks for its saved checkpoints. */
             evaluate: components["schemas"]["EvaluateRead"] | null;
             /**
              * Evaluation Id
@@ -8506,7 +8506,7 @@ export interface components {
             finished_at: string | null;
             /**
              * Group
-             * @description Runs that belong together, such as the seeds of one trial.
+             * @description Group of related runs, such as the seeds of one trial.
              */
             group: string | null;
             /**
@@ -8527,12 +8527,12 @@ export interface components {
             kind: "train" | "export" | "evaluate" | "serve";
             /**
              * Last Event Id
-             * @description Start the event stream behind this to miss nothing.
+             * @description Start the event stream after this position to miss nothing.
              */
             last_event_id: number;
             /** Launched At */
             launched_at: string | null;
-            /** @description The metric asked for, else the first headline metric that it reported (only in lists). */
+            /** @description The requested metric, else its first reported headline metric (only in lists). */
             metric: components["schemas"]["HeadlineMetric"] | null;
             model: components["schemas"]["NamedReference"];
             /** Name */
@@ -8580,7 +8580,7 @@ export interface components {
             state: components["schemas"]["JobState"];
             /** Stop Requested At */
             stop_requested_at: string | null;
-            /** @description The sweep that it is a run of. */
+            /** @description The sweep that it belongs to. */
             sweep: components["schemas"]["NamedReference"] | null;
             /** Tags */
             tags: string[];
@@ -8605,7 +8605,7 @@ export interface components {
         };
         /**
          * JobResume
-         * @description Where to continue.
+         * @description Where to resume.
          */
         JobResume: {
             /**
@@ -8616,13 +8616,13 @@ export interface components {
         };
         /**
          * JobSort
-         * @description Columns by which jobs are listed.
+         * @description Columns to sort jobs by.
          * @enum {string}
          */
         JobSort: "created" | "name" | "recipe" | "model" | "dataset" | "state" | "duration" | "progress" | "starred" | "tags" | "metric_last" | "metric_best";
         /**
          * JobState
-         * @description Where a job is in its life.
+         * @description State of a job.
          *
          *     ``FAILED`` is the run's fault (its exit code says so); ``CRASHED`` is the
          *     machine's fault (killed, out of memory, node lost).
@@ -8658,14 +8658,14 @@ export interface components {
         };
         /**
          * JobUpdate
-         * @description What to change of a job; what is not given stays as it is.
+         * @description Changes to a job; fields not given stay the same.
          */
         JobUpdate: {
             /** Add Tags */
             add_tags?: string[];
             /**
              * Group
-             * @description Runs that belong together; an empty text takes it out of its group.
+             * @description Group of related runs; an empty text removes it from its group.
              */
             group?: string | null;
             /** Is Starred */
@@ -8686,7 +8686,7 @@ export interface components {
             remove_tags?: string[];
             /**
              * Tags
-             * @description All tags from now on.
+             * @description The new tags.
              */
             tags?: string[] | null;
         };
@@ -8731,7 +8731,7 @@ export interface components {
         };
         /**
          * JsonScorer
-         * @description The answer is JSON: of a schema, equal to the reference, or both.
+         * @description The answer is JSON: it matches a schema, equals the reference, or both.
          */
         JsonScorer: {
             /**
@@ -8820,7 +8820,7 @@ export interface components {
         };
         /**
          * Latency
-         * @description How long scoring one response took.
+         * @description Duration of scoring one response.
          */
         Latency: {
             /** Max Ms */
@@ -8832,7 +8832,7 @@ export interface components {
         };
         /**
          * LeaderboardBenchmark
-         * @description A benchmark that there are scores of, and its metrics, the headline first.
+         * @description A benchmark with scores and its metrics, headline first.
          */
         LeaderboardBenchmark: {
             /** Benchmark */
@@ -8844,7 +8844,7 @@ export interface components {
         };
         /**
          * LeaderboardConfiguration
-         * @description A way in which a benchmark was measured; scores of different ones do not belong on one board.
+         * @description An evaluation setup; scores of different setups are not comparable.
          */
         LeaderboardConfiguration: {
             /** Evaluations */
@@ -8868,7 +8868,7 @@ export interface components {
         LeaderboardRead: {
             /**
              * Benchmarks
-             * @description What else could be ranked by.
+             * @description Other metrics to rank by.
              */
             benchmarks: components["schemas"]["LeaderboardBenchmark"][];
             /** Configuration */
@@ -8889,7 +8889,7 @@ export interface components {
             metric: string | null;
             /**
              * Mode
-             * @description Which end of the metric is the good one.
+             * @description Whether higher or lower is better.
              * @enum {string}
              */
             mode: "max" | "min";
@@ -8937,12 +8937,12 @@ export interface components {
         };
         /**
          * Lineage
-         * @description What the weights were made from; nulls for weights that came from elsewhere.
+         * @description Where the weights come from; nulls for imported weights.
          */
         Lineage: {
             /**
              * Ancestors
-             * @description The trainings before this one, nearest first.
+             * @description Earlier training jobs, most recent first.
              */
             ancestors?: components["schemas"]["Training"][];
             /** Dataset Id */
@@ -8958,12 +8958,12 @@ export interface components {
             dataset_split?: string | null;
             /**
              * Dataset Version
-             * @description The version that it learned from.
+             * @description The version that it was trained on.
              */
             dataset_version?: string | null;
             /**
              * Environment Id
-             * @description What its agent worked in.
+             * @description The environment of its agent.
              */
             environment_id?: string | null;
             /** Environment Name */
@@ -9001,7 +9001,7 @@ export interface components {
         };
         /**
          * LineageEdge
-         * @description What went into what.
+         * @description An edge of the lineage.
          */
         LineageEdge: {
             /**
@@ -9056,20 +9056,20 @@ export interface components {
             sha256?: string | null;
             /**
              * State
-             * @description Of all that exists but datasets.
+             * @description Null for deleted objects and datasets.
              */
             state?: string | null;
         };
         /**
          * LineageRead
-         * @description Everything that a model descends from, and everything that descends from it.
+         * @description All ancestors and descendants of a model.
          */
         LineageRead: {
             /** Edges */
             edges: components["schemas"]["LineageEdge"][];
             /**
              * Is Cut
-             * @description There is more than is shown.
+             * @description Truncated: there are more nodes.
              */
             is_cut: boolean;
             /** Model Id */
@@ -9079,7 +9079,7 @@ export interface components {
         };
         /**
          * LocalSource
-         * @description A folder under the data root, used where it lies; or a GGUF file, which a worker converts.
+         * @description A folder in the data root, used in place; or a GGUF file, which a worker converts.
          */
         LocalSource: {
             /**
@@ -9095,7 +9095,7 @@ export interface components {
         };
         /**
          * LogEvent
-         * @description Lines as the process printed them, without their line ends.
+         * @description Lines as printed by the process, without line endings.
          */
         LogEvent: {
             /**
@@ -9147,7 +9147,7 @@ export interface components {
             lines: components["schemas"]["LogLineRead"][];
             /**
              * Next After
-             * @description Give as `after` to continue.
+             * @description Pass as `after` to continue.
              */
             next_after: number;
             /** Total Lines */
@@ -9179,7 +9179,7 @@ export interface components {
         };
         /**
          * MachineHistory
-         * @description What the nodes measured in a range of time.
+         * @description Node metrics over a time range.
          */
         MachineHistory: {
             /** Nodes */
@@ -9191,7 +9191,7 @@ export interface components {
             since: string;
             /**
              * Stretch S
-             * @description Seconds that one entry of the columns stands for.
+             * @description Seconds per entry.
              */
             stretch_s: number;
             /**
@@ -9202,7 +9202,7 @@ export interface components {
         };
         /**
          * ManifestEvent
-         * @description All that is needed to run this again: resolved configuration, versions, hashes, command.
+         * @description Everything needed to reproduce the run: resolved configuration, versions, hashes, command.
          */
         ManifestEvent: {
             /**
@@ -9222,7 +9222,7 @@ export interface components {
         };
         /**
          * ManifestRead
-         * @description All that is needed to run an attempt again.
+         * @description Everything needed to reproduce an attempt.
          */
         ManifestRead: {
             /** Attempt */
@@ -9295,13 +9295,13 @@ export interface components {
             prompt_key: string;
             /**
              * Steps
-             * @description At so many steps it was sampled.
+             * @description Number of steps at which it was sampled.
              */
             steps: number;
         };
         /**
          * MatchCheck
-         * @description An answer passes where it agrees with the seed row's own.
+         * @description An answer passes if it agrees with the seed row's answer.
          */
         MatchCheck: {
             /** Column */
@@ -9512,14 +9512,14 @@ export interface components {
             key: string;
             /**
              * Non Finite
-             * @description What stands at the gaps.
+             * @description Values at the gaps.
              */
             non_finite: components["schemas"]["NonFinitePoint"][];
             /** Steps */
             steps: number[];
             /**
              * Total Points
-             * @description Points that are stored.
+             * @description Number of stored points.
              */
             total_points: number;
             /**
@@ -9552,12 +9552,12 @@ export interface components {
         };
         /**
          * MetricsRead
-         * @description Curves of a job.
+         * @description Metric curves of a job.
          */
         MetricsRead: {
             /**
              * Last Event Id
-             * @description Stream events behind this to continue the curves.
+             * @description Stream events after this position to continue the curves.
              */
             last_event_id: number;
             /** Series */
@@ -9584,12 +9584,12 @@ export interface components {
         };
         /**
          * MissingRole
-         * @description A part that no column plays.
+         * @description A role without a column.
          */
         MissingRole: {
             /**
              * Looked For
-             * @description Columns that would have played it.
+             * @description Columns that would match it.
              */
             looked_for: string[];
             reason: components["schemas"]["Text"];
@@ -9689,7 +9689,7 @@ export interface components {
         };
         /**
          * ModelRead
-         * @description A registered model. Facts about the weights are null until they are here.
+         * @description A registered model. Facts about the weights are null until they are downloaded.
          */
         ModelRead: {
             /** Architecture */
@@ -9725,7 +9725,7 @@ export interface components {
              * @description Folder, relative to the data root.
              */
             path: string | null;
-            /** @description While it is fetched. */
+            /** @description While it is downloaded. */
             progress: components["schemas"]["FetchProgress"] | null;
             /**
              * Revision
@@ -9746,7 +9746,7 @@ export interface components {
             state: components["schemas"]["ModelState"];
             /**
              * State Reason
-             * @description Why fetching failed.
+             * @description Why the download failed.
              */
             state_reason: string | null;
             /** Vocabulary Size */
@@ -9756,7 +9756,7 @@ export interface components {
         };
         /**
          * ModelState
-         * @description Whether the weights are here.
+         * @description State of the weights.
          * @enum {string}
          */
         ModelState: "pending" | "fetching" | "ready" | "failed";
@@ -9775,7 +9775,7 @@ export interface components {
         };
         /**
          * ModelWarning
-         * @description Something that limits what the model can be used for.
+         * @description A limitation of the model.
          */
         ModelWarning: {
             /**
@@ -9968,7 +9968,7 @@ export interface components {
             metric?: string | null;
             /**
              * Mode
-             * @description Default as suits the metric: a loss is least.
+             * @description Default depends on the metric; min for a loss.
              */
             mode?: ("max" | "min") | null;
             /**
@@ -10000,7 +10000,7 @@ export interface components {
         };
         /**
          * OperatorList
-         * @description Every operator, in the order in which a person would use them.
+         * @description All operators, in typical order of use.
          */
         OperatorList: {
             /** Items */
@@ -10021,7 +10021,7 @@ export interface components {
             id: string;
             /**
              * Needs All Rows
-             * @description It decides on a row by all rows: a preview sees the sample alone.
+             * @description It needs all rows to decide on one; a preview only sees the sample.
              */
             needs_all_rows: boolean;
             /**
@@ -10112,7 +10112,7 @@ export interface components {
             items: components["schemas"]["DataTaskRead"][];
             /**
              * Next Cursor
-             * @description Give as `cursor` for the next page; null at the end.
+             * @description Pass as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -10122,7 +10122,7 @@ export interface components {
             items: components["schemas"]["DatasetRead"][];
             /**
              * Next Cursor
-             * @description Give as `cursor` for the next page; null at the end.
+             * @description Pass as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -10132,7 +10132,7 @@ export interface components {
             items: components["schemas"]["DryRunRead"][];
             /**
              * Next Cursor
-             * @description Give as `cursor` for the next page; null at the end.
+             * @description Pass as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -10142,7 +10142,7 @@ export interface components {
             items: components["schemas"]["EndpointRead"][];
             /**
              * Next Cursor
-             * @description Give as `cursor` for the next page; null at the end.
+             * @description Pass as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -10152,7 +10152,7 @@ export interface components {
             items: components["schemas"]["EnvironmentRead"][];
             /**
              * Next Cursor
-             * @description Give as `cursor` for the next page; null at the end.
+             * @description Pass as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -10162,7 +10162,7 @@ export interface components {
             items: components["schemas"]["EvaluationRead"][];
             /**
              * Next Cursor
-             * @description Give as `cursor` for the next page; null at the end.
+             * @description Pass as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -10172,7 +10172,7 @@ export interface components {
             items: components["schemas"]["JobPipelineRead"][];
             /**
              * Next Cursor
-             * @description Give as `cursor` for the next page; null at the end.
+             * @description Pass as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -10182,7 +10182,7 @@ export interface components {
             items: components["schemas"]["JobRead"][];
             /**
              * Next Cursor
-             * @description Give as `cursor` for the next page; null at the end.
+             * @description Pass as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -10192,7 +10192,7 @@ export interface components {
             items: components["schemas"]["ModelRead"][];
             /**
              * Next Cursor
-             * @description Give as `cursor` for the next page; null at the end.
+             * @description Pass as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -10202,7 +10202,7 @@ export interface components {
             items: components["schemas"]["PipelineRead"][];
             /**
              * Next Cursor
-             * @description Give as `cursor` for the next page; null at the end.
+             * @description Pass as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -10212,7 +10212,7 @@ export interface components {
             items: components["schemas"]["ReportRead"][];
             /**
              * Next Cursor
-             * @description Give as `cursor` for the next page; null at the end.
+             * @description Pass as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -10222,7 +10222,7 @@ export interface components {
             items: components["schemas"]["RewardFileRead"][];
             /**
              * Next Cursor
-             * @description Give as `cursor` for the next page; null at the end.
+             * @description Pass as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -10232,7 +10232,7 @@ export interface components {
             items: components["schemas"]["RunRead"][];
             /**
              * Next Cursor
-             * @description Give as `cursor` for the next page; null at the end.
+             * @description Pass as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -10242,7 +10242,7 @@ export interface components {
             items: components["schemas"]["SweepSummary"][];
             /**
              * Next Cursor
-             * @description Give as `cursor` for the next page; null at the end.
+             * @description Pass as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -10252,7 +10252,7 @@ export interface components {
             items: components["schemas"]["TransferRead"][];
             /**
              * Next Cursor
-             * @description Give as `cursor` for the next page; null at the end.
+             * @description Pass as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -10262,7 +10262,7 @@ export interface components {
             items: components["schemas"]["VersionRead"][];
             /**
              * Next Cursor
-             * @description Give as `cursor` for the next page; null at the end.
+             * @description Pass as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -10272,7 +10272,7 @@ export interface components {
             items: components["schemas"]["VoteRead"][];
             /**
              * Next Cursor
-             * @description Give as `cursor` for the next page; null at the end.
+             * @description Pass as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -10282,7 +10282,7 @@ export interface components {
             items: components["schemas"]["WorkflowListed"][];
             /**
              * Next Cursor
-             * @description Give as `cursor` for the next page; null at the end.
+             * @description Pass as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
         };
@@ -10300,7 +10300,7 @@ export interface components {
         };
         /**
          * Parameter
-         * @description One parameter that a person may turn.
+         * @description One parameter of a recipe.
          */
         Parameter: {
             /**
@@ -10347,12 +10347,12 @@ export interface components {
         };
         /**
          * ParameterImportance
-         * @description How much of the difference between runs a parameter accounts for.
+         * @description Importance of a parameter for the objective.
          */
         ParameterImportance: {
             /**
              * Correlation
-             * @description Spearman's, of a number: above 0, more of it is more.
+             * @description Spearman correlation, for numeric parameters.
              */
             correlation: number | null;
             /**
@@ -10362,7 +10362,7 @@ export interface components {
             importance: number;
             /**
              * P Value
-             * @description Share of random orders of the runs that look as important.
+             * @description p-value from random permutations of the runs.
              */
             p_value: number;
             /** Parameter */
@@ -10370,7 +10370,7 @@ export interface components {
         };
         /**
          * PathSource
-         * @description A file or folder under the data root, read where it lies.
+         * @description A file or folder in the data root, read in place.
          */
         PathSource: {
             /**
@@ -10422,7 +10422,7 @@ export interface components {
         };
         /**
          * Pipeline
-         * @description What is to be done to some rows, in order.
+         * @description Steps applied to rows, in order.
          */
         Pipeline: {
             /** Columns */
@@ -10475,7 +10475,7 @@ export interface components {
         };
         /**
          * PipelineChecked
-         * @description What is wrong with a pipeline; ``pipeline`` and ``yaml`` are null where it cannot even be read.
+         * @description Problems of a pipeline; ``pipeline`` and ``yaml`` are null if it cannot be parsed.
          */
         PipelineChecked: {
             /** Hash */
@@ -10491,7 +10491,7 @@ export interface components {
         };
         /**
          * PipelineProblemRead
-         * @description Something in a pipeline that has to change.
+         * @description A problem in a pipeline.
          */
         PipelineProblemRead: {
             /** Code */
@@ -10545,7 +10545,7 @@ export interface components {
         };
         /**
          * PipelineSave
-         * @description A pipeline to keep.
+         * @description A pipeline to save.
          */
         PipelineSave: {
             /**
@@ -10557,7 +10557,7 @@ export interface components {
         };
         /**
          * PipelineState
-         * @description Where a pipeline is, all in all.
+         * @description State of a pipeline.
          * @enum {string}
          */
         PipelineState: "idle" | "running" | "stopping" | "succeeded" | "failed" | "stopped";
@@ -10623,12 +10623,12 @@ export interface components {
         };
         /**
          * PreviewCreate
-         * @description A pipeline to try on a few rows; nothing is kept.
+         * @description A pipeline to preview on a few rows; nothing is saved.
          */
         PreviewCreate: {
             /**
              * At Random
-             * @description Draw rows by the seed instead of taking the first.
+             * @description Sample rows randomly instead of taking the first.
              * @default false
              */
             at_random: boolean;
@@ -10641,7 +10641,7 @@ export interface components {
             judges?: string[];
             /**
              * Max Judge Cost
-             * @description US dollars that each judge may cost.
+             * @description Cost limit per judge in US dollars.
              * @default 1
              */
             max_judge_cost: number;
@@ -10706,7 +10706,7 @@ export interface components {
         };
         /**
          * Probe
-         * @description What is scored instead of a model's response.
+         * @description A probe: text scored instead of a model's response.
          * @enum {string}
          */
         Probe: "gold" | "answer" | "empty" | "truncated" | "repeated" | "format_only" | "wrong" | "rollouts";
@@ -10754,7 +10754,7 @@ export interface components {
             at: string[];
             /**
              * Growth Bytes
-             * @description Median of the last third of the range less that of the first; null below six samples.
+             * @description Median of the last third of the range minus that of the first; null below six samples.
              */
             growth_bytes: number | null;
             /**
@@ -10764,7 +10764,7 @@ export interface components {
             growth_bytes_per_h: number | null;
             /**
              * Is Alive
-             * @description Whether it was there in the node's last look at processes.
+             * @description Whether it existed at the node's last check.
              */
             is_alive: boolean;
             /**
@@ -10774,7 +10774,7 @@ export interface components {
             is_growing: boolean;
             /**
              * Job Id
-             * @description The job that it works for, where its command line says so.
+             * @description Its job, if its command line shows it.
              */
             job_id: string | null;
             /**
@@ -10808,7 +10808,7 @@ export interface components {
         };
         /**
          * Progress
-         * @description How far a job is.
+         * @description Progress of a job.
          */
         Progress: {
             /**
@@ -10828,7 +10828,7 @@ export interface components {
         };
         /**
          * ProgressEvent
-         * @description How far the run is; ``phase`` is shown until the first step.
+         * @description Progress of the run; ``phase`` is shown until the first step.
          */
         ProgressEvent: {
             /**
@@ -10856,7 +10856,7 @@ export interface components {
         };
         /**
          * ProgressMade
-         * @description How far the run is.
+         * @description Progress of the run.
          */
         ProgressMade: {
             /** Eta S */
@@ -10870,7 +10870,7 @@ export interface components {
         };
         /**
          * PromotionCreate
-         * @description Let an alias stand on a version.
+         * @description Point an alias at a version.
          */
         PromotionCreate: {
             gate?: components["schemas"]["Gate"] | null;
@@ -10985,7 +10985,7 @@ export interface components {
             items: components["schemas"]["RolloutRead"][];
             /**
              * Next Cursor
-             * @description Give as `cursor` for the next page; null at the end.
+             * @description Pass as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
             /** Prompt Key */
@@ -11059,7 +11059,7 @@ export interface components {
         };
         /**
          * QuarantineRead
-         * @description A window of the rows that imports did not take.
+         * @description A page of rows rejected by imports.
          */
         QuarantineRead: {
             /** Offset */
@@ -11078,7 +11078,7 @@ export interface components {
         };
         /**
          * QuarantinedRow
-         * @description A row that was not taken.
+         * @description A rejected row.
          */
         QuarantinedRow: {
             /** Code */
@@ -11089,7 +11089,7 @@ export interface components {
             line: number | null;
             /**
              * Raw
-             * @description The beginning of what stood there.
+             * @description The beginning of its content.
              */
             raw: string | null;
             /** Reason */
@@ -11245,7 +11245,7 @@ export interface components {
             name: string;
             /**
              * Version
-             * @description A version's id (its first eight digits will do), branch or tag.
+             * @description A version id (or its first eight digits), branch or tag.
              */
             version: string;
         };
@@ -11365,7 +11365,7 @@ export interface components {
         };
         /**
          * ReportCreate
-         * @description Write evaluations down.
+         * @description Create a report on evaluations.
          */
         ReportCreate: {
             /**
@@ -11412,7 +11412,7 @@ export interface components {
         };
         /**
          * ReportProblem
-         * @description A format that could not be made; the others stand.
+         * @description A format that could not be created; the others are available.
          */
         ReportProblem: {
             /**
@@ -11430,7 +11430,7 @@ export interface components {
         };
         /**
          * ReportRead
-         * @description A report as it stands.
+         * @description A report.
          */
         ReportRead: {
             /** Can Retry */
@@ -11474,13 +11474,13 @@ export interface components {
         };
         /**
          * ReportState
-         * @description How far the files are.
+         * @description State of the files.
          * @enum {string}
          */
         ReportState: "pending" | "writing" | "ready" | "failed";
         /**
          * Resources
-         * @description What a job occupies while it runs.
+         * @description Resources of a job while it runs.
          */
         Resources: {
             /**
@@ -11562,7 +11562,7 @@ export interface components {
         RewardFileCreate: {
             /**
              * Code
-             * @description Checked for syntax here; run only in the sandbox of a job or dry run.
+             * @description Syntax is checked on upload; it only runs sandboxed, in a job or dry run.
              */
             code: string;
             /** Name */
@@ -11610,7 +11610,7 @@ export interface components {
         };
         /**
          * RewardKind
-         * @description One reward that may stand in a mixture: what the form shows and what its options are.
+         * @description One reward for mixtures: texts for the form and its options.
          */
         RewardKind: {
             help: components["schemas"]["Text"];
@@ -11642,7 +11642,7 @@ export interface components {
         };
         /**
          * RewardKindList
-         * @description All rewards that a mixture may be made of.
+         * @description All rewards for mixtures.
          */
         RewardKindList: {
             /** Items */
@@ -11726,7 +11726,7 @@ export interface components {
         };
         /**
          * RollBack
-         * @description A version whose rows are to be those of a branch again; what lies between stays in the history.
+         * @description A version to restore on a branch; later versions stay in the history.
          */
         RollBack: {
             /**
@@ -11742,7 +11742,7 @@ export interface components {
             message: string;
             /**
              * Version
-             * @description A version's id (its first eight digits will do), branch or tag.
+             * @description A version id (or its first eight digits), branch or tag.
              */
             version: string;
         };
@@ -11802,7 +11802,7 @@ export interface components {
         RolloutGroupRead: {
             /**
              * Correct
-             * @description Right responses; null where the rewards do not say.
+             * @description Correct responses; null if the rewards do not report it.
              */
             correct: number | null;
             /** Count */
@@ -11822,7 +11822,7 @@ export interface components {
             mean: number | null;
             /**
              * Messages
-             * @description The prompt as a conversation; null where the run did not say so.
+             * @description The prompt as a conversation; null if the run did not report it.
              */
             messages: components["schemas"]["PromptMessageRead"][] | null;
             /**
@@ -11842,12 +11842,12 @@ export interface components {
         RolloutGroupTotals: {
             /**
              * All Correct
-             * @description Of the uniform ones; null where the rewards do not say.
+             * @description Of the uniform ones; null if the rewards do not report it.
              */
             all_correct: number | null;
             /**
              * All Wrong
-             * @description Of the uniform ones; null where the rewards do not say.
+             * @description Of the uniform ones; null if the rewards do not report it.
              */
             all_wrong: number | null;
             /** Groups */
@@ -11859,7 +11859,7 @@ export interface components {
             tokens: number;
             /**
              * Uniform
-             * @description A group-relative advantage learns nothing from these.
+             * @description Group-relative advantages are zero for these.
              */
             uniform: number;
             /**
@@ -11870,7 +11870,7 @@ export interface components {
         };
         /**
          * RolloutOrder
-         * @description In which order prompts stand, each with its responses as they came.
+         * @description Order of prompts; responses stay in sampling order.
          * @enum {string}
          */
         RolloutOrder: "sampled" | "worst" | "best" | "spread";
@@ -11888,7 +11888,7 @@ export interface components {
             items: components["schemas"]["RolloutRead"][];
             /**
              * Next Cursor
-             * @description Give as `cursor` for the next page; null at the end.
+             * @description Pass as `cursor` for the next page; null at the end.
              */
             next_cursor?: string | null;
             /**
@@ -11927,7 +11927,7 @@ export interface components {
             is_truncated: boolean;
             /**
              * Number
-             * @description Place among the responses of its step as they were sampled, from 1.
+             * @description Index in sampling order within its step, from 1.
              */
             number: number;
             /** Prompt */
@@ -12004,7 +12004,7 @@ export interface components {
             step: number;
             /**
              * Stop Reasons
-             * @description How many of the step's episodes ended why, the most frequent first.
+             * @description Episode counts by stop reason, most frequent first.
              */
             stop_reasons: {
                 [key: string]: number;
@@ -12017,7 +12017,7 @@ export interface components {
          * @description What was measured of one response's tokens.
          */
         RolloutTokensRead: {
-            /** @description Null where nothing was kept of this response. */
+            /** @description Null if nothing was kept for this response. */
             trace: components["schemas"]["TokenTraceRead"] | null;
         };
         /**
@@ -12070,7 +12070,7 @@ export interface components {
             conditions?: components["schemas"]["Condition"][];
             /**
              * Cursor
-             * @description Position to go on from.
+             * @description Position to continue from.
              * @default 0
              */
             cursor: number;
@@ -12095,7 +12095,7 @@ export interface components {
             dataset: string;
             /**
              * Executor
-             * @description ray: shards are worked on by the whole cluster.
+             * @description ray: shards are processed by the whole cluster.
              * @default processes
              * @enum {string}
              */
@@ -12107,7 +12107,7 @@ export interface components {
             judges?: string[];
             /**
              * Max Judge Cost
-             * @description US dollars that each judge may cost.
+             * @description Cost limit per judge in US dollars.
              * @default 1
              */
             max_judge_cost: number;
@@ -12160,12 +12160,12 @@ export interface components {
         };
         /**
          * RunEvaluations
-         * @description A job's evaluations beside those of the baseline.
+         * @description A job's evaluations compared with the baseline's.
          */
         RunEvaluations: {
             /**
              * Benchmarks
-             * @description Empty where they share no benchmark.
+             * @description Empty if they share no benchmark.
              */
             benchmarks: components["schemas"]["EvaluatedPair"][];
             /** Job Id */
@@ -12173,14 +12173,14 @@ export interface components {
         };
         /**
          * RunForecast
-         * @description Told before a launch.
+         * @description Estimates before a launch.
          */
         RunForecast: {
             disk: components["schemas"]["DiskForecast"] | null;
             start: components["schemas"]["StartForecast"];
             /** Steps */
             steps: number | null;
-            /** @description Null: no run that was alike has been measured. */
+            /** @description Null without a comparable run. */
             time: components["schemas"]["TimeForecast"] | null;
         };
         /**
@@ -12230,13 +12230,13 @@ export interface components {
         };
         /**
          * RunState
-         * @description Where a run stands: as its job, or one of the ends that only a sweep knows.
+         * @description State of a run: that of its job, or an end state of the sweep.
          * @enum {string}
          */
         RunState: "queued" | "running" | "stopped" | "succeeded" | "failed" | "pruned" | "refused" | "deleted";
         /**
          * RunStepRead
-         * @description What a step did, and what of it can be looked at.
+         * @description Result of a step, and which details are available.
          */
         RunStepRead: {
             /**
@@ -12368,7 +12368,7 @@ export interface components {
         };
         /**
          * SampleChanges
-         * @description How samples differ from those of another evaluation.
+         * @description Filter by difference from another evaluation.
          */
         SampleChanges: {
             /** Better */
@@ -12379,7 +12379,7 @@ export interface components {
             only_there: number;
             /**
              * Otherwise
-             * @description As good, with another verdict or answer.
+             * @description Same score, but different verdict or answer.
              */
             otherwise: number;
             /** Same */
@@ -12389,7 +12389,7 @@ export interface components {
         };
         /**
          * SamplePage
-         * @description Some samples of a benchmark, in the order in which problems were drawn.
+         * @description Samples of a benchmark, in sampling order of the problems.
          */
         SamplePage: {
             /** @description Null where there is nothing to compare with. */
@@ -12398,7 +12398,7 @@ export interface components {
             counts: components["schemas"]["VerdictCounts"];
             /**
              * Fitting
-             * @description Samples that fit the filters, the search aside.
+             * @description Samples that match the filters, ignoring the search.
              */
             fitting: number;
             /**
@@ -12416,7 +12416,7 @@ export interface components {
             label: string;
             /**
              * Next Cursor
-             * @description Give as `cursor` to go on; null at the end. A search may hand one out with few items.
+             * @description Pass as `cursor` for the next page; null at the end. A search may return short pages.
              */
             next_cursor: string | null;
         };
@@ -12431,7 +12431,7 @@ export interface components {
         };
         /**
          * Sampling
-         * @description How the model draws what it says.
+         * @description Sampling settings.
          */
         Sampling: {
             /**
@@ -12567,7 +12567,7 @@ export interface components {
         };
         /**
          * ScoredExample
-         * @description A response and what it earned.
+         * @description A response and its reward.
          */
         ScoredExample: {
             /** Answer */
@@ -12600,7 +12600,7 @@ export interface components {
         };
         /**
          * ScoringError
-         * @description A response for which a term raised; it scores 0 there.
+         * @description A response on which a reward failed; it scores 0 there.
          */
         ScoringError: {
             /** Message */
@@ -12642,7 +12642,7 @@ export interface components {
         };
         /**
          * SelfInstruct
-         * @description New instructions in the manner of the seed rows, each with an answer.
+         * @description New instructions in the style of the seed rows, each with an answer.
          */
         SelfInstruct: {
             /**
@@ -12786,7 +12786,7 @@ export interface components {
             model: components["schemas"]["StageModel"];
             /**
              * Needs
-             * @description Stages that have to finish first; the one that the model comes from always has to.
+             * @description Stages that must finish first; the stage that provides the model is always included.
              */
             needs?: string[];
             /**
@@ -12854,7 +12854,7 @@ export interface components {
         };
         /**
          * StageModel
-         * @description The model that a stage starts from: one that is registered, or what another stage made.
+         * @description The model that a stage starts from: a registered one, or the output of another stage.
          */
         StageModel: {
             /**
@@ -12870,7 +12870,7 @@ export interface components {
         };
         /**
          * StageRead
-         * @description A stage as it stands.
+         * @description A stage.
          */
         StageRead: {
             /** Can Rerun */
@@ -12898,7 +12898,7 @@ export interface components {
              * @enum {string}
              */
             kind: "train" | "evaluate";
-            /** @description The model that came of it. */
+            /** @description The resulting model. */
             model: components["schemas"]["NamedReference"] | null;
             /**
              * Needs
@@ -12909,9 +12909,9 @@ export interface components {
             reason: string | null;
             /** Recipe */
             recipe: string | null;
-            /** @description As it was asked for. */
+            /** @description As requested. */
             request: components["schemas"]["StageCreate"];
-            /** @description Of a skipped stage: the pipeline in which the same was done. */
+            /** @description For a skipped stage: the pipeline that already ran it. */
             reused_from: components["schemas"]["NamedReference"] | null;
             /** Started At */
             started_at: string | null;
@@ -12921,25 +12921,25 @@ export interface components {
         };
         /**
          * StageState
-         * @description Where a stage is.
+         * @description State of a stage.
          * @enum {string}
          */
         StageState: "waiting" | "running" | "succeeded" | "failed" | "stopped" | "skipped" | "blocked";
         /**
          * StartForecast
-         * @description When a launch would begin.
+         * @description Estimated start of a launch.
          */
         StartForecast: {
             /** Jobs Ahead */
             jobs_ahead: number;
             /**
              * Seconds
-             * @description 0: at once; null where a job ahead cannot be told.
+             * @description 0: immediately; null if a job ahead has no estimate.
              */
             seconds: number | null;
             /**
              * Unknown
-             * @description Name of the job whose end cannot be told.
+             * @description Name of the job without an estimate.
              */
             unknown?: string | null;
         };
@@ -13008,7 +13008,7 @@ export interface components {
             model: string | null;
             /** @description Null until they were computed. */
             statistics: components["schemas"]["Statistics"] | null;
-            /** @description The newest computation that was asked for. */
+            /** @description The most recent computation. */
             task: components["schemas"]["DataTaskRead"] | null;
             /** Version */
             version: string;
@@ -13148,7 +13148,7 @@ export interface components {
         };
         /**
          * StreamReset
-         * @description The position asked for does not exist: read everything again and go on from here.
+         * @description The requested position does not exist: reload everything and continue from here.
          */
         StreamReset: {
             /**
@@ -13211,7 +13211,7 @@ export interface components {
         };
         /**
          * SweepChecked
-         * @description What a text stands for: `document` can be created; it is null where there are problems.
+         * @description The parsed text: `document` can be created; null if there are problems.
          */
         SweepChecked: {
             document: components["schemas"]["SweepCreate"] | null;
@@ -13220,7 +13220,7 @@ export interface components {
         };
         /**
          * SweepCreate
-         * @description A training, and what varies in it.
+         * @description A training job and its search space.
          */
         SweepCreate: {
             budget?: components["schemas"]["Budget"];
@@ -13251,7 +13251,7 @@ export interface components {
         };
         /**
          * SweepIssue
-         * @description Something that is wrong, or worth a warning.
+         * @description An error or warning.
          */
         SweepIssue: {
             /** Code */
@@ -13266,7 +13266,7 @@ export interface components {
         };
         /**
          * SweepPreview
-         * @description What a sweep would do; nothing is written.
+         * @description Preview of a sweep; nothing is saved.
          */
         SweepPreview: {
             /** Errors */
@@ -13283,7 +13283,7 @@ export interface components {
             parallel: number;
             /**
              * Runs
-             * @description Runs in all; null where something is wrong.
+             * @description Total runs; null if there are errors.
              */
             runs: number | null;
             /**
@@ -13296,7 +13296,7 @@ export interface components {
         };
         /**
          * SweepProblem
-         * @description Something that is wrong with a text.
+         * @description A problem in a text.
          */
         SweepProblem: {
             /** Code */
@@ -13335,7 +13335,7 @@ export interface components {
             cause: string | null;
             /**
              * Counts
-             * @description Runs by state; those that have not begun are missing.
+             * @description Runs by state, without runs that have not started.
              */
             counts: {
                 [key: string]: number;
@@ -13348,7 +13348,7 @@ export interface components {
             dataset: components["schemas"]["NamedReference"];
             /**
              * Elapsed S
-             * @description Under way, stops left out.
+             * @description Elapsed hours, without stops.
              */
             elapsed_s: number;
             /** Finished At */
@@ -13376,13 +13376,13 @@ export interface components {
             search: components["schemas"]["Search"];
             /**
              * Slot Hours
-             * @description Hours times slots that its runs have taken.
+             * @description Slot-hours used by its runs.
              */
             slot_hours: number;
             state: components["schemas"]["SweepState"];
             /**
              * Trials
-             * @description Best first; those without a value are missing.
+             * @description Best first, without trials that have no value.
              */
             trials: components["schemas"]["TrialRead"][];
         };
@@ -13416,7 +13416,7 @@ export interface components {
             state: components["schemas"]["RunState"];
             /**
              * Trial
-             * @description Runs of one trial differ in nothing but the seed.
+             * @description Runs of one trial differ only in the seed.
              */
             trial: number;
             /**
@@ -13433,7 +13433,7 @@ export interface components {
         };
         /**
          * SweepState
-         * @description Where a sweep stands.
+         * @description State of a sweep.
          * @enum {string}
          */
         SweepState: "running" | "stopping" | "stopped" | "succeeded" | "failed";
@@ -13453,7 +13453,7 @@ export interface components {
             cause: string | null;
             /**
              * Counts
-             * @description Runs by state; those that have not begun are missing.
+             * @description Runs by state, without runs that have not started.
              */
             counts: {
                 [key: string]: number;
@@ -13494,7 +13494,7 @@ export interface components {
         };
         /**
          * TargetEstimate
-         * @description What one target is expected to take.
+         * @description Estimate for one target.
          */
         TargetEstimate: {
             /** Benchmarks */
@@ -13503,7 +13503,7 @@ export interface components {
             name: string;
             /**
              * Seconds
-             * @description Null where a benchmark was never measured here.
+             * @description Null if a benchmark was never run here.
              */
             seconds: number | null;
             /** Target */
@@ -13511,7 +13511,7 @@ export interface components {
         };
         /**
          * TemplateStage
-         * @description A stage of a template: what is fixed, and what a person has to choose.
+         * @description A stage of a template: fixed settings and choices.
          */
         TemplateStage: {
             /**
@@ -13521,7 +13521,7 @@ export interface components {
             benchmarks?: {
                 [key: string]: unknown;
             }[];
-            /** @description What rows it needs. */
+            /** @description The rows that it needs. */
             dataset?: components["schemas"]["Text"] | null;
             /** Dataset Split */
             dataset_split?: string | null;
@@ -13632,7 +13632,7 @@ export interface components {
         };
         /**
          * TimeForecast
-         * @description How long a run will take, by measured runs that were alike.
+         * @description Estimated duration, based on comparable runs.
          */
         TimeForecast: {
             /** High S */
@@ -13644,7 +13644,7 @@ export interface components {
             is_same_data: boolean;
             /**
              * Low S
-             * @description At the speed of the fastest of them.
+             * @description At the fastest speed among them.
              */
             low_s: number;
             /**
@@ -13824,7 +13824,7 @@ export interface components {
         };
         /**
          * ToNothing
-         * @description Only the report is wanted.
+         * @description Only the report is kept.
          */
         ToNothing: {
             /**
@@ -13840,7 +13840,7 @@ export interface components {
         ToVersion: {
             /**
              * Branch
-             * @description A new name begins a branch there.
+             * @description A new name creates a branch there.
              * @default main
              */
             branch: string;
@@ -13883,7 +13883,7 @@ export interface components {
         };
         /**
          * TokenSegment
-         * @description Tokens in a row that have the same role and are all learned or all only read.
+         * @description Consecutive tokens with the same role and loss mask.
          */
         TokenSegment: {
             /** Is Trained */
@@ -13947,7 +13947,7 @@ export interface components {
             advantage: (number | null)[] | null;
             /**
              * Difference
-             * @description Log-probability of the trainer less that of the rollout engine.
+             * @description Log-probability of the trainer minus that of the rollout engine.
              */
             difference: (number | null)[] | null;
             /**
@@ -13977,7 +13977,7 @@ export interface components {
             not_finite: number[];
             /**
              * Texts
-             * @description Empty where a character goes on in the next token.
+             * @description Empty if the character continues in the next token.
              */
             texts: string[];
         };
@@ -14006,7 +14006,7 @@ export interface components {
         };
         /**
          * TokensCreate
-         * @description Rows to be shown as a model is trained on them.
+         * @description Rows to show as tokenized for training.
          */
         TokensCreate: {
             /**
@@ -14071,7 +14071,7 @@ export interface components {
         };
         /**
          * ToolCallCreate
-         * @description A tool to try by hand.
+         * @description A tool to test.
          */
         ToolCallCreate: {
             /** Arguments */
@@ -14083,7 +14083,7 @@ export interface components {
         };
         /**
          * ToolCallRead
-         * @description A call, and what the model would have been shown.
+         * @description A test call and the tool response that the model would see.
          */
         ToolCallRead: {
             /** Arguments */
@@ -14104,14 +14104,14 @@ export interface components {
             duration_s: number | null;
             /**
              * Ends Episode
-             * @description In an episode, this call would have been the last.
+             * @description This call would have ended an episode.
              */
             ends_episode: boolean;
             /** Environment */
             environment: string;
             /**
              * Error
-             * @description Code with which the tool refused, e.g. DENIED or TIMEOUT.
+             * @description Error code of the tool, e.g. DENIED or TIMEOUT.
              */
             error: string | null;
             /** Finished At */
@@ -14120,7 +14120,7 @@ export interface components {
             id: string;
             /**
              * Reason
-             * @description Why the call could not be carried out.
+             * @description Why the call failed.
              */
             reason: string | null;
             /**
@@ -14145,7 +14145,7 @@ export interface components {
         ToolCallState: "queued" | "running" | "succeeded" | "failed";
         /**
          * ToolSchema
-         * @description A tool as the model is told of it: a function of OpenAI's form, without the envelope.
+         * @description A tool as described to the model: an OpenAI function without the envelope.
          */
         ToolSchema: {
             /** Description */
@@ -14197,7 +14197,7 @@ export interface components {
             split: "train" | "validation";
             /**
              * Step
-             * @description Nearest to the one that was asked for; null where there is none.
+             * @description Nearest to the requested one; null if there is none.
              */
             step: number | null;
         };
@@ -14219,12 +14219,12 @@ export interface components {
             dataset_split?: string | null;
             /**
              * Dataset Version
-             * @description The version that it learned from.
+             * @description The version that it was trained on.
              */
             dataset_version?: string | null;
             /**
              * Environment Id
-             * @description What its agent worked in.
+             * @description The environment of its agent.
              */
             environment_id?: string | null;
             /** Environment Name */
@@ -14252,7 +14252,7 @@ export interface components {
         };
         /**
          * Trajectory
-         * @description A whole episode, as a person reads it.
+         * @description A full episode in readable form.
          */
         Trajectory: {
             /** Duration S */
@@ -14277,7 +14277,7 @@ export interface components {
         TransferKind: "push" | "gguf";
         /**
          * TransferProgress
-         * @description How far the work is.
+         * @description Progress of the work.
          */
         TransferProgress: {
             /**
@@ -14341,7 +14341,7 @@ export interface components {
             reason: string | null;
             /**
              * Request
-             * @description As it was asked for.
+             * @description As requested.
              */
             request: {
                 [key: string]: unknown;
@@ -14353,7 +14353,7 @@ export interface components {
         };
         /**
          * TransferResult
-         * @description What a transfer that succeeded has left.
+         * @description Result of a successful transfer.
          */
         TransferResult: {
             /**
@@ -14384,7 +14384,7 @@ export interface components {
         };
         /**
          * TransferState
-         * @description How far a transfer is.
+         * @description State of a transfer.
          * @enum {string}
          */
         TransferState: "queued" | "running" | "succeeded" | "failed" | "cancelled";
@@ -14402,7 +14402,7 @@ export interface components {
             mean: number;
             /**
              * Planned Seeds
-             * @description Fewer finished ones rank below trials that have all.
+             * @description Trials with fewer finished runs rank below complete ones.
              */
             planned_seeds: number;
             /**
@@ -14445,7 +14445,7 @@ export interface components {
         };
         /**
          * UploadRead
-         * @description A file that is being uploaded, or was.
+         * @description An upload.
          */
         UploadRead: {
             /**
@@ -14456,7 +14456,7 @@ export interface components {
             /**
              * Expires At
              * Format: date-time
-             * @description When it goes unless a dataset was made of it.
+             * @description When it expires unless a dataset was created from it.
              */
             expires_at: string;
             /** Filename */
@@ -14465,7 +14465,7 @@ export interface components {
             id: string;
             /**
              * Is Complete
-             * @description All of it has arrived.
+             * @description The upload is complete.
              */
             is_complete: boolean;
             /** Received Bytes */
@@ -14514,7 +14514,7 @@ export interface components {
         };
         /**
          * Variation
-         * @description The values that one parameter takes: a list, or a range.
+         * @description Values of one parameter: a list or a range.
          */
         Variation: {
             /**
@@ -14549,7 +14549,7 @@ export interface components {
         };
         /**
          * Verdict
-         * @description What became of one sample. Only the first two are about the answer itself.
+         * @description Verdict on one sample. Only the first two are about the answer itself.
          * @enum {string}
          */
         Verdict: "correct" | "wrong" | "unanswered" | "truncated" | "failed";
@@ -14609,7 +14609,7 @@ export interface components {
         };
         /**
          * VersionDetail
-         * @description A version with what it holds and where it came from.
+         * @description A version with its contents and provenance.
          */
         VersionDetail: {
             /** Author */
@@ -14678,7 +14678,7 @@ export interface components {
         };
         /**
          * VersionRead
-         * @description A version, as a history lists it.
+         * @description A version in the history.
          */
         VersionRead: {
             /** Author */
@@ -14734,7 +14734,7 @@ export interface components {
         };
         /**
          * VersionUse
-         * @description Something that reads or read a version.
+         * @description A user of a version.
          */
         VersionUse: {
             /** Id */
@@ -14812,7 +14812,7 @@ export interface components {
         };
         /**
          * VoteMessage
-         * @description A turn of what both models were given.
+         * @description A turn of the shared conversation.
          */
         VoteMessage: {
             /** Content */
@@ -14848,7 +14848,7 @@ export interface components {
         };
         /**
          * VoteSettings
-         * @description What both were asked with.
+         * @description Shared request settings.
          */
         VoteSettings: {
             /** Max Tokens */
@@ -14882,7 +14882,7 @@ export interface components {
         };
         /**
          * WinRate
-         * @description How often one of two models was better.
+         * @description Win rate between two models.
          */
         WinRate: {
             /**
@@ -14901,14 +14901,14 @@ export interface components {
             model_b: string;
             /**
              * Ties
-             * @description Votes for both alike: good (tie) or bad (neither).
+             * @description Votes for neither: both good (tie) or both bad (neither).
              */
             ties: number;
             /** Votes */
             votes: number;
             /**
              * Win Rate
-             * @description Share of a among the votes that chose one; None where none did.
+             * @description Share of a among decisive votes; null without any.
              */
             win_rate: number | null;
             /** Wins A */
@@ -14931,7 +14931,7 @@ export interface components {
         WorkflowCreate: {
             /**
              * Code
-             * @description Checked for its functions here; run only in the sandbox of a job.
+             * @description Its functions are checked on upload; it only runs in a job's sandbox.
              */
             code?: string | null;
             /**
@@ -15053,7 +15053,7 @@ export interface components {
             state: components["schemas"]["WorkflowState"];
             /**
              * Used By
-             * @description Unfinished jobs, and pipelines under way; it is not deleted while there are any.
+             * @description Unfinished jobs and running pipelines; it cannot be deleted while there are any.
              */
             used_by: string[];
         };
@@ -15104,7 +15104,7 @@ export interface components {
         };
         /**
          * WorkflowState
-         * @description Where a workflow is in its life.
+         * @description State of a workflow.
          * @enum {string}
          */
         WorkflowState: "queued" | "installing" | "ready" | "failed";
@@ -15140,7 +15140,7 @@ export interface components {
         };
         /**
          * ResourcesRead
-         * @description What a job occupies while it runs.
+         * @description Resources of a job while it runs.
          */
         trellis_api__jobs__schemas__ResourcesRead: {
             /**
@@ -16531,7 +16531,7 @@ export interface operations {
                 before: string;
                 /** @description Version, branch or tag. */
                 after: string;
-                /** @description Column that tells rows apart. */
+                /** @description Key column. */
                 key?: string | null;
             };
             header?: never;
@@ -16678,7 +16678,7 @@ export interface operations {
                 after: string;
                 split: string;
                 kind: "added" | "removed" | "changed";
-                /** @description Column that tells rows apart. */
+                /** @description Key column. */
                 key?: string | null;
                 offset?: number;
                 limit?: number;
@@ -17535,7 +17535,7 @@ export interface operations {
     compute_statistics_api_v1_datasets__dataset_id__statistics_post: {
         parameters: {
             query?: {
-                /** @description Also where the same was computed before. */
+                /** @description Recompute even if cached. */
                 refresh?: boolean;
                 /**
                  * @deprecated
@@ -17751,7 +17751,7 @@ export interface operations {
     list_versions_api_v1_datasets__dataset_id__versions_get: {
         parameters: {
             query?: {
-                /** @description Only what led to its tip. */
+                /** @description Only ancestors of its tip. */
                 branch?: string | null;
                 cursor?: string | null;
                 limit?: number;
@@ -19079,7 +19079,7 @@ export interface operations {
                 metric?: string | null;
                 /** @description Default that of most evaluations. */
                 configuration?: string | null;
-                /** @description Of a target that was measured several times. */
+                /** @description Which score if a target was evaluated repeatedly. */
                 which?: "best" | "newest";
             };
             header?: never;
@@ -20518,7 +20518,7 @@ export interface operations {
                 group?: string | null;
                 /** @description Column; jobs without a value come last. */
                 sort?: components["schemas"]["JobSort"];
-                /** @description From the least on, or from the greatest. */
+                /** @description Ascending or descending. */
                 order?: "asc" | "desc";
                 /** @description Key of the metric to show and to sort by; default each job's headline metric. */
                 metric?: string | null;
@@ -20780,9 +20780,9 @@ export interface operations {
             query: {
                 /** @description Ids of 1 to 20 jobs, repeated or separated by commas. */
                 ids: string[];
-                /** @description Metric keys, one a parameter. */
+                /** @description Metric keys, one per parameter. */
                 keys: string[];
-                /** @description At most so many points a curve. */
+                /** @description Maximum points per curve. */
                 max_points?: number;
             };
             header?: never;
@@ -21215,9 +21215,9 @@ export interface operations {
     list_checkpoints_api_v1_jobs__job_id__checkpoints_get: {
         parameters: {
             query?: {
-                /** @description Metric that tells the best; default the job's. */
+                /** @description Metric that selects the best; default the job's. */
                 best_by?: string | null;
-                /** @description Default as suits the metric: a loss is least. */
+                /** @description Default depends on the metric; min for a loss. */
                 mode?: ("max" | "min") | null;
                 cursor?: string | null;
                 limit?: number;
@@ -21441,7 +21441,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The part that was asked for */
+            /** @description The requested range */
             206: {
                 headers: {
                     [name: string]: unknown;
@@ -21484,7 +21484,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description The range begins behind the end */
+            /** @description The range starts after the end */
             416: {
                 headers: {
                     [name: string]: unknown;
@@ -21751,7 +21751,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The part that was asked for */
+            /** @description The requested range */
             206: {
                 headers: {
                     [name: string]: unknown;
@@ -21794,7 +21794,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description The range begins behind the end */
+            /** @description The range starts after the end */
             416: {
                 headers: {
                     [name: string]: unknown;
@@ -21893,7 +21893,7 @@ export interface operations {
                 after?: number | null;
             };
             header?: {
-                /** @description Position to continue behind. */
+                /** @description Position to continue after. */
                 "last-event-id"?: string | null;
             };
             path: {
@@ -21954,7 +21954,7 @@ export interface operations {
     read_logs_api_v1_jobs__job_id__logs_get: {
         parameters: {
             query?: {
-                /** @description Lines behind this one; default the last lines. */
+                /** @description Lines after this one; default the last lines. */
                 after?: number | null;
                 limit?: number;
             };
@@ -22139,7 +22139,7 @@ export interface operations {
             query?: {
                 /** @description Metric keys, repeated or separated by commas; default all. */
                 keys?: string[] | null;
-                /** @description At most so many points a key. */
+                /** @description Maximum points per key. */
                 max_points?: number;
                 from_step?: number | null;
                 to_step?: number | null;
@@ -23552,7 +23552,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The part that was asked for */
+            /** @description The requested range */
             206: {
                 headers: {
                     [name: string]: unknown;
@@ -23595,7 +23595,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description The range begins behind the end */
+            /** @description The range starts after the end */
             416: {
                 headers: {
                     [name: string]: unknown;
@@ -23776,7 +23776,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The part that was asked for */
+            /** @description The requested range */
             206: {
                 headers: {
                     [name: string]: unknown;
@@ -23819,7 +23819,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description The range begins behind the end */
+            /** @description The range starts after the end */
             416: {
                 headers: {
                     [name: string]: unknown;
@@ -24171,7 +24171,7 @@ export interface operations {
                 since?: string | null;
                 /** @description Default: now. */
                 until?: string | null;
-                /** @description Stretches to average over. */
+                /** @description Number of buckets to average over. */
                 max_points?: number;
                 /** @description Of this node alone. */
                 node?: string | null;
@@ -28109,7 +28109,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The part that was asked for */
+            /** @description The requested range */
             206: {
                 headers: {
                     [name: string]: unknown;
@@ -28152,7 +28152,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description The range begins behind the end */
+            /** @description The range starts after the end */
             416: {
                 headers: {
                     [name: string]: unknown;
@@ -28748,7 +28748,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description Not sent as a piece */
+            /** @description Not sent as a chunk */
             415: {
                 headers: {
                     [name: string]: unknown;

@@ -136,7 +136,7 @@ def test_what_cannot_be_exported_is_named(
         with pytest.raises(UnsupportedModel, match=said):
             export(folder, tmp_path / "x.gguf", "f16", name="x")
     assert main([str(folder), str(tmp_path / "x.gguf")]) == EXIT_BAD_REQUEST
-    assert "scaled (yarn)" in capsys.readouterr().err
+    assert "RoPE scaling of type yarn" in capsys.readouterr().err
     assert not (tmp_path / "x.gguf").exists()
 
 

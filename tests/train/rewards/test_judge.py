@@ -211,5 +211,5 @@ def test_repeated_attempts_do_not_pass_the_cost_bound(
 
 
 def test_without_its_key_a_judge_is_not_asked(judge_of: Any) -> None:
-    with pytest.raises(RewardUnusable, match="K is not set"):
+    with pytest.raises(RewardUnusable, match="set K for the workers"):
         judge_of(key=None)

@@ -174,7 +174,7 @@ def test_a_reward_that_cannot_be_used_says_so_for_every_response() -> None:
 
 @pytest.mark.parametrize(
     ("errors", "message"),
-    [([0.0, 1.0, 1.0, 1.0], "3 of 4 reward calls failed at step 7"), ([0.0] * 9 + [2.0], "cannot be used")],
+    [([0.0, 1.0, 1.0, 1.0], "3 of 4 reward calls failed at step 7"), ([0.0] * 9 + [2.0], "stopped working")],
 )
 def test_a_run_whose_rewards_fail_ends(errors: list[float], message: str) -> None:
     with pytest.raises(RewardsFailing, match=message):

@@ -56,7 +56,7 @@ def test_the_figures_that_a_file_names_stand_beside_its_score(tmp_path: Path) ->
     ("response", "message"),
     [
         ("alone", "returned a number, but PARTS lists tone, brevity"),
-        ("toneless", 'a dict without "tone"'),
+        ("toneless", 'a dict without the key "tone"'),
         ("infinite", '"tone" is inf, which is not a finite number'),
         ("raise", "no mood"),
     ],

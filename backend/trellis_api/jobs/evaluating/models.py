@@ -11,7 +11,7 @@ from trellis_api.core.columns import UtcDateTime
 
 
 class DueState(StrEnum):
-    """Where the measuring of a checkpoint is."""
+    """State of a checkpoint evaluation."""
 
     #: No evaluation stands for it yet.
     WAITING = "waiting"

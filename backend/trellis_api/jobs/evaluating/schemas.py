@@ -21,18 +21,16 @@ class EarlyStopped(BaseModel):
 
 
 class EvaluateRead(EvaluateWhileTraining):
-    """What was asked for, and whether it has ended the training."""
+    """The request, and whether it stopped the training early."""
 
-    stopped: EarlyStopped | None = Field(
-        description="Null unless a score that no longer rose stopped the job."
-    )
+    stopped: EarlyStopped | None = Field(description="Null unless the job was stopped early by a score.")
     skipped: int = Field(
-        description="Checkpoints that were not measured: too many were waiting when they were saved."
+        description="Checkpoints that were skipped: too many evaluations were pending when they were saved."
     )
 
 
 class CheckpointEvaluation(BaseModel):
-    """Where the measuring of a checkpoint is that its job has asked for."""
+    """State of a checkpoint evaluation requested by its job."""
 
     id: str | None = Field(description="The evaluation; null before it is queued, and where it was deleted.")
     state: DueState = Field(
@@ -41,4 +39,4 @@ class CheckpointEvaluation(BaseModel):
     )
     job_state: JobState | None = Field(description="Of the evaluation's job.")
     is_final: bool = Field(description="Asked for by the end of the training.")
-    problem: str | None = Field(description="Why there are no scores, or not all that were asked for.")
+    problem: str | None = Field(description="Why some or all scores are missing.")

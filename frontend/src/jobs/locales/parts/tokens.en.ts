@@ -8,7 +8,7 @@ export default {
     entropy: "Of the policy's next-token distribution, in nats. Darker: less certain.",
     advantage: 'Green: the update makes the token more likely. Red: less likely.',
     kl: 'Estimated from the two log-probabilities, in nats. Darker: further from the reference.',
-    difference: 'Log-probability of the trainer less that of the rollout engine. 0 is what it should be.',
+    difference: 'Log-probability of the trainer minus that of the rollout engine. 0 is what it should be.',
   },
   point: 'Point at a token, or focus the text and press ← →.',
   keys: 'Tokens; left and right arrow keys go from one to the next',

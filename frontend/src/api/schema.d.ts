@@ -10779,7 +10779,7 @@ export interface components {
             job_id: string | null;
             /**
              * Job Name
-             * @description Null where the job was deleted.
+             * @description Null if the job was deleted.
              */
             job_name: string | null;
             /**
@@ -24171,9 +24171,9 @@ export interface operations {
                 since?: string | null;
                 /** @description Default: now. */
                 until?: string | null;
-                /** @description Number of buckets to average over. */
+                /** @description Stretches to average over. */
                 max_points?: number;
-                /** @description Of this node alone. */
+                /** @description Only this node. */
                 node?: string | null;
             };
             header?: never;
@@ -24227,13 +24227,13 @@ export interface operations {
                 since?: string | null;
                 /** @description Default: now. */
                 until?: string | null;
-                /** @description At most so many looks a process. */
+                /** @description Maximum samples per process. */
                 max_points?: number;
-                /** @description At most so many processes. */
+                /** @description Maximum number of processes. */
                 limit?: number;
-                /** @description That work for this job. */
+                /** @description Only processes of this job. */
                 job_id?: string | null;
-                /** @description Only those that grow, or that do not. */
+                /** @description Only processes that grow, or do not. */
                 is_growing?: boolean | null;
             };
             header?: never;
